@@ -1,0 +1,1 @@
+//! `dataset`: see the layers in docs/architecture.md.

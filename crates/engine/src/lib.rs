@@ -1,0 +1,1 @@
+//! `engine`: see the layers in docs/architecture.md.

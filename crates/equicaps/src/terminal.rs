@@ -1,0 +1,117 @@
+//! What a person sees while a command runs: notes, results and progress. Progress is a bar with rate and time left
+//! on a terminal, plain lines otherwise, nothing with `--quiet`; results go to standard output, or, with `--json`,
+//! as one object.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Where a command's words go.
+#[derive(Debug)]
+pub struct Terminal {
+    json: bool,
+    quiet: bool,
+}
+
+impl Terminal {
+    /// `json`: results as one object on standard output. `quiet`: no progress, no notes.
+    pub fn new(json: bool, quiet: bool) -> Self {
+        Self { json, quiet }
+    }
+
+    /// Whether `--json` was given.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// A remark on what is being done, on standard error.
+    pub fn note(&self, text: impl AsRef<str>) {
+        if !self.quiet {
+            eprintln!("{}", text.as_ref());
+        }
+    }
+
+    /// A warning, on standard error, `--quiet` or not.
+    pub fn warn(&self, text: impl AsRef<str>) {
+        eprintln!("warning: {}", text.as_ref());
+    }
+
+    /// The command's result: `json` where `--json` was given, `text` otherwise.
+    pub fn result(&self, text: impl AsRef<str>, json: &serde_json::Value) {
+        if self.json {
+            println!("{json}");
+        } else {
+            println!("{}", text.as_ref());
+        }
+    }
+
+    /// Progress over `total` items called `unit` (for example `"images"`).
+    pub fn progress(&self, total: u64, unit: &'static str) -> Progress {
+        let now = Instant::now();
+        let kind = if self.quiet {
+            Kind::Silent
+        } else if std::io::stderr().is_terminal() {
+            let bar = ProgressBar::new(total);
+            let template = format!("{{bar:40}} {{pos}}/{{len}} {unit}  {{per_sec}}  {{eta}} left  {{msg}}");
+            if let Ok(style) = ProgressStyle::with_template(&template) {
+                bar.set_style(style);
+            }
+            Kind::Bar(bar)
+        } else {
+            Kind::Lines { total, unit, started: now, state: Mutex::new((0, now)) }
+        };
+        Progress { kind }
+    }
+}
+
+/// Progress of one long piece of work; may be advanced from many threads.
+#[derive(Debug)]
+pub struct Progress {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Silent,
+    Bar(ProgressBar),
+    Lines { total: u64, unit: &'static str, started: Instant, state: Mutex<(u64, Instant)> },
+}
+
+/// Seconds between two plain progress lines.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+impl Progress {
+    /// `count` more items are done.
+    pub fn advance(&self, count: u64) {
+        match &self.kind {
+            Kind::Silent => {}
+            Kind::Bar(bar) => bar.inc(count),
+            Kind::Lines { total, unit, started, state } => {
+                let Ok(mut state) = state.lock() else { return };
+                state.0 += count;
+                if state.1.elapsed() >= LINE_INTERVAL {
+                    state.1 = Instant::now();
+                    let rate = state.0 as f64 / started.elapsed().as_secs_f64().max(1e-9);
+                    let left = (total.saturating_sub(state.0)) as f64 / rate.max(1e-9);
+                    eprintln!("{}/{total} {unit}, {rate:.1} {unit}/s, {left:.0} s left", state.0);
+                }
+            }
+        }
+    }
+
+    /// A short text beside the bar, for example the current loss; nothing where there is no bar.
+    pub fn message(&self, text: impl Into<String>) {
+        if let Kind::Bar(bar) = &self.kind {
+            bar.set_message(text.into());
+        }
+    }
+
+    /// The work is over: removes the bar.
+    pub fn finish(&self) {
+        if let Kind::Bar(bar) = &self.kind {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! `evaluate`: see the layers in docs/architecture.md.

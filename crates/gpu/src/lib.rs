@@ -1,0 +1,1 @@
+//! `gpu`: see the layers in docs/architecture.md.

@@ -1,0 +1,1 @@
+//! `methods`: see the layers in docs/architecture.md.

@@ -1,0 +1,1 @@
+//! `pose`: see the layers in docs/architecture.md.

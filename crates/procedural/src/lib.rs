@@ -1,0 +1,1 @@
+//! `procedural`: see the layers in docs/architecture.md.

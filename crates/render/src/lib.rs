@@ -1,0 +1,1 @@
+//! `render`: see the layers in docs/architecture.md.

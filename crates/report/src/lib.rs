@@ -1,0 +1,1 @@
+//! `report`: see the layers in docs/architecture.md.

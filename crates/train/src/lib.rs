@@ -1,0 +1,1 @@
+//! `train`: see the layers in docs/architecture.md.
