@@ -1,0 +1,85 @@
+//! The absolute pose of a view, and what networks are asked to predict about two of them.
+
+use crate::{Frame, FrameKind, Motion, Quaternion, Rotation, TaitBryan};
+
+/// Rotation and latent (object-frame) translation of a view.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ViewPose {
+    /// Latent entries 0..3.
+    pub rotation: TaitBryan,
+    /// The latent translation `t`; zero in 3DIEBench.
+    pub translation: [f64; 3],
+}
+
+impl ViewPose {
+    /// A pose as the published training code reads it: angles rounded to `f32` first, the rest in `f64`.
+    pub fn published_precision(radians: [f64; 3], translation: [f64; 3]) -> Self {
+        Self { rotation: TaitBryan::published_precision(radians), translation }
+    }
+
+    /// The rotation as a quaternion.
+    pub fn quaternion(&self) -> Quaternion {
+        self.rotation.into()
+    }
+
+    /// The motion of this view in frame `F`; in [`crate::BaseFrame`] this is `world_from_object`.
+    pub fn motion<F: Frame>(&self) -> Motion<F> {
+        Motion::of_view(self.rotation, self.translation)
+    }
+
+    /// The translation in frame `F`: `t` or `R t`.
+    pub fn translation_in<F: Frame>(&self) -> [f64; 3] {
+        F::translation(&Rotation::from(self.rotation), self.translation)
+    }
+
+    /// `q12 = conj(q1) q2`, the rotation target.
+    pub fn relative_quaternion(first: &Self, second: &Self) -> Quaternion {
+        Quaternion::relative(first.quaternion(), second.quaternion())
+    }
+
+    /// `R12 = R1^T R2`.
+    pub fn relative_rotation(first: &Self, second: &Self) -> Rotation {
+        Rotation::relative(&first.rotation.into(), &second.rotation.into())
+    }
+
+    /// `M12 = M1^-1 M2` in frame `F`.
+    pub fn relative_motion<F: Frame>(first: &Self, second: &Self) -> Motion<F> {
+        Motion::relative(&first.motion(), &second.motion())
+    }
+
+    /// The rows of `M12` in a frame chosen at run time.
+    pub fn relative_matrix(frame: FrameKind, first: &Self, second: &Self) -> [[f64; 4]; 4] {
+        match frame {
+            FrameKind::Object => Self::relative_motion::<crate::ObjectFrame>(first, second).to_matrix(),
+            FrameKind::Base => Self::relative_motion::<crate::BaseFrame>(first, second).to_matrix(),
+        }
+    }
+
+    /// The translation target: `t2 - t1` in the object frame, `R2 t2 - R1 t1` in the base frame.
+    pub fn translation_difference(frame: FrameKind, first: &Self, second: &Self) -> [f64; 3] {
+        let [a, b] = [first, second].map(|pose| frame.translation(pose.rotation, pose.translation));
+        std::array::from_fn(|i| b[i] - a[i])
+    }
+
+    /// The parameters `(q12, translation difference)` of predictors for rotation and translation.
+    pub fn rotation_and_translation(frame: FrameKind, first: &Self, second: &Self) -> [f64; 7] {
+        let [x, y, z, w] = Self::relative_quaternion(first, second).to_array();
+        let [tx, ty, tz] = Self::translation_difference(frame, first, second);
+        [x, y, z, w, tx, ty, tz]
+    }
+}
+
+/// The colour target from the `(floor, spot)` hues of two views: plain differences, without wrap-around.
+pub fn hue_difference(first: [f64; 2], second: [f64; 2]) -> [f64; 2] {
+    [second[0] - first[0], second[1] - first[1]]
+}
+
+/// `d_r = 1 - <q1, q2>^2` of unit quaternions: 0 for equal orientations whatever the signs, 1 for half a turn.
+pub fn rotation_distance(first: Quaternion, second: Quaternion) -> f64 {
+    1.0 - first.dot(second).powi(2)
+}
+
+/// `d_t = |t1 - t2|^2`.
+pub fn translation_distance(first: [f64; 3], second: [f64; 3]) -> f64 {
+    (0..3).map(|i| (first[i] - second[i]).powi(2)).sum()
+}
