@@ -2,6 +2,8 @@
 
 pub mod latents;
 pub mod mesh;
+pub mod views;
 
 pub use latents::Latents;
 pub use mesh::{Material, Mesh, Texture, Vertex};
+pub use views::{ViewRecord, ViewsError, read_views};

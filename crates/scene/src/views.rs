@@ -1,0 +1,181 @@
+//! Lists of views with given latents: a JSON array of records, each naming the image to make, the mesh (or none:
+//! the empty scene) and the scene parameters. The reference renders are described this way, and so are views that
+//! a person wants to see again.
+//!
+//! Paths are relative to a root that the reader of the file chooses; absolute paths and `..` are refused.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::latents::Latents;
+
+/// One view to render.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ViewRecord {
+    /// Where the image belongs, relative to the root.
+    pub image: PathBuf,
+    /// The mesh file, relative to the root; `None` is the empty scene.
+    pub mesh: Option<PathBuf>,
+    /// Object rotation about X, Y, Z in radians (extrinsic xyz).
+    pub rotation_xyz: [f64; 3],
+    /// Hue of the floor in `[0, 1]`.
+    pub floor_hue: f64,
+    /// Polar angle of the spot light from +Z.
+    pub spot_theta: f64,
+    /// Azimuth of the spot light.
+    pub spot_phi: f64,
+    /// Hue of the spot light in `[0, 1]`.
+    pub spot_hue: f64,
+    /// Object-frame translation; missing in 3DIEBench.
+    #[serde(default)]
+    pub translation_xyz: Option<[f64; 3]>,
+    /// Samples a pixel of the renderer that made the reference; kept, not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u32>,
+}
+
+/// Why a list of views cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewsError {
+    /// The file cannot be read.
+    #[error("cannot read the views file {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is not a list of view records.
+    #[error("{path} is not a list of views (expected a JSON array of records): {source}")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Line, column and what was wrong.
+        source: serde_json::Error,
+    },
+    /// A path leaves the root.
+    #[error("{path}, record {index}: the {field} path {value} must be relative and must not contain `..`")]
+    Path {
+        /// The file.
+        path: PathBuf,
+        /// Position in the list, from 0.
+        index: usize,
+        /// `image` or `mesh`.
+        field: &'static str,
+        /// The refused path.
+        value: PathBuf,
+    },
+    /// A latent is not a finite number.
+    #[error("{path}, record {index}: the latents must be finite numbers")]
+    Latents {
+        /// The file.
+        path: PathBuf,
+        /// Position in the list, from 0.
+        index: usize,
+    },
+}
+
+impl ViewRecord {
+    /// The scene parameters of this view.
+    pub fn latents(&self) -> Latents {
+        Latents {
+            rotation: self.rotation_xyz,
+            floor_hue: self.floor_hue,
+            spot_theta: self.spot_theta,
+            spot_phi: self.spot_phi,
+            spot_hue: self.spot_hue,
+            translation: self.translation_xyz,
+        }
+    }
+
+    fn is_finite(&self) -> bool {
+        let scalars = [self.floor_hue, self.spot_theta, self.spot_phi, self.spot_hue];
+        let translation = self.translation_xyz.unwrap_or_default();
+        scalars.iter().chain(&self.rotation_xyz).chain(&translation).all(|value| value.is_finite())
+    }
+}
+
+/// Reads the list of views in `path`.
+pub fn read_views(path: &Path) -> Result<Vec<ViewRecord>, ViewsError> {
+    let bytes =
+        std::fs::read(path).map_err(|source| ViewsError::Read { path: path.to_path_buf(), source })?;
+    parse_views(&bytes, path)
+}
+
+/// Parses a list of views; `path` names it in errors.
+pub fn parse_views(bytes: &[u8], path: &Path) -> Result<Vec<ViewRecord>, ViewsError> {
+    let records: Vec<ViewRecord> = serde_json::from_slice(bytes)
+        .map_err(|source| ViewsError::Format { path: path.to_path_buf(), source })?;
+    for (index, record) in records.iter().enumerate() {
+        let refuse = |field, value: &Path| ViewsError::Path {
+            path: path.to_path_buf(),
+            index,
+            field,
+            value: value.to_path_buf(),
+        };
+        if !stays_below_root(&record.image) {
+            return Err(refuse("image", &record.image));
+        }
+        if let Some(mesh) = record.mesh.as_deref().filter(|mesh| !stays_below_root(mesh)) {
+            return Err(refuse("mesh", mesh));
+        }
+        if !record.is_finite() {
+            return Err(ViewsError::Latents { path: path.to_path_buf(), index });
+        }
+    }
+    Ok(records)
+}
+
+/// Whether `path` names a file below the folder it is relative to, whatever the platform's separators.
+fn stays_below_root(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    let foreign = text.contains('\\') || text.contains(':');
+    let normal = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    !foreign && normal && path.file_name().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Vec<ViewRecord>, ViewsError> {
+        parse_views(text.as_bytes(), Path::new("views.json"))
+    }
+
+    fn record(image: &str, mesh: &str) -> String {
+        format!(
+            r#"[{{"image": "{image}", "mesh": {mesh}, "rotation_xyz": [1, 2, 3], "floor_hue": 0.1,
+               "spot_theta": 0.2, "spot_phi": 0.3, "spot_hue": 0.4, "samples": 100}}]"#
+        )
+    }
+
+    #[test]
+    fn records_become_latents() {
+        let views = parse(&record("png/a.png", "\"meshes/a.obj\"")).unwrap();
+        assert_eq!(views[0].mesh.as_deref(), Some(Path::new("meshes/a.obj")));
+        let latents = views[0].latents();
+        assert_eq!((latents.rotation, latents.spot_hue, latents.translation), ([1.0, 2.0, 3.0], 0.4, None));
+        assert!(parse(&record("a.png", "null")).unwrap()[0].mesh.is_none());
+    }
+
+    #[test]
+    fn paths_that_leave_the_root_are_refused() {
+        for bad in ["/a.png", "../a.png", "b/../../a.png", "", "."] {
+            assert!(
+                matches!(parse(&record(bad, "null")), Err(ViewsError::Path { field: "image", .. })),
+                "{bad}"
+            );
+        }
+        let error = parse(&record("a.png", "\"/etc/a.obj\"")).unwrap_err();
+        assert!(error.to_string().contains("record 0") && error.to_string().contains("/etc/a.obj"));
+        assert!(parse(&record("a.png", "\"c:\\\\a.obj\"")).is_err());
+    }
+
+    #[test]
+    fn malformed_files_say_where() {
+        assert!(parse("{}").unwrap_err().to_string().contains("line 1"));
+        assert!(parse(&record("a.png", "null").replace("0.1", "\"red\"")).is_err());
+        assert!(parse(&record("a.png", "null").replace("0.1", "1e999")).is_err());
+    }
+}
