@@ -1,0 +1,144 @@
+//! JPEG as the published datasets use it: quality 95, 4:2:0, decoded as RGB.
+
+use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder, SamplingFactor};
+use serde::{Deserialize, Serialize};
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
+
+/// JPEG quality of the published files.
+pub const QUALITY: u8 = 95;
+
+/// Largest side of a picture this crate decodes; a header that claims more is refused before memory is taken.
+const LARGEST_SIDE: usize = 8192;
+
+/// The order of the colour channels in a stored picture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChannelOrder {
+    /// True colours.
+    #[default]
+    Rgb,
+    /// Red and blue exchanged, as in the published files, whose generator hands RGB data to a BGR writer.
+    Bgr,
+}
+
+impl std::fmt::Display for ChannelOrder {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Rgb => "rgb",
+            Self::Bgr => "bgr",
+        })
+    }
+}
+
+/// Encodes `side * side` RGB pixels.
+pub fn encode(pixels: &[u8], side: u16, order: ChannelOrder) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(pixels.len() / 8 + 1024);
+    let mut encoder = Encoder::new(&mut bytes, QUALITY);
+    encoder.set_sampling_factor(SamplingFactor::R_4_2_0);
+    encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
+    let colours = match order {
+        ChannelOrder::Rgb => ColorType::Rgb,
+        ChannelOrder::Bgr => ColorType::Bgr,
+    };
+    encoder.encode(pixels, side, side, colours).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// Pixels of a decoded picture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Picture {
+    /// Width in pixels.
+    pub width: usize,
+    /// Height in pixels.
+    pub height: usize,
+    /// `height * width * 3` bytes, RGB, row 0 on top.
+    pub pixels: Vec<u8>,
+}
+
+/// Decodes into `picture`, whose memory is used again. The error says what is wrong with the data.
+pub fn decode_into(bytes: &[u8], picture: &mut Picture) -> Result<(), String> {
+    let options = DecoderOptions::default()
+        .jpeg_set_out_colorspace(ColorSpace::RGB)
+        .set_max_width(LARGEST_SIDE)
+        .set_max_height(LARGEST_SIDE)
+        .set_strict_mode(true);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+    let broken = |error: zune_jpeg::errors::DecodeErrors| format!("not a readable JPEG: {error}");
+    decoder.decode_headers().map_err(broken)?;
+    let (width, height) = decoder.dimensions().ok_or("not a readable JPEG: no dimensions")?;
+    let needed = decoder.output_buffer_size().ok_or("not a readable JPEG: no dimensions")?;
+    if needed != width * height * 3 {
+        return Err("not a readable JPEG: it cannot be decoded as RGB".to_owned());
+    }
+    if !ends_properly(bytes) {
+        return Err("the JPEG is cut off: its end mark is missing".to_owned());
+    }
+    picture.width = width;
+    picture.height = height;
+    picture.pixels.resize(needed, 0);
+    decoder.decode_into(&mut picture.pixels).map_err(broken)
+}
+
+/// Decodes a JPEG as RGB.
+pub fn decode(bytes: &[u8]) -> Result<Picture, String> {
+    let mut picture = Picture::default();
+    decode_into(bytes, &mut picture)?;
+    Ok(picture)
+}
+
+/// Whether the end mark is there, followed by nothing but padding.
+fn ends_properly(bytes: &[u8]) -> bool {
+    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    bytes[..end].ends_with(&[0xFF, 0xD9])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gradient(side: usize) -> Vec<u8> {
+        (0..side * side)
+            .flat_map(|i| [(i % side * 255 / side) as u8, (i / side * 255 / side) as u8, 40])
+            .collect()
+    }
+
+    #[test]
+    fn pictures_come_back_nearly_as_they_were() {
+        let pixels = gradient(64);
+        let bytes = encode(&pixels, 64, ChannelOrder::Rgb).unwrap();
+        let picture = decode(&bytes).unwrap();
+        assert_eq!((picture.width, picture.height), (64, 64));
+        let worst = pixels.iter().zip(&picture.pixels).map(|(a, b)| a.abs_diff(*b)).max().unwrap();
+        assert!(worst < 12, "worst difference {worst}");
+    }
+
+    #[test]
+    fn bgr_exchanges_red_and_blue() {
+        let pixels: Vec<u8> = [200, 100, 20].repeat(256);
+        let picture = decode(&encode(&pixels, 16, ChannelOrder::Bgr).unwrap()).unwrap();
+        let [r, g, b] = [0, 1, 2].map(|c| i32::from(picture.pixels[c]));
+        assert!((r - 20).abs() < 4 && (g - 100).abs() < 4 && (b - 200).abs() < 4, "{r} {g} {b}");
+    }
+
+    #[test]
+    fn quality_and_subsampling_are_the_published_ones() {
+        let bytes = encode(&gradient(16), 16, ChannelOrder::Rgb).unwrap();
+        // First luminance step of the standard table at quality 95: (16 * 10 + 50) / 100 = 2.
+        let table = bytes.windows(2).position(|w| w == [0xFF, 0xDB]).unwrap();
+        assert_eq!(bytes[table + 5], 2);
+        let frame = bytes.windows(2).position(|w| w == [0xFF, 0xC0]).unwrap();
+        assert_eq!(bytes[frame + 11], 0x22, "luminance sampled 2x2 against chroma");
+    }
+
+    #[test]
+    fn cut_off_and_foreign_files_are_refused() {
+        let bytes = encode(&gradient(32), 32, ChannelOrder::Rgb).unwrap();
+        for end in [0, 1, 2, 100, bytes.len() / 2, bytes.len() - 1] {
+            assert!(decode(&bytes[..end]).is_err(), "cut at {end}");
+        }
+        assert!(decode(b"\x89PNG\r\n\x1a\n").is_err());
+    }
+}

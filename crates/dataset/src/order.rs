@@ -1,0 +1,130 @@
+//! The order of training: which object comes when, and which of its views, as pure functions of (seed, epoch,
+//! object). Nothing here depends on threads, workers, ranks, or on where a run was interrupted.
+
+use random::{Random, Stream, fnv1a};
+
+const EPOCH_ORDER: Stream = Stream::new("epoch-order");
+const PAIR: Stream = Stream::new("epoch-pair");
+const VIEW: Stream = Stream::new("epoch-view");
+
+/// A permutation of `0..objects`: the order in which epoch `epoch` visits the objects.
+pub fn epoch_order(seed: u64, epoch: u64, objects: usize) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..objects as u32).collect();
+    Random::new(seed, EPOCH_ORDER, epoch).shuffle(&mut order);
+    order
+}
+
+/// Two distinct views `(first, second)` of `object` in `epoch`, uniform over the ordered pairs.
+/// With a single view both are that view.
+pub fn pair(seed: u64, epoch: u64, object: usize, views: usize) -> (usize, usize) {
+    if views < 2 {
+        return (0, 0);
+    }
+    let mut random = Random::new(seed, PAIR, position(epoch, object));
+    let first = random.below(views as u64) as usize;
+    let second = random.below(views as u64 - 1) as usize;
+    (first, if second < first { second } else { second + 1 })
+}
+
+/// One view of `object` in `epoch`, uniform.
+pub fn single(seed: u64, epoch: u64, object: usize, views: usize) -> usize {
+    Random::new(seed, VIEW, position(epoch, object)).below(views.max(1) as u64) as usize
+}
+
+/// Cuts an epoch's order into batches of `batch` objects. The last one may be smaller; one of a single object,
+/// for which variances are undefined, joins the batch before it.
+pub fn batches(order: &[u32], batch: usize) -> Vec<&[u32]> {
+    let batch = batch.max(1);
+    let mut cuts: Vec<&[u32]> = order.chunks(batch).collect();
+    let lonely = cuts.len() > 1 && batch > 1 && cuts.last().is_some_and(|last| last.len() == 1);
+    if lonely {
+        cuts.pop();
+        if let Some(last) = cuts.last_mut() {
+            *last = &order[order.len() - batch - 1..];
+        }
+    }
+    cuts
+}
+
+/// One index for (epoch, object): a hash, because the two together exceed the generator's 64-bit index.
+fn position(epoch: u64, object: usize) -> u64 {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&epoch.to_le_bytes());
+    bytes[8..].copy_from_slice(&(object as u64).to_le_bytes());
+    fnv1a(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn pairs_are_distinct_ordered_and_uniform() {
+        let views = 5;
+        let mut counts = vec![0_u32; views * views];
+        for epoch in 0..40 {
+            for object in 0..500 {
+                let (i, j) = pair(3, epoch, object, views);
+                counts[i * views + j] += 1;
+            }
+        }
+        for i in 0..views {
+            for j in 0..views {
+                let count = counts[i * views + j];
+                if i == j {
+                    assert_eq!(count, 0);
+                } else {
+                    assert!(
+                        (900..1100).contains(&count),
+                        "pair ({i}, {j}) drawn {count} times, expected 1000"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn epochs_seeds_and_objects_differ() {
+        assert_ne!(epoch_order(1, 0, 100), epoch_order(1, 1, 100));
+        assert_ne!(epoch_order(1, 0, 100), epoch_order(2, 0, 100));
+        let draw = |seed, epoch| (0..50).map(|object| pair(seed, epoch, object, 50)).collect::<Vec<_>>();
+        assert_ne!(draw(1, 0), draw(1, 1));
+        assert_ne!(draw(1, 0), draw(2, 0));
+        assert_eq!(draw(1, 7), draw(1, 7));
+    }
+
+    #[test]
+    fn a_last_batch_of_one_joins_the_one_before_it() {
+        let order: Vec<u32> = (0..9).collect();
+        let sizes = |batch| batches(&order, batch).iter().map(|b| b.len()).collect::<Vec<_>>();
+        assert_eq!(sizes(4), [4, 5]);
+        assert_eq!(sizes(5), [5, 4]);
+        assert_eq!(sizes(8), [9]);
+        assert_eq!(sizes(9), [9]);
+        assert_eq!(sizes(20), [9]);
+        assert_eq!(sizes(1), [1; 9]);
+        assert!(batches(&[], 4).is_empty());
+        assert_eq!(batches(&order[..1], 4), [&order[..1]]);
+    }
+
+    proptest! {
+        #[test]
+        fn batches_cover_an_epoch_once_and_in_order(objects in 0_usize..200, batch in 1_usize..50, seed: u64) {
+            let order = epoch_order(seed, 4, objects);
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            prop_assert_eq!(sorted, (0..objects as u32).collect::<Vec<_>>());
+            let cut = batches(&order, batch);
+            prop_assert_eq!(&cut.concat(), &order);
+            prop_assert!(cut.iter().all(|b| b.len() >= 2 || batch == 1 || objects == 1));
+        }
+
+        #[test]
+        fn views_stay_inside(seed: u64, epoch: u64, object in 0_usize..100_000, views in 2_usize..60) {
+            let (i, j) = pair(seed, epoch, object, views);
+            prop_assert!(i < views && j < views && i != j);
+            prop_assert!(single(seed, epoch, object, views) < views);
+        }
+    }
+}
