@@ -1,9 +1,13 @@
 //! Meshes, materials and the latents of a view: everything a picture is made from, before there are pixels.
 
 pub mod latents;
+pub mod load;
 pub mod mesh;
+pub mod placement;
 pub mod views;
 
-pub use latents::Latents;
+pub use latents::{LatentError, LatentRanges, Latents, Range};
+pub use load::{LoadOptions, LoadedMesh, MeshError, Up, load_mesh};
 pub use mesh::{Material, Mesh, Texture, Vertex};
+pub use placement::{BoundingBox, Normalisation, normalise};
 pub use views::{ViewRecord, ViewsError, read_views};

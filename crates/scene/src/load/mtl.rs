@@ -1,0 +1,265 @@
+//! Material libraries of OBJ files, read the way the published generator's importer read them.
+//!
+//! Base colour is `Kd`, or `map_Kd` alone where there is one; roughness `1 - sqrt(clamp(Ns, 0, 1000) / 1000)`;
+//! specular the mean of `Ks`; alpha `d`, or `1 - Tr`. Without `Ks` a material is matt unless `illum 2` asks for a
+//! highlight. Anything else, ambient and emission included, is ignored.
+
+use super::files::Files;
+use super::lines::{LineError, Lines, number, shown, word};
+use crate::Material;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// One `newmtl` block before its texture is loaded.
+#[derive(Clone, Default)]
+struct Entry {
+    diffuse: Option<[f32; 3]>,
+    specular: Option<f32>,
+    exponent: Option<f32>,
+    alpha: Option<f32>,
+    highlight: bool,
+    /// File name as written, and its line.
+    texture: Option<(Vec<u8>, u64)>,
+}
+
+/// The materials of all libraries that a mesh names, by name.
+#[derive(Default)]
+pub(super) struct Library {
+    entries: HashMap<Vec<u8>, (Entry, std::path::PathBuf)>,
+}
+
+impl Library {
+    /// Adds the blocks of the file at `path`. What is wrong in it becomes warnings.
+    pub fn read(&mut self, path: &Path, files: &mut Files) {
+        let file = match std::fs::File::open(path) {
+            Ok(file) => file,
+            Err(error) => return files.warn(format!("{}: {error}; its materials are grey", path.display())),
+        };
+        let mut lines = Lines::new(file);
+        let mut current: Option<Vec<u8>> = None;
+        loop {
+            let (line, text) = match lines.next() {
+                Ok(Some(next)) => next,
+                Ok(None) => return,
+                Err(LineError::Io(error)) => return files.warn(format!("{}: {error}", path.display())),
+                Err(LineError::TooLong(line)) => {
+                    return files.warn(format!("{}:{line}: the line is too long", path.display()));
+                }
+            };
+            let mut rest = text;
+            let Some(keyword) = word(&mut rest) else { continue };
+            if keyword.eq_ignore_ascii_case(b"newmtl") {
+                let name = rest.trim_ascii().to_vec();
+                self.entries.insert(name.clone(), (Entry::default(), path.to_owned()));
+                current = Some(name);
+                continue;
+            }
+            let Some((entry, _)) = current.as_ref().and_then(|name| self.entries.get_mut(name)) else {
+                continue;
+            };
+            if let Err(message) = entry.set(keyword, rest, line) {
+                files.warn(format!("{}:{line}: {message}", path.display()));
+            }
+        }
+    }
+
+    /// The material of that name with its texture; plain grey, and a warning, where no library has it.
+    pub fn material(&self, name: &[u8], files: &mut Files) -> Material {
+        let shown_name = String::from_utf8_lossy(name).into_owned();
+        let Some((entry, path)) = self.entries.get(name) else {
+            files.warn(format!(
+                "{}: no library has the material {shown_name:?}, using grey",
+                files.path.display()
+            ));
+            return Material { name: shown_name, ..Material::default() };
+        };
+        let mut material = entry.material(shown_name);
+        if let Some((file, line)) = &entry.texture {
+            let folder = path.parent().unwrap_or(Path::new("."));
+            let texture = files.resolve(folder, file).and_then(|file| {
+                files.textures.load(&file).map_err(|reason| format!("{}: {reason}", file.display()))
+            });
+            match texture {
+                Ok(texture) => material.texture = Some(texture),
+                Err(reason) => {
+                    files.warn(format!("{}:{line}: texture left out: {reason}", path.display()));
+                }
+            }
+        }
+        material
+    }
+}
+
+impl Entry {
+    fn set(&mut self, keyword: &[u8], rest: &[u8], line: u64) -> Result<(), String> {
+        match keyword.to_ascii_lowercase().as_slice() {
+            b"kd" => self.diffuse = Some(colour(rest)?),
+            b"ks" => self.specular = Some(colour(rest)?.iter().sum::<f32>() / 3.0),
+            b"ns" => self.exponent = Some(first(rest)?),
+            b"d" => self.alpha = Some(first(rest)?),
+            b"tr" => self.alpha = Some(1.0 - first(rest)?),
+            b"illum" => self.highlight = first(rest)? == 2.0,
+            b"map_kd" => {
+                let name = texture_name(rest);
+                if name.is_empty() {
+                    return Err("map_Kd names no file".to_owned());
+                }
+                self.texture = Some((name.to_vec(), line));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn material(&self, name: String) -> Material {
+        let glossy = self.specular.is_some() || self.highlight;
+        let roughness = match self.exponent {
+            Some(exponent) => 1.0 - (exponent.clamp(0.0, 1000.0) / 1000.0).sqrt(),
+            None if glossy => 0.0,
+            None => 1.0,
+        };
+        Material {
+            name,
+            base_colour: self.diffuse.unwrap_or([0.8; 3]).map(|channel| channel.clamp(0.0, 1.0)),
+            texture: None,
+            roughness,
+            specular: self.specular.unwrap_or(if self.highlight { 1.0 } else { 0.0 }).clamp(0.0, 1.0),
+            alpha: self.alpha.unwrap_or(1.0).clamp(0.0, 1.0),
+        }
+    }
+}
+
+/// `r g b`, or one number for all three.
+fn colour(mut rest: &[u8]) -> Result<[f32; 3], String> {
+    let red = first(rest)?;
+    word(&mut rest);
+    match (word(&mut rest), word(&mut rest)) {
+        (Some(green), Some(blue)) if !green.starts_with(b"#") => {
+            Ok([red, number(green)? as f32, number(blue)? as f32])
+        }
+        _ => Ok([red; 3]),
+    }
+}
+
+/// The first number of a line; options such as `d -halo` are passed over.
+fn first(mut rest: &[u8]) -> Result<f32, String> {
+    while let Some(text) = word(&mut rest) {
+        if let [b'-', second, ..] = text
+            && second.is_ascii_alphabetic()
+        {
+            continue;
+        }
+        return number(text).map(|value| value as f32);
+    }
+    Err("a number is missing".to_owned())
+}
+
+/// The file name after the options of a texture statement; it may contain blanks.
+fn texture_name(mut rest: &[u8]) -> &[u8] {
+    loop {
+        let before = rest.trim_ascii();
+        let mut after = before;
+        let Some(option) = word(&mut after) else { return before };
+        // At most so many arguments, all but the first of which may be left out where they are numbers.
+        let arguments = match option {
+            b"-o" | b"-s" | b"-t" => 3,
+            b"-mm" => 2,
+            b"-blendu" | b"-blendv" | b"-boost" | b"-cc" | b"-clamp" | b"-imfchan" | b"-texres"
+            | b"-type" | b"-bm" | b"-colorspace" => 1,
+            _ => return unquoted(before),
+        };
+        rest = after;
+        for i in 0..arguments {
+            let mut next = rest;
+            let Some(argument) = word(&mut next) else { break };
+            if i > 0 && number(argument).is_err() {
+                break;
+            }
+            rest = next;
+        }
+    }
+}
+
+fn unquoted(name: &[u8]) -> &[u8] {
+    match name {
+        [b'"', inner @ .., b'"'] => inner,
+        _ => name,
+    }
+}
+
+/// The library files of a `mtllib` statement: the whole rest of the line where there is such a file (names may
+/// contain blanks), else every word of it.
+pub(super) fn read_libraries(library: &mut Library, names: &[u8], line: u64, files: &mut Files) {
+    let names = unquoted(names.trim_ascii());
+    let folder = files.folder().to_owned();
+    if let Ok(path) = files.resolve(&folder, names) {
+        return library.read(&path, files);
+    }
+    let mut rest = names;
+    while let Some(name) = word(&mut rest) {
+        match files.resolve(&folder, name) {
+            Ok(path) => library.read(&path, files),
+            Err(reason) => {
+                let reason = format!("{}:{line}: material library {reason}", files.path.display());
+                files.warn(reason);
+            }
+        }
+    }
+    if names.is_empty() {
+        files.warn(format!("{}:{line}: mtllib names no file ({})", files.path.display(), shown(names)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texture_options_are_passed_over() {
+        for (text, name) in [
+            (&b" wood.png"[..], &b"wood.png"[..]),
+            (b" -s 2 2 1 -o 0.5 wood grain.png ", b"wood grain.png"),
+            (b"-blendu on -clamp off -bm 0.2 a b.jpg", b"a b.jpg"),
+            (b"-mm 0 1 ..\\images\\t.jpg", b"..\\images\\t.jpg"),
+            (b"-s 1 1 1 2.png", b"2.png"),
+            (b"\"my file.png\"", b"my file.png"),
+            (b"-1.png", b"-1.png"),
+            (b"-s 1 1 1", b""),
+        ] {
+            assert_eq!(texture_name(text), name);
+        }
+    }
+
+    fn material(lines: &[&str]) -> Material {
+        let mut entry = Entry::default();
+        for line in lines {
+            let mut rest = line.as_bytes();
+            let keyword = word(&mut rest).expect("a keyword");
+            entry.set(keyword, rest, 1).expect("a good line");
+        }
+        entry.material(String::new())
+    }
+
+    #[test]
+    fn statements_become_the_principled_parameters() {
+        let m = material(&["Kd 0.1 0.2 0.3", "Ks 0.3 0.4 0.5", "Ns 10", "d 0.25", "illum 2"]);
+        assert_eq!(m.base_colour, [0.1, 0.2, 0.3]);
+        assert!((m.specular - 0.4).abs() < 1e-6 && (m.roughness - 0.9).abs() < 1e-6 && m.alpha == 0.25);
+        assert_eq!(material(&["Tr 0.25"]).alpha, 0.75);
+        assert_eq!(material(&["d -halo 0.5"]).alpha, 0.5);
+        assert_eq!(material(&["Ks 0 0 0", "Ns -5"]).roughness, 1.0);
+        assert_eq!(material(&["Ks 0 0 0", "Ns 5000"]).roughness, 0.0);
+        assert_eq!(material(&["Kd 0.5"]).base_colour, [0.5; 3]);
+        let bare = material(&[]);
+        assert_eq!((bare.base_colour, bare.alpha), ([0.8; 3], 1.0));
+        assert_eq!((bare.specular, bare.roughness), (0.0, 1.0));
+    }
+
+    #[test]
+    fn bad_numbers_are_reported() {
+        let mut entry = Entry::default();
+        for (keyword, rest) in [("Kd", "red"), ("Ns", ""), ("d", "nan"), ("map_Kd", "  "), ("Kd", "1 x 1")] {
+            assert!(entry.set(keyword.as_bytes(), rest.as_bytes(), 1).is_err(), "{keyword} {rest}");
+        }
+    }
+}

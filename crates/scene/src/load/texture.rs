@@ -1,0 +1,67 @@
+//! Decoding the pictures that materials name, within a budget of memory, each of them once.
+
+use crate::Texture;
+use image::ImageReader;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Cursor, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The textures of one mesh by their canonical path.
+pub(super) struct TextureStore {
+    budget_bytes: u64,
+    loaded: HashMap<PathBuf, Result<Arc<Texture>, String>>,
+}
+
+impl TextureStore {
+    pub fn new(budget_bytes: u64) -> Self {
+        Self { budget_bytes, loaded: HashMap::new() }
+    }
+
+    /// The picture at `path` (PNG or JPEG by content); the error is a reason.
+    pub fn load(&mut self, path: &Path) -> Result<Arc<Texture>, String> {
+        if let Some(known) = self.loaded.get(path) {
+            return known.clone();
+        }
+        let texture = std::fs::File::open(path)
+            .map_err(|error| error.to_string())
+            .and_then(|file| self.decode(BufReader::new(file)));
+        self.loaded.insert(path.to_owned(), texture.clone());
+        texture
+    }
+
+    /// A picture inside another file.
+    #[expect(dead_code, reason = "for glTF to come")]
+    pub fn decode_bytes(&mut self, bytes: &[u8]) -> Result<Arc<Texture>, String> {
+        self.decode(Cursor::new(bytes))
+    }
+
+    fn decode<R: BufRead + Seek>(&mut self, mut reader: R) -> Result<Arc<Texture>, String> {
+        // The size is checked before anything is allocated: a small file can claim a huge picture.
+        let (width, height) = open(&mut reader)?
+            .into_dimensions()
+            .map_err(|error| format!("not a PNG or JPEG picture ({error})"))?;
+        let bytes = u64::from(width) * u64::from(height) * 4;
+        if width == 0 || height == 0 {
+            return Err("an empty picture".to_owned());
+        }
+        if bytes > self.budget_bytes {
+            return Err(format!("{width} x {height} pixels exceed the memory for textures"));
+        }
+        reader.rewind().map_err(|error| error.to_string())?;
+        let mut decoder = open(&mut reader)?;
+        let mut limits = image::Limits::default();
+        // 16-bit pictures take twice the room while they are converted.
+        limits.max_alloc = Some(bytes.saturating_mul(4).saturating_add(64 << 20));
+        decoder.limits(limits);
+        let picture = decoder.decode().map_err(|error| error.to_string())?.into_rgba8();
+        self.budget_bytes -= bytes;
+        let (width, height) = picture.dimensions();
+        let (pixels, _) = picture.as_raw().as_chunks::<4>();
+        Ok(Arc::new(Texture { width, height, pixels: pixels.to_vec() }))
+    }
+}
+
+fn open<R: BufRead + Seek>(reader: R) -> Result<ImageReader<R>, String> {
+    ImageReader::new(reader).with_guessed_format().map_err(|error| error.to_string())
+}
