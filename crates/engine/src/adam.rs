@@ -1,0 +1,96 @@
+//! Adam with classic L2 weight decay, one fused sweep over all parameters.
+//!
+//! ```text
+//! g <- g + weight_decay p
+//! m <- beta1 m + (1 - beta1) g          v <- beta2 v + (1 - beta2) g^2
+//! p <- p - lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+//! ```
+
+use rayon::prelude::*;
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::flat::WholeMut;
+
+/// The settings of Adam; the defaults are those of all published pre-trainings.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdamConfig {
+    /// Learning rate (1e-3).
+    pub learning_rate: f64,
+    /// Decay of the running mean of gradients (0.9).
+    pub beta1: f64,
+    /// Decay of the running mean of squared gradients (0.999).
+    pub beta2: f64,
+    /// Added to the root of the second moment (1e-8).
+    pub epsilon: f64,
+    /// L2 decay, added to the gradient before the moments (1e-6).
+    pub weight_decay: f64,
+}
+
+impl Default for AdamConfig {
+    fn default() -> Self {
+        Self { learning_rate: 1e-3, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 1e-6 }
+    }
+}
+
+/// The numbers of one update, as the inner loop needs them.
+#[derive(Clone, Copy, Debug)]
+pub struct AdamStep {
+    /// Weight decay.
+    pub weight_decay: f32,
+    /// beta1 and 1 - beta1.
+    pub beta1: (f32, f32),
+    /// beta2 and 1 - beta2.
+    pub beta2: (f32, f32),
+    /// lr / (1 - beta1^t).
+    pub step_size: f32,
+    /// 1 / sqrt(1 - beta2^t).
+    pub root_scale: f32,
+    /// eps.
+    pub epsilon: f32,
+}
+
+/// Elements per task.
+const CHUNK: usize = 1 << 14;
+
+impl AdamConfig {
+    /// The numbers of update `step`, counted from 1.
+    pub fn at(&self, step: u64) -> AdamStep {
+        let t = step as f64;
+        AdamStep {
+            weight_decay: self.weight_decay as f32,
+            beta1: (self.beta1 as f32, (1.0 - self.beta1) as f32),
+            beta2: (self.beta2 as f32, (1.0 - self.beta2) as f32),
+            step_size: (self.learning_rate / (1.0 - self.beta1.powf(t))) as f32,
+            root_scale: (1.0 / (1.0 - self.beta2.powf(t)).sqrt()) as f32,
+            epsilon: self.epsilon as f32,
+        }
+    }
+
+    /// Updates the flat buffers.
+    pub(crate) fn update(
+        &self,
+        device: &Device,
+        step: u64,
+        values: &mut WholeMut<'_>,
+        gradients: &mut WholeMut<'_>,
+        first: &mut WholeMut<'_>,
+        second: &mut WholeMut<'_>,
+    ) -> Result<()> {
+        let numbers = self.at(step);
+        match device {
+            Device::Cpu(_) => {
+                let chunks = values
+                    .as_mut_slice()?
+                    .par_chunks_mut(CHUNK)
+                    .zip(gradients.as_mut_slice()?.par_chunks_mut(CHUNK))
+                    .zip(first.as_mut_slice()?.par_chunks_mut(CHUNK))
+                    .zip(second.as_mut_slice()?.par_chunks_mut(CHUNK));
+                chunks.for_each(|(((p, g), m), v)| crate::cpu::adam(numbers, p, g, m, v));
+                Ok(())
+            }
+            Device::Cuda(cuda) => Err(cuda.missing("adam")),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The two register-tile kernels under every matrix product and convolution. A tile is up to [`MAX_ROWS`] rows by
+//! two vectors of columns, held in registers over the whole sum.
+//!
+//! - [`gather`]: rows are read through pointers, so that a convolution needs no im2col: for each tap, each row
+//!   points at its pixel's channels.
+//! - [`outer`]: sums outer products over a list of runs of pixels: a weight gradient straight from the images.
+
+use super::level::Level;
+#[cfg(target_arch = "x86_64")]
+use super::vector::{Avx2, Avx512};
+use super::vector::{Portable, Vector};
+
+/// The most rows of a tile at any level.
+pub(crate) const MAX_ROWS: usize = 14;
+
+/// Rows and columns of a full tile.
+pub(crate) fn tile_at(level: Level) -> (usize, usize) {
+    match level {
+        Level::Portable => (4, 8),
+        Level::Avx2 => (6, 16),
+        Level::Avx512 => (14, 32),
+    }
+}
+
+/// One piece of a [`gather`] sum: `rows[r][k]` times `b[k * ldb + column]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Segment {
+    /// Where each row's `len` values are.
+    pub rows: [*const f32; MAX_ROWS],
+    /// The first of `len` rows of the right-hand matrix.
+    pub b: *const f32,
+}
+
+/// The tile that a kernel writes: `rows` rows of `columns` values, `stride` apart where consecutive.
+#[derive(Clone, Copy)]
+pub(crate) struct Output<'a> {
+    /// Start of each row; its length is the number of rows.
+    pub rows: &'a [*mut f32],
+    /// Valid columns, at most the tile's width.
+    pub columns: usize,
+    /// Add to what is there.
+    pub accumulate: bool,
+}
+
+/// `output[r] (+)= sum over segments, k < len of segment.rows[r][k] * segment.b[k * ldb ..]`.
+///
+/// # Safety
+/// All addresses must be valid for the lengths named, the output rows disjoint from everything else in use.
+pub(crate) unsafe fn gather(level: Level, segments: &[Segment], len: usize, ldb: usize, output: Output<'_>) {
+    // SAFETY: the caller's promise; the level is the processor's.
+    unsafe {
+        match level {
+            Level::Portable => gather_rows::<Portable>(segments, len, ldb, output),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => gather_avx2(segments, len, ldb, output),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => gather_avx512(segments, len, ldb, output),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => gather_rows::<Portable>(segments, len, ldb, output),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn gather_avx2(segments: &[Segment], len: usize, ldb: usize, output: Output<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { gather_rows::<Avx2>(segments, len, ldb, output) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+unsafe fn gather_avx512(segments: &[Segment], len: usize, ldb: usize, output: Output<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { gather_rows::<Avx512>(segments, len, ldb, output) }
+}
+
+/// Calls `$kernel::<V, ROWS>` with the number of rows as a constant.
+macro_rules! with_rows {
+    ($count:expr, $kernel:ident::<$v:ident>($($arg:expr),*)) => {
+        match $count {
+            1 => $kernel::<$v, 1>($($arg),*),
+            2 => $kernel::<$v, 2>($($arg),*),
+            3 => $kernel::<$v, 3>($($arg),*),
+            4 => $kernel::<$v, 4>($($arg),*),
+            5 => $kernel::<$v, 5>($($arg),*),
+            6 => $kernel::<$v, 6>($($arg),*),
+            7 => $kernel::<$v, 7>($($arg),*),
+            8 => $kernel::<$v, 8>($($arg),*),
+            9 => $kernel::<$v, 9>($($arg),*),
+            10 => $kernel::<$v, 10>($($arg),*),
+            11 => $kernel::<$v, 11>($($arg),*),
+            12 => $kernel::<$v, 12>($($arg),*),
+            13 => $kernel::<$v, 13>($($arg),*),
+            14 => $kernel::<$v, 14>($($arg),*),
+            _ => debug_assert!(false, "a tile has 1 to {MAX_ROWS} rows"),
+        }
+    };
+}
+
+#[inline(always)]
+unsafe fn gather_rows<V: Vector>(segments: &[Segment], len: usize, ldb: usize, output: Output<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { with_rows!(output.rows.len(), gather_tile::<V>(segments, len, ldb, output)) }
+}
+
+#[inline(always)]
+unsafe fn gather_tile<V: Vector, const ROWS: usize>(
+    segments: &[Segment],
+    len: usize,
+    ldb: usize,
+    output: Output<'_>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sums = [[V::zero(); 2]; ROWS];
+        if output.columns == 2 * V::LANES {
+            for segment in segments {
+                let rows: [*const f32; ROWS] = std::array::from_fn(|r| segment.rows[r]);
+                let mut b = segment.b;
+                for k in 0..len {
+                    let right = [V::load(b), V::load(b.add(V::LANES))];
+                    for r in 0..ROWS {
+                        let left = V::broadcast(rows[r].add(k));
+                        sums[r][0] = sums[r][0].add_product(left, right[0]);
+                        sums[r][1] = sums[r][1].add_product(left, right[1]);
+                    }
+                    b = b.wrapping_add(ldb);
+                }
+            }
+        } else {
+            let first = output.columns.min(V::LANES);
+            let second = output.columns - first;
+            for segment in segments {
+                let mut b = segment.b;
+                for k in 0..len {
+                    let right = [V::load_first(b, first), V::load_first(b.wrapping_add(V::LANES), second)];
+                    for (r, sum) in sums.iter_mut().enumerate() {
+                        let left = V::broadcast(segment.rows[r].add(k));
+                        sum[0] = sum[0].add_product(left, right[0]);
+                        sum[1] = sum[1].add_product(left, right[1]);
+                    }
+                    b = b.wrapping_add(ldb);
+                }
+            }
+        }
+        write(sums, output);
+    }
+}
+
+#[inline(always)]
+unsafe fn write<V: Vector, const ROWS: usize>(sums: [[V; 2]; ROWS], output: Output<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for (r, mut sum) in sums.into_iter().enumerate() {
+            let to = output.rows[r];
+            if output.columns == 2 * V::LANES {
+                if output.accumulate {
+                    sum = [sum[0].add(V::load(to)), sum[1].add(V::load(to.add(V::LANES)))];
+                }
+                sum[0].store(to);
+                sum[1].store(to.add(V::LANES));
+            } else {
+                let first = output.columns.min(V::LANES);
+                let second = output.columns - first;
+                if output.accumulate {
+                    sum[0] = sum[0].add(V::load_first(to, first));
+                    sum[1] = sum[1].add(V::load_first(to.wrapping_add(V::LANES), second));
+                }
+                sum[0].store_first(to, first);
+                sum[1].store_first(to.wrapping_add(V::LANES), second);
+            }
+        }
+    }
+}
+
+/// One piece of an [`outer`] sum: `count` pairs of a left and a right vector.
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    /// The first left vector, as long as the tile has rows.
+    pub a: *const f32,
+    /// The first right vector, as long as the tile has columns.
+    pub b: *const f32,
+    /// Number of pairs.
+    pub count: usize,
+}
+
+/// `output[r] (+)= sum over runs, k < count of run.a[k * lda + r] * run.b[k * ldb ..]`.
+///
+/// # Safety
+/// As for [`gather`].
+pub(crate) unsafe fn outer(level: Level, runs: &[Run], lda: usize, ldb: usize, output: Output<'_>) {
+    // SAFETY: the caller's promise; the level is the processor's.
+    unsafe {
+        match level {
+            Level::Portable => outer_rows::<Portable>(runs, lda, ldb, output),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => outer_avx2(runs, lda, ldb, output),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => outer_avx512(runs, lda, ldb, output),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => outer_rows::<Portable>(runs, lda, ldb, output),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn outer_avx2(runs: &[Run], lda: usize, ldb: usize, output: Output<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { outer_rows::<Avx2>(runs, lda, ldb, output) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+unsafe fn outer_avx512(runs: &[Run], lda: usize, ldb: usize, output: Output<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { outer_rows::<Avx512>(runs, lda, ldb, output) }
+}
+
+#[inline(always)]
+unsafe fn outer_rows<V: Vector>(runs: &[Run], lda: usize, ldb: usize, output: Output<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { with_rows!(output.rows.len(), outer_tile::<V>(runs, lda, ldb, output)) }
+}
+
+#[inline(always)]
+unsafe fn outer_tile<V: Vector, const ROWS: usize>(runs: &[Run], lda: usize, ldb: usize, output: Output<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sums = [[V::zero(); 2]; ROWS];
+        let full = output.columns == 2 * V::LANES;
+        let first = output.columns.min(V::LANES);
+        let second = output.columns - first;
+        for run in runs {
+            let (mut a, mut b) = (run.a, run.b);
+            for _ in 0..run.count {
+                let right = if full {
+                    [V::load(b), V::load(b.add(V::LANES))]
+                } else {
+                    [V::load_first(b, first), V::load_first(b.wrapping_add(V::LANES), second)]
+                };
+                for (r, sum) in sums.iter_mut().enumerate() {
+                    let left = V::broadcast(a.add(r));
+                    sum[0] = sum[0].add_product(left, right[0]);
+                    sum[1] = sum[1].add_product(left, right[1]);
+                }
+                a = a.wrapping_add(lda);
+                b = b.wrapping_add(ldb);
+            }
+        }
+        write(sums, output);
+    }
+}

@@ -1,0 +1,87 @@
+//! Where numbers live. Model code passes a [`Device`] along and never asks which one it is; only the operations do.
+
+use std::sync::Arc;
+
+use crate::cuda::CudaDevice;
+use crate::error::Result;
+use crate::pool::{CpuPool, PoolReport};
+use crate::tensor::DType;
+
+/// The element type of activations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// float32 throughout.
+    #[default]
+    F32,
+    /// bfloat16 activations, float32 accumulation, statistics, losses and parameters. CUDA only.
+    Bf16,
+}
+
+/// A device and the pool of its memory. Cheap to clone; clones share the pool.
+#[derive(Clone, Debug)]
+pub enum Device {
+    /// The host processor, float32.
+    Cpu(Arc<CpuPool>),
+    /// An NVIDIA GPU.
+    Cuda(Arc<CudaDevice>),
+}
+
+impl Device {
+    /// The host processor with a pool of its own.
+    pub fn cpu() -> Self {
+        Self::Cpu(CpuPool::new())
+    }
+
+    /// The CUDA device `ordinal` with activations in `precision`.
+    pub fn cuda(ordinal: usize, precision: Precision) -> Result<Self> {
+        CudaDevice::open(ordinal, precision).map(|device| Self::Cuda(Arc::new(device)))
+    }
+
+    /// `"cpu"`, `"cuda:0"`, ...
+    pub fn name(&self) -> String {
+        match self {
+            Self::Cpu(_) => "cpu".to_owned(),
+            Self::Cuda(cuda) => cuda.name(),
+        }
+    }
+
+    /// The precision of activations.
+    pub fn precision(&self) -> Precision {
+        match self {
+            Self::Cpu(_) => Precision::F32,
+            Self::Cuda(cuda) => cuda.precision(),
+        }
+    }
+
+    /// The element type of activations.
+    pub fn activation_dtype(&self) -> DType {
+        match self.precision() {
+            Precision::F32 => DType::F32,
+            Precision::Bf16 => DType::Bf16,
+        }
+    }
+
+    /// What the memory pool holds.
+    pub fn memory(&self) -> PoolReport {
+        match self {
+            Self::Cpu(pool) => pool.report(),
+            Self::Cuda(cuda) => cuda.memory(),
+        }
+    }
+
+    /// Starts a new measurement of the peak: from now on it counts from what is in use at this moment.
+    pub fn reset_peak(&self) {
+        match self {
+            Self::Cpu(pool) => pool.reset_peak(),
+            Self::Cuda(cuda) => cuda.reset_peak(),
+        }
+    }
+
+    /// Waits until everything asked of the device is done; a no-op on the CPU.
+    pub fn synchronise(&self) -> Result<()> {
+        match self {
+            Self::Cpu(_) => Ok(()),
+            Self::Cuda(cuda) => cuda.synchronise(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! One buffer cut into aligned parts: the parts are tensors that operations read and write one by one, the whole is
+//! what Adam, a checkpoint or an all-reduce goes over in one sweep.
+
+use std::sync::Arc;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use crate::tensor::{DType, Storage, Tensor};
+
+/// Elements to which every part is aligned.
+pub const PART_ALIGNMENT: usize = 64;
+
+/// A flat float buffer and its parts, zero at first.
+#[derive(Debug)]
+pub struct FlatBuffer {
+    what: &'static str,
+    len: usize,
+    dtype: DType,
+    whole: Arc<Storage>,
+    /// The parts, in order. They are disjoint and cover everything but the gaps between them.
+    parts: Vec<Tensor>,
+}
+
+impl FlatBuffer {
+    /// Zeros for parts of these shapes.
+    pub fn zeros(what: &'static str, device: &Device, shapes: &[Shape], dtype: DType) -> Result<Self> {
+        let len = offsets(shapes).last().copied().unwrap_or(0);
+        let whole = Tensor::zeros(device, [len], dtype)?;
+        let whole = whole.into_storage();
+        let parts = shapes
+            .iter()
+            .zip(offsets(shapes))
+            .map(|(&shape, offset)| {
+                let (start, bytes) = (offset * dtype.size(), shape.len() * dtype.size());
+                // SAFETY: the ranges are disjoint by construction of `offsets`; the whole is private and written
+                // only through `whole_mut`, which checks that nobody holds a part.
+                let storage = unsafe { Storage::part(&whole, start, bytes) };
+                Tensor::from_storage(shape, dtype, storage)
+            })
+            .collect();
+        Ok(Self { what, len, dtype, whole, parts })
+    }
+
+    /// Length of the whole in elements, gaps included.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Part `index`.
+    pub fn part(&self, index: usize) -> &Tensor {
+        &self.parts[index]
+    }
+
+    /// Part `index`, for writing or for taking out a clone that will be written.
+    pub fn part_mut(&mut self, index: usize) -> &mut Tensor {
+        &mut self.parts[index]
+    }
+
+    /// The whole for writing: an error while anybody holds a part.
+    pub fn whole_mut(&mut self) -> Result<WholeMut<'_>> {
+        if self.parts.iter_mut().any(|part| !part.is_unique()) {
+            return Err(Error::Shared { what: format!("the flat buffer of {}", self.what) });
+        }
+        Ok(WholeMut { buffer: self })
+    }
+}
+
+/// Exclusive access to a whole [`FlatBuffer`].
+#[derive(Debug)]
+pub struct WholeMut<'a> {
+    buffer: &'a mut FlatBuffer,
+}
+
+impl WholeMut<'_> {
+    /// All elements, for a buffer on the CPU.
+    pub fn as_mut_slice(&mut self) -> Result<&mut [f32]> {
+        match &*self.buffer.whole {
+            Storage::Cpu(buffer) if self.buffer.dtype == DType::F32 => {
+                let bytes = buffer.as_bytes();
+                let len = self.buffer.len;
+                // SAFETY: aligned to 64 bytes and at least `len` floats long; `self` borrows the flat buffer
+                // exclusively and no part is referred to by anybody else.
+                Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr().cast::<f32>().cast_mut(), len) })
+            }
+            _ => Err(Error::WrongDevice { what: self.buffer.what.into(), device: "another device".into() }),
+        }
+    }
+
+    /// The memory of the whole; a device writes through its address.
+    pub fn storage(&mut self) -> &Storage {
+        &self.buffer.whole
+    }
+}
+
+/// Where each part starts, in elements, and after the last the length of the whole.
+pub fn offsets(shapes: &[Shape]) -> Vec<usize> {
+    let mut offset = 0;
+    let mut all = Vec::with_capacity(shapes.len() + 1);
+    for shape in shapes {
+        all.push(offset);
+        offset += shape.len().next_multiple_of(PART_ALIGNMENT);
+    }
+    all.push(offset);
+    all
+}

@@ -1,0 +1,452 @@
+//! All parameters of a network in one flat float32 buffer, and likewise their gradients and Adam's two moments: an
+//! update is one sweep, a checkpoint a few buffers, an all-reduce one call. Each entry knows its published name and
+//! shape and the layout it has inside. Buffers (batch-norm statistics) are kept beside them.
+
+use std::collections::HashMap;
+
+use crate::adam::AdamConfig;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::flat::FlatBuffer;
+use crate::initialise::Initialise;
+use crate::shape::Shape;
+use crate::tensor::{DType, Tensor};
+
+/// How a parameter lies in memory, compared with its published shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// As published, row-major.
+    Published,
+    /// A convolution: published as (out, in, height, width), kept as (out, height, width, in).
+    Convolution,
+}
+
+impl Layout {
+    /// The shape inside, for a published shape.
+    fn inner_shape(self, published: Shape) -> Shape {
+        match (self, published.dims()) {
+            (Self::Convolution, &[out, input, height, width]) => Shape::new(&[out, height, width, input]),
+            _ => published,
+        }
+    }
+
+    /// Calls `pair(published index, inner index)` for every element.
+    fn for_each(self, published: Shape, mut pair: impl FnMut(usize, usize)) {
+        match (self, published.dims()) {
+            (Self::Convolution, &[out, input, height, width]) => {
+                let pixels = height * width;
+                for o in 0..out {
+                    for i in 0..input {
+                        for p in 0..pixels {
+                            pair((o * input + i) * pixels + p, (o * pixels + p) * input + i);
+                        }
+                    }
+                }
+            }
+            _ => (0..published.len()).for_each(|index| pair(index, index)),
+        }
+    }
+}
+
+/// A parameter of a [`ParameterStore`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ParameterId(usize);
+
+/// A buffer of a [`ParameterStore`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BufferId(usize);
+
+/// One of the flat buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The parameters themselves.
+    Value,
+    /// Their gradients.
+    Gradient,
+    /// Adam's running mean of gradients.
+    FirstMoment,
+    /// Adam's running mean of squared gradients.
+    SecondMoment,
+}
+
+/// What a buffer holds.
+#[derive(Clone, Debug)]
+pub enum BufferValue {
+    /// float32 numbers on the device.
+    Tensor(Tensor),
+    /// A count (`num_batches_tracked`), kept on the host.
+    Count(u64),
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    name: String,
+    shape: Shape,
+    layout: Layout,
+    initialise: Initialise,
+}
+
+#[derive(Clone, Debug)]
+struct Buffer {
+    name: String,
+    value: BufferValue,
+}
+
+/// Collects the entries of a store before its memory is laid out.
+#[derive(Debug, Default)]
+pub struct StoreBuilder {
+    entries: Vec<Entry>,
+    buffers: Vec<(String, Option<(Shape, f32)>)>,
+}
+
+impl StoreBuilder {
+    /// No entries.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the parameter `name` with its published shape.
+    pub fn parameter(
+        &mut self,
+        name: impl Into<String>,
+        shape: impl Into<Shape>,
+        layout: Layout,
+        initialise: Initialise,
+    ) -> ParameterId {
+        self.entries.push(Entry { name: name.into(), shape: shape.into(), layout, initialise });
+        ParameterId(self.entries.len() - 1)
+    }
+
+    /// Adds a buffer of floats, all `start`.
+    pub fn buffer(&mut self, name: impl Into<String>, shape: impl Into<Shape>, start: f32) -> BufferId {
+        self.buffers.push((name.into(), Some((shape.into(), start))));
+        BufferId(self.buffers.len() - 1)
+    }
+
+    /// Adds a count, 0 at first.
+    pub fn count(&mut self, name: impl Into<String>) -> BufferId {
+        self.buffers.push((name.into(), None));
+        BufferId(self.buffers.len() - 1)
+    }
+
+    /// Lays out the memory on `device` and draws the initial values by `seed`.
+    pub fn build(self, device: &Device, seed: u64) -> Result<ParameterStore> {
+        let inner: Vec<Shape> =
+            self.entries.iter().map(|entry| entry.layout.inner_shape(entry.shape)).collect();
+        let flat = |what| FlatBuffer::zeros(what, device, &inner, DType::F32);
+        let buffers = self
+            .buffers
+            .into_iter()
+            .map(|(name, kind)| {
+                let value = match kind {
+                    None => BufferValue::Count(0),
+                    Some((shape, start)) => {
+                        BufferValue::Tensor(Tensor::from_slice(device, shape, &vec![start; shape.len()])?)
+                    }
+                };
+                Ok(Buffer { name, value })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let mut store = ParameterStore {
+            device: device.clone(),
+            by_name: self.entries.iter().enumerate().map(|(i, e)| (e.name.clone(), ParameterId(i))).collect(),
+            buffers_by_name: buffers.iter().enumerate().map(|(i, b)| (b.name.clone(), BufferId(i))).collect(),
+            written: vec![false; self.entries.len()],
+            entries: self.entries,
+            values: flat("parameters")?,
+            gradients: flat("gradients")?,
+            first_moments: flat("first moments")?,
+            second_moments: flat("second moments")?,
+            buffers,
+            steps: 0,
+        };
+        if store.by_name.len() != store.entries.len() {
+            return Err(Error::parameter("names", "two parameters have the same name"));
+        }
+        for index in 0..store.entries.len() {
+            let entry = &store.entries[index];
+            if entry.initialise == Initialise::Constant(0.0) {
+                continue;
+            }
+            let values = entry.initialise.values(seed, &entry.name, entry.shape.len());
+            store.import(State::Value, ParameterId(index), &values)?;
+        }
+        Ok(store)
+    }
+}
+
+/// The parameters, gradients, optimiser state and buffers of a network, on one device.
+#[derive(Debug)]
+pub struct ParameterStore {
+    device: Device,
+    entries: Vec<Entry>,
+    by_name: HashMap<String, ParameterId>,
+    buffers: Vec<Buffer>,
+    buffers_by_name: HashMap<String, BufferId>,
+    values: FlatBuffer,
+    gradients: FlatBuffer,
+    first_moments: FlatBuffer,
+    second_moments: FlatBuffer,
+    /// Whether a gradient was written since [`Self::clear_gradients`]; the others are stale.
+    written: Vec<bool>,
+    /// Updates done.
+    steps: u64,
+}
+
+impl ParameterStore {
+    /// The device of all tensors in the store.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// All parameters, in order of their definition.
+    pub fn parameters(&self) -> impl ExactSizeIterator<Item = ParameterId> + use<> {
+        (0..self.entries.len()).map(ParameterId)
+    }
+
+    /// All buffers, in order of their definition.
+    pub fn buffers(&self) -> impl ExactSizeIterator<Item = BufferId> + use<> {
+        (0..self.buffers.len()).map(BufferId)
+    }
+
+    /// The published name.
+    pub fn name(&self, id: ParameterId) -> &str {
+        &self.entries[id.0].name
+    }
+
+    /// The published shape.
+    pub fn shape(&self, id: ParameterId) -> Shape {
+        self.entries[id.0].shape
+    }
+
+    /// The parameter of this published name.
+    pub fn find(&self, name: &str) -> Option<ParameterId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Number of scalars in all parameters.
+    pub fn parameter_count(&self) -> usize {
+        self.entries.iter().map(|entry| entry.shape.len()).sum()
+    }
+
+    /// The parameter in its inner layout; a clone of it keeps the store from being updated.
+    pub fn value(&self, id: ParameterId) -> &Tensor {
+        self.values.part(id.0)
+    }
+
+    fn flat(&self, state: State) -> &FlatBuffer {
+        match state {
+            State::Value => &self.values,
+            State::Gradient => &self.gradients,
+            State::FirstMoment => &self.first_moments,
+            State::SecondMoment => &self.second_moments,
+        }
+    }
+
+    fn flat_mut(&mut self, state: State) -> &mut FlatBuffer {
+        match state {
+            State::Value => &mut self.values,
+            State::Gradient => &mut self.gradients,
+            State::FirstMoment => &mut self.first_moments,
+            State::SecondMoment => &mut self.second_moments,
+        }
+    }
+
+    /// A copy of one tensor on the host, in the published order. A gradient that no backward pass wrote is zero.
+    pub fn export(&self, state: State, id: ParameterId) -> Result<Vec<f32>> {
+        let entry = &self.entries[id.0];
+        if state == State::Gradient && !self.written[id.0] {
+            return Ok(vec![0.0; entry.shape.len()]);
+        }
+        let inner = self.flat(state).part(id.0).to_vec::<f32>()?;
+        if entry.layout == Layout::Published {
+            return Ok(inner);
+        }
+        let mut published = vec![0.0; inner.len()];
+        entry.layout.for_each(entry.shape, |to, from| published[to] = inner[from]);
+        Ok(published)
+    }
+
+    /// Overwrites one tensor by `values`, which are in the published order.
+    pub fn import(&mut self, state: State, id: ParameterId, values: &[f32]) -> Result<()> {
+        let entry = &self.entries[id.0];
+        if values.len() != entry.shape.len() {
+            let detail = format!("{} numbers were given for shape {}", values.len(), entry.shape);
+            return Err(Error::parameter(&entry.name, detail));
+        }
+        let mut inner = vec![0.0; values.len()];
+        entry.layout.for_each(entry.shape, |from, to| inner[to] = values[from]);
+        if state == State::Gradient {
+            self.written[id.0] = true;
+        }
+        self.flat_mut(state).part_mut(id.0).write(&inner)
+    }
+
+    /// The name of a buffer.
+    pub fn buffer_name(&self, id: BufferId) -> &str {
+        &self.buffers[id.0].name
+    }
+
+    /// The buffer of this name.
+    pub fn find_buffer(&self, name: &str) -> Option<BufferId> {
+        self.buffers_by_name.get(name).copied()
+    }
+
+    /// A buffer.
+    pub fn buffer(&self, id: BufferId) -> &BufferValue {
+        &self.buffers[id.0].value
+    }
+
+    /// A buffer, for writing.
+    pub fn buffer_mut(&mut self, id: BufferId) -> &mut BufferValue {
+        &mut self.buffers[id.0].value
+    }
+
+    /// The float tensor of a buffer.
+    pub fn buffer_tensor(&self, id: BufferId) -> Result<&Tensor> {
+        match self.buffer(id) {
+            BufferValue::Tensor(tensor) => Ok(tensor),
+            BufferValue::Count(_) => Err(Error::parameter(self.buffer_name(id), "is a count, not a tensor")),
+        }
+    }
+
+    /// The float tensor of a buffer, for writing.
+    pub fn buffer_tensor_mut(&mut self, id: BufferId) -> Result<&mut Tensor> {
+        let buffer = &mut self.buffers[id.0];
+        match &mut buffer.value {
+            BufferValue::Tensor(tensor) => Ok(tensor),
+            BufferValue::Count(_) => Err(Error::parameter(&buffer.name, "is a count, not a tensor")),
+        }
+    }
+
+    /// Number of updates done so far (Adam's step count).
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Sets the number of updates, when a run is resumed.
+    pub fn set_steps(&mut self, steps: u64) {
+        self.steps = steps;
+    }
+
+    /// Forgets all gradients: the next backward pass starts from zero. Costs nothing.
+    pub fn clear_gradients(&mut self) {
+        self.written.fill(false);
+    }
+
+    /// Lends out the gradient of `id` for writing, and whether it must be added to (or else overwritten).
+    pub(crate) fn take_gradient(&mut self, id: ParameterId) -> (Tensor, bool) {
+        let accumulate = std::mem::replace(&mut self.written[id.0], true);
+        let shape = Shape::new(&[0]);
+        let part = self.gradients.part_mut(id.0);
+        let placeholder = Tensor::placeholder(shape, part.dtype());
+        (std::mem::replace(part, placeholder), accumulate)
+    }
+
+    /// Takes a gradient back.
+    pub(crate) fn return_gradient(&mut self, id: ParameterId, gradient: Tensor) {
+        *self.gradients.part_mut(id.0) = gradient;
+    }
+
+    /// One Adam update of all parameters with the gradients at hand, which are cleared.
+    pub fn adam_step(&mut self, config: &AdamConfig) -> Result<()> {
+        for index in 0..self.entries.len() {
+            if !self.written[index] {
+                self.gradients.part_mut(index).fill_zero()?;
+            }
+        }
+        self.steps += 1;
+        config.update(
+            &self.device,
+            self.steps,
+            &mut self.values.whole_mut()?,
+            &mut self.gradients.whole_mut()?,
+            &mut self.first_moments.whole_mut()?,
+            &mut self.second_moments.whole_mut()?,
+        )?;
+        self.clear_gradients();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops;
+    use crate::tape::{Tape, Var};
+
+    fn store() -> (ParameterStore, ParameterId, ParameterId) {
+        let mut builder = StoreBuilder::new();
+        let normal = Initialise::Normal { std: 1.0 };
+        let conv = builder.parameter("conv.weight", [2, 3, 1, 2], Layout::Convolution, normal);
+        let linear = builder.parameter("linear.weight", [4, 3], Layout::Published, normal);
+        (builder.build(&Device::cpu(), 3).unwrap(), conv, linear)
+    }
+
+    #[test]
+    fn convolutions_are_turned_inside_and_back() {
+        let (mut store, conv, _) = store();
+        let published: Vec<f32> = (0..12).map(|v| v as f32).collect();
+        store.import(State::Value, conv, &published).unwrap();
+        assert_eq!(store.value(conv).dims(), [2, 1, 2, 3]);
+        // Element (out 0, in 1, column 1) lies at (out 0, column 1, in 1).
+        assert_eq!(store.value(conv).as_slice::<f32>().unwrap()[4], 3.0);
+        assert_eq!(store.export(State::Value, conv).unwrap(), published);
+    }
+
+    #[test]
+    fn wrong_lengths_are_refused_by_name() {
+        let (mut store, _, linear) = store();
+        let error = store.import(State::Value, linear, &[0.0; 5]).unwrap_err();
+        assert!(error.to_string().contains("linear.weight"), "{error}");
+    }
+
+    #[test]
+    fn two_uses_add_their_gradients_and_memory_stays_flat() {
+        let (mut store, _, linear) = store();
+        let device = store.device().clone();
+        let x = Tensor::from_slice(&device, [2, 3], &[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        let mut gradients = Vec::new();
+        let mut reserved = Vec::new();
+        for passes in [1, 2, 2] {
+            store.clear_gradients();
+            let mut tape = Tape::training(&mut store);
+            for _ in 0..passes {
+                let weight = tape.parameter(linear);
+                let y = ops::linear(&mut tape, &Var::constant(x.clone()), &weight, None).unwrap();
+                let seed = Tensor::from_slice(&device, y.shape(), &[1.0_f32; 8]).unwrap();
+                tape.backward_from(&y, seed).unwrap();
+            }
+            drop(tape);
+            gradients.push(store.export(State::Gradient, linear).unwrap());
+            reserved.push(device.memory().reserved);
+        }
+        assert_eq!(gradients[0][..3], [5.0, 7.0, 9.0]);
+        assert_eq!(gradients[1][..3], [10.0, 14.0, 18.0]);
+        assert_eq!(reserved[1], reserved[2]);
+    }
+
+    #[test]
+    fn the_first_update_moves_by_the_learning_rate_and_unused_parameters_only_decay() {
+        let (mut store, conv, linear) = store();
+        let before = store.export(State::Value, linear).unwrap();
+        let conv_before = store.export(State::Value, conv).unwrap();
+        store.import(State::Gradient, linear, &[0.5; 12]).unwrap();
+        store.adam_step(&AdamConfig { weight_decay: 0.0, ..AdamConfig::default() }).unwrap();
+        let after = store.export(State::Value, linear).unwrap();
+        for (before, after) in before.iter().zip(&after) {
+            assert!((before - after - 1e-3).abs() < 1e-6);
+        }
+        assert_eq!(conv_before, store.export(State::Value, conv).unwrap());
+        assert_eq!(store.steps(), 1);
+    }
+
+    #[test]
+    fn an_update_waits_until_no_tape_holds_a_parameter() {
+        let (mut store, _, linear) = store();
+        let held = Tape::training(&mut store).parameter(linear);
+        assert!(store.adam_step(&AdamConfig::default()).is_err());
+        drop(held);
+        store.adam_step(&AdamConfig::default()).unwrap();
+    }
+}

@@ -1,0 +1,381 @@
+//! The tape: operations write down how to go back, [`Tape::backward`] plays that in reverse.
+//!
+//! A [`Var`] is a value on the way through a network: a tensor and, where a gradient is wanted, its place on the
+//! tape. Memory follows ownership: an activation lives as long as a `Var` or a recorded operation holds it, and its
+//! buffer goes back to the pool the moment backward has passed it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::collective::{Collective, SingleRank};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::parameters::{BufferId, BufferValue, ParameterId, ParameterStore};
+use crate::shape::Shape;
+use crate::tensor::{DType, Tensor};
+
+/// A value and its place on the tape.
+#[derive(Clone, Debug)]
+pub struct Var {
+    value: Tensor,
+    gradient: GradientId,
+}
+
+impl Var {
+    /// A value without a gradient: an input, a target, a detached feature.
+    pub fn constant(value: Tensor) -> Self {
+        Self { value, gradient: GradientId(None) }
+    }
+
+    /// The value.
+    pub fn value(&self) -> &Tensor {
+        &self.value
+    }
+
+    /// The shape of the value.
+    pub fn shape(&self) -> Shape {
+        self.value.shape()
+    }
+
+    /// The same value, cut off from the tape.
+    pub fn detach(&self) -> Self {
+        Self::constant(self.value.clone())
+    }
+
+    /// Where its gradient goes: what a recorded operation keeps when it does not need the value.
+    pub fn gradient(&self) -> GradientId {
+        self.gradient
+    }
+}
+
+/// The place of a gradient on the tape; none for constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GradientId(Option<usize>);
+
+impl GradientId {
+    /// Whether a gradient is wanted.
+    pub fn is_wanted(self) -> bool {
+        self.0.is_some()
+    }
+}
+
+#[derive(Debug)]
+enum Node {
+    Parameter(ParameterId),
+    Activation { shape: Shape, dtype: DType, gradient: Option<Tensor> },
+}
+
+type BackwardFn = Box<dyn FnOnce(&mut Backward<'_, '_>, Vec<Option<Tensor>>) -> Result<()>>;
+
+struct Record {
+    op: &'static str,
+    outputs: Vec<usize>,
+    backward: BackwardFn,
+}
+
+/// Time spent in one kind of operation.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileEntry {
+    /// The operation; backward passes are listed with `backward` set.
+    pub op: &'static str,
+    /// Whether this is the backward pass.
+    pub backward: bool,
+    /// Number of calls.
+    pub calls: usize,
+    /// Total time.
+    pub time: Duration,
+}
+
+/// Records operations on the parameters of one store. See the module's first lines.
+pub struct Tape<'s> {
+    store: &'s mut ParameterStore,
+    collective: Arc<dyn Collective>,
+    training: bool,
+    nodes: Vec<Node>,
+    records: Vec<Record>,
+    parameters: Vec<(ParameterId, usize)>,
+    profile: Option<Vec<ProfileEntry>>,
+    mark: Instant,
+}
+
+impl<'s> Tape<'s> {
+    /// A tape for a training step: batch norm uses and updates batch statistics, operations are recorded. Gradients
+    /// already in the store are added to; see [`ParameterStore::clear_gradients`].
+    pub fn training(store: &'s mut ParameterStore) -> Self {
+        Self::new(store, true)
+    }
+
+    /// A tape for evaluation: batch norm uses running statistics, nothing is recorded.
+    pub fn inference(store: &'s mut ParameterStore) -> Self {
+        Self::new(store, false)
+    }
+
+    fn new(store: &'s mut ParameterStore, training: bool) -> Self {
+        Self {
+            store,
+            collective: Arc::new(SingleRank),
+            training,
+            nodes: Vec::new(),
+            records: Vec::new(),
+            parameters: Vec::new(),
+            profile: None,
+            mark: Instant::now(),
+        }
+    }
+
+    /// Lets batch statistics and batch-wide losses go over all ranks of `collective`.
+    pub fn with_collective(mut self, collective: Arc<dyn Collective>) -> Self {
+        self.collective = collective;
+        self
+    }
+
+    /// Measures the time of every operation from now on.
+    pub fn with_profile(mut self) -> Self {
+        self.profile = Some(Vec::new());
+        self.mark = Instant::now();
+        self
+    }
+
+    /// The measured times, in order of first use.
+    pub fn profile(&self) -> &[ProfileEntry] {
+        self.profile.as_deref().unwrap_or_default()
+    }
+
+    /// Whether batch norm uses batch statistics and operations are recorded.
+    pub fn is_training(&self) -> bool {
+        self.training
+    }
+
+    /// The device of all values.
+    pub fn device(&self) -> Device {
+        self.store.device().clone()
+    }
+
+    /// The ranks that share the batch.
+    pub fn collective(&self) -> &Arc<dyn Collective> {
+        &self.collective
+    }
+
+    /// The store.
+    pub fn store(&self) -> &ParameterStore {
+        self.store
+    }
+
+    /// The parameter `id` as a value. Asking twice gives the same place on the tape.
+    pub fn parameter(&mut self, id: ParameterId) -> Var {
+        let value = self.store.value(id).clone();
+        if !self.training {
+            return Var::constant(value);
+        }
+        let node = match self.parameters.iter().find(|(known, _)| *known == id) {
+            Some(&(_, node)) => node,
+            None => {
+                self.nodes.push(Node::Parameter(id));
+                self.parameters.push((id, self.nodes.len() - 1));
+                self.nodes.len() - 1
+            }
+        };
+        Var { value, gradient: GradientId(Some(node)) }
+    }
+
+    /// A value whose gradient is kept until [`Tape::gradient`] asks for it: for tests and for looking into a network.
+    pub fn watch(&mut self, value: Tensor) -> Var {
+        let gradient = GradientId(self.training.then(|| self.push_activation(&value)));
+        Var { value, gradient }
+    }
+
+    /// The gradient that [`Tape::backward`] left at a watched value.
+    pub fn gradient(&self, var: &Var) -> Option<&Tensor> {
+        match var.gradient.0.map(|node| &self.nodes[node]) {
+            Some(Node::Activation { gradient, .. }) => gradient.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// A float buffer of the store, for reading.
+    pub fn buffer(&self, id: BufferId) -> Result<&Tensor> {
+        self.store.buffer_tensor(id)
+    }
+
+    /// A float buffer of the store, for writing.
+    pub fn buffer_mut(&mut self, id: BufferId) -> Result<&mut Tensor> {
+        self.store.buffer_tensor_mut(id)
+    }
+
+    /// Adds one to a count of the store.
+    pub fn increment(&mut self, id: BufferId) {
+        if let BufferValue::Count(count) = self.store.buffer_mut(id) {
+            *count += 1;
+        }
+    }
+
+    fn push_activation(&mut self, value: &Tensor) -> usize {
+        self.nodes.push(Node::Activation { shape: value.shape(), dtype: value.dtype(), gradient: None });
+        self.nodes.len() - 1
+    }
+
+    /// Ends an operation with one output: `backward(context, dy)` will be called with the output's gradient, after
+    /// every use of the output has contributed to it; not at all where the output does not matter to the loss.
+    /// Where none of `inputs` wants a gradient nothing is recorded.
+    pub fn record(
+        &mut self,
+        op: &'static str,
+        inputs: &[GradientId],
+        output: Tensor,
+        backward: impl FnOnce(&mut Backward<'_, '_>, Tensor) -> Result<()> + 'static,
+    ) -> Var {
+        let outputs = self.record_many(op, inputs, [output], |context, [gradient]| match gradient {
+            Some(gradient) => backward(context, gradient),
+            None => Ok(()),
+        });
+        let [output] = outputs;
+        output
+    }
+
+    /// As [`Tape::record`], for several outputs; the gradient of an output that does not matter is `None`.
+    pub fn record_many<const N: usize>(
+        &mut self,
+        op: &'static str,
+        inputs: &[GradientId],
+        outputs: [Tensor; N],
+        backward: impl FnOnce(&mut Backward<'_, '_>, [Option<Tensor>; N]) -> Result<()> + 'static,
+    ) -> [Var; N] {
+        self.clock(op, false);
+        if !self.training || !inputs.iter().any(|input| input.is_wanted()) {
+            return outputs.map(Var::constant);
+        }
+        let vars = outputs.map(|value| {
+            let node = self.push_activation(&value);
+            Var { value, gradient: GradientId(Some(node)) }
+        });
+        let nodes = vars.iter().filter_map(|var| var.gradient.0).collect();
+        let backward: BackwardFn = Box::new(move |context, gradients| match gradients.try_into() {
+            Ok(gradients) => backward(context, gradients),
+            Err(_) => Err(Error::shape(op, "wrong number of gradients")),
+        });
+        self.records.push(Record { op, outputs: nodes, backward });
+        vars
+    }
+
+    fn clock(&mut self, op: &'static str, backward: bool) {
+        let Some(profile) = &mut self.profile else { return };
+        let time = self.mark.elapsed();
+        match profile.iter_mut().find(|entry| entry.op == op && entry.backward == backward) {
+            Some(entry) => {
+                entry.calls += 1;
+                entry.time += time;
+            }
+            None => profile.push(ProfileEntry { op, backward, calls: 1, time }),
+        }
+        self.mark = Instant::now();
+    }
+
+    /// Plays the tape in reverse from `loss` (a single number): gradients of parameters are added into the store.
+    pub fn backward(&mut self, loss: &Var) -> Result<()> {
+        let device = self.device();
+        if loss.value.len() != 1 {
+            return Err(Error::shape(
+                "backward",
+                format!("the loss has shape {}, not one number", loss.shape()),
+            ));
+        }
+        let seed = Tensor::from_slice(&device, loss.shape(), &[1.0_f32])?;
+        self.backward_from(loss, seed)
+    }
+
+    /// Plays the tape in reverse from `output`, whose gradient is `seed`.
+    pub fn backward_from(&mut self, output: &Var, seed: Tensor) -> Result<()> {
+        if seed.shape() != output.shape() {
+            let detail =
+                format!("gradient of shape {} for a value of shape {}", seed.shape(), output.shape());
+            return Err(Error::shape("backward", detail));
+        }
+        self.mark = Instant::now();
+        Backward { tape: self }.add(output.gradient, seed)?;
+        while let Some(Record { op, outputs, backward }) = self.records.pop() {
+            let gradients: Vec<_> = outputs.iter().map(|&node| self.take_activation_gradient(node)).collect();
+            if gradients.iter().any(Option::is_some) {
+                backward(&mut Backward { tape: self }, gradients)?;
+                self.clock(op, true);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_activation_gradient(&mut self, node: usize) -> Option<Tensor> {
+        match &mut self.nodes[node] {
+            Node::Activation { gradient, .. } => gradient.take(),
+            Node::Parameter(_) => None,
+        }
+    }
+}
+
+/// What an operation's backward pass works with.
+pub struct Backward<'a, 's> {
+    tape: &'a mut Tape<'s>,
+}
+
+/// A gradient to be written by an operation's backward pass; give it back by [`Backward::put`].
+#[derive(Debug)]
+pub struct Target {
+    /// The gradient, of the value's shape.
+    pub tensor: Tensor,
+    /// Add to what is there (true), or overwrite it, as it is unspecified (false).
+    pub accumulate: bool,
+    node: usize,
+}
+
+impl Backward<'_, '_> {
+    /// The device of all values.
+    pub fn device(&self) -> Device {
+        self.tape.device()
+    }
+
+    /// The ranks that share the batch.
+    pub fn collective(&self) -> &Arc<dyn Collective> {
+        &self.tape.collective
+    }
+
+    /// The gradient at `id` for writing; `None` where it is not wanted.
+    pub fn target(&mut self, id: GradientId) -> Result<Option<Target>> {
+        let Some(node) = id.0 else { return Ok(None) };
+        let (tensor, accumulate) = match &mut self.tape.nodes[node] {
+            Node::Parameter(parameter) => self.tape.store.take_gradient(*parameter),
+            Node::Activation { shape, dtype, gradient } => match gradient.take() {
+                Some(mut first) => {
+                    // A gradient may be shared, where an operation passed it on unchanged.
+                    if !first.is_unique() {
+                        let mut own = Tensor::empty(self.tape.store.device(), *shape, *dtype)?;
+                        own.copy_from(&first)?;
+                        first = own;
+                    }
+                    (first, true)
+                }
+                None => (Tensor::empty(self.tape.store.device(), *shape, *dtype)?, false),
+            },
+        };
+        Ok(Some(Target { tensor, accumulate, node }))
+    }
+
+    /// Gives a written gradient back.
+    pub fn put(&mut self, target: Target) {
+        match &mut self.tape.nodes[target.node] {
+            Node::Parameter(parameter) => self.tape.store.return_gradient(*parameter, target.tensor),
+            Node::Activation { gradient, .. } => *gradient = Some(target.tensor),
+        }
+    }
+
+    /// Adds a whole gradient; free where it is the first.
+    pub fn add(&mut self, id: GradientId, gradient: Tensor) -> Result<()> {
+        let Some(node) = id.0 else { return Ok(()) };
+        if let Node::Activation { gradient: slot @ None, .. } = &mut self.tape.nodes[node] {
+            *slot = Some(gradient);
+            return Ok(());
+        }
+        let Some(mut target) = self.target(id)? else { return Ok(()) };
+        ops::accumulate(&self.device(), &gradient, &mut target)?;
+        self.put(target);
+        Ok(())
+    }
+}
