@@ -76,31 +76,33 @@ impl Staging {
 
     /// Publishes one file, replacing what is there.
     pub fn publish(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        self.publish_with(path, |file| file.write_all(bytes))
+        self.publish_with_then(path, |file| file.write_all(bytes), |()| Ok(()))
     }
 
-    /// Publishes one file that `fill` writes, replacing what is there.
-    pub fn publish_with(
+    /// Publishes one file that `fill` writes, replacing what is there. Between the file's completion and its
+    /// appearance `before` runs, with what `fill` returned.
+    pub fn publish_with_then<T>(
         &self,
         path: &Path,
-        fill: impl FnOnce(&mut File) -> std::io::Result<()>,
+        fill: impl FnOnce(&mut File) -> std::io::Result<T>,
+        before: impl FnOnce(T) -> Result<()>,
     ) -> Result<()> {
         let staged = self.fresh();
         let filled = (|| {
             let mut file = File::create(&staged)?;
-            fill(&mut file)?;
+            let value = fill(&mut file)?;
             file.sync_all()?;
-            make_parent(path)?;
-            fs::rename(&staged, path)
+            Ok(value)
         })();
-        if filled.is_err() {
+        let appeared = filled.map_err(Error::write(path)).and_then(before).and_then(|()| {
+            make_parent(path).and_then(|()| fs::rename(&staged, path)).map_err(Error::write(path))
+        });
+        if appeared.is_err() {
             let _ = fs::remove_file(&staged);
-        }
-        filled.map_err(Error::write(path))?;
-        if let Some(parent) = path.parent() {
+        } else if let Some(parent) = path.parent() {
             sync_folder(parent);
         }
-        Ok(())
+        appeared
     }
 
     /// Publishes one file unless it is there already. Says whether it was written.

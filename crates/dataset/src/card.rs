@@ -1,0 +1,242 @@
+//! The dataset card: what a dataset is, in `dataset.json` for programs and `README.md` for people.
+//!
+//! The card holds everything that determines the pictures and nothing else (no times, no hosts, no job counts), so two
+//! ways of making the same dataset write the same card.
+
+use std::path::Path;
+
+use scene::latents::LatentRanges;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::jpeg::ChannelOrder;
+
+/// The card's file name.
+pub const CARD: &str = "dataset.json";
+
+/// How pictures lie on disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// The published layout: `SYNSET/OBJECT/image_i.jpg` and `latent_i.npy`.
+    #[default]
+    Files,
+    /// Tar archives with an index beside them.
+    Shards,
+}
+
+/// Where the objects come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+pub enum Origin {
+    /// The built-in library.
+    Procedural {
+        /// Number of classes.
+        classes: u32,
+        /// Objects of each class.
+        objects: u32,
+    },
+    /// A folder of meshes.
+    Meshes {
+        /// `y` or `z` where the up axis was given, else the format decides.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        up: Option<String>,
+        /// How many objects `--limit` left.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<usize>,
+    },
+}
+
+/// Everything that determines the bytes of a dataset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// `3diebench` or `3diebench-t`.
+    pub preset: String,
+    /// Where the objects come from.
+    pub origin: Origin,
+    /// Number of objects, before any is skipped.
+    pub objects: usize,
+    /// FNV-1a of the object list.
+    pub objects_digest: String,
+    /// Views of each object.
+    pub views: usize,
+    /// Side of a picture in pixels.
+    pub size: usize,
+    /// Seed of objects, latents and split.
+    pub seed: u64,
+    /// Quality preset of the renderer.
+    pub quality: String,
+    /// What rendered.
+    pub device: String,
+    /// Order of the colour channels in the files.
+    pub channel_order: ChannelOrder,
+    /// Layout on disk.
+    pub format: Format,
+    /// Objects of one tar archive, skipped ones counted; only with shards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects_per_tar: Option<usize>,
+    /// Ranges of the latents.
+    pub ranges: LatentRanges,
+    /// Version of this software.
+    pub version: String,
+}
+
+impl Settings {
+    /// The first setting in which `self`, recorded on disk, differs from `asked`, with both values.
+    pub fn difference(&self, asked: &Self) -> Option<String> {
+        let value = |settings: &Self| serde_json::to_value(settings).unwrap_or_default();
+        first_difference("", &value(self), &value(asked))
+    }
+}
+
+fn first_difference(name: &str, recorded: &Value, asked: &Value) -> Option<String> {
+    if recorded == asked {
+        return None;
+    }
+    if let (Value::Object(a), Value::Object(b)) = (recorded, asked) {
+        let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        // The list's digest says little; name it only where nothing else differs.
+        keys.sort_by_key(|key| key.as_str() == "objects_digest");
+        return keys.into_iter().find_map(|key| {
+            let inner = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+            let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or(Value::Null);
+            first_difference(&inner, &of(a), &of(b))
+        });
+    }
+    if name == "objects_digest" {
+        return Some("the list of objects is not the same".to_owned());
+    }
+    let show = |value: &Value| match value {
+        Value::Null => "not set".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    Some(format!("{name} is {} there, {} was asked for", show(recorded), show(asked)))
+}
+
+/// What became of the objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Number of classes, those without a usable object included.
+    pub classes: usize,
+    /// Training objects.
+    pub train_objects: usize,
+    /// Validation objects.
+    pub val_objects: usize,
+    /// Pictures.
+    pub images: usize,
+    /// Objects that could not be used, listed in `skipped.json`.
+    pub skipped_objects: usize,
+}
+
+/// The card.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Card {
+    /// Version of the card's own form.
+    pub card: u32,
+    /// What determines the dataset.
+    pub settings: Settings,
+    /// What became of it; missing while the dataset is being made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
+}
+
+impl Card {
+    /// A card without counts.
+    pub fn begun(settings: Settings) -> Self {
+        Self { card: 1, settings, counts: None }
+    }
+
+    /// Whether the dataset is complete.
+    pub fn is_complete(&self) -> bool {
+        self.counts.is_some()
+    }
+
+    /// The card of the dataset in `root`, if it has one.
+    pub fn read(root: &Path) -> Result<Option<Self>> {
+        let path = root.join(CARD);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::read(&path)(error)),
+        };
+        let card = serde_json::from_slice(&bytes);
+        card.map(Some).map_err(|error| Error::content(&path, format!("not a dataset card: {error}")))
+    }
+
+    /// The bytes of `dataset.json`.
+    pub fn to_json(&self) -> Vec<u8> {
+        json(self)
+    }
+
+    /// The text of `README.md`.
+    pub fn to_markdown(&self) -> String {
+        let s = &self.settings;
+        let mut text = format!("# Views of 3D objects ({})\n\n", s.preset);
+        let origin = match &s.origin {
+            Origin::Procedural { classes, objects } => {
+                format!("{classes} classes of {objects} procedural objects")
+            }
+            Origin::Meshes { .. } => format!("{} objects from mesh files", s.objects),
+        };
+        text += &format!(
+            "Made by equicaps {} from {origin}: {} views each at {size}x{size} pixels, quality `{}`, seed {}.\n\n",
+            s.version,
+            s.views,
+            s.quality,
+            s.seed,
+            size = s.size
+        );
+        if let Some(counts) = &self.counts {
+            text += &format!(
+                "| | objects | images |\n|---|---|---|\n| train | {} | {} |\n| val | {} | {} |\n\n{} classes; {} objects skipped (`skipped.json`).\n\n",
+                counts.train_objects,
+                counts.train_objects * s.views,
+                counts.val_objects,
+                counts.val_objects * s.views,
+                counts.classes,
+                counts.skipped_objects
+            );
+        }
+        text += match s.channel_order {
+            ChannelOrder::Rgb => "Channels are true RGB.\n\n",
+            ChannelOrder::Bgr => "Red and blue are exchanged, as in the published files.\n\n",
+        };
+        text += "## Files\n\n";
+        text += match s.format {
+            Format::Files => {
+                "- `SYNSET/OBJECT/image_i.jpg` (JPEG, quality 95, 4:2:0) and `latent_i.npy` (float64): view i of an object\n"
+            }
+            Format::Shards => {
+                "- `shards/train-NNNNNN.tar`, `shards/val-NNNNNN.tar`: samples `SYNSET/OBJECT/VIEW` of `jpg`, `latent.npy`, `cls` (WebDataset)\n\
+                 - `shards/*.npy`: beside each archive, (offset, length) in bytes of the pictures in it, int64, one row a view\n"
+            }
+        };
+        text += "- `{train,val}_images.npy`, `{train,val}_labels.npy`: object folders `/SYNSET/OBJECT/` and their class labels\n\
+                 - `all_latents_{train,val}.npy`: latents of all views, row = views * object + view, in the order of the lists\n\
+                 - `classes.json`: label, synset and name of every class; `skipped.json`: objects left out, and why\n\
+                 - `dataset.json`: this card for programs\n\n";
+        text += "## Latents\n\nUniform, in this order; angles in radians.\n\n| latent | range |\n|---|---|\n";
+        for (name, range) in named_ranges(&s.ranges) {
+            text += &format!("| {name} | {} to {} |\n", range[0], range[1]);
+        }
+        text
+    }
+}
+
+/// Every range under its column's name.
+pub fn named_ranges(ranges: &LatentRanges) -> Vec<(&'static str, [f64; 2])> {
+    let base = [ranges.floor_hue, ranges.spot_theta, ranges.spot_phi, ranges.spot_hue];
+    let all = ranges.rotation.into_iter().chain(base).chain(ranges.translation.into_iter().flatten());
+    crate::latent_table::NAMES.into_iter().zip(all.map(Into::into)).collect()
+}
+
+/// JSON as all files of a dataset have it: indented, with a final line break.
+pub fn json(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}

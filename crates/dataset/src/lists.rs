@@ -1,0 +1,115 @@
+//! The lists of a dataset: which objects are on which side of the split, their labels, the names of the classes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::arrays;
+use crate::error::{Error, Result};
+use crate::object::{Class, Object, Split};
+
+/// File names of the lists of one side of the split.
+pub fn image_list(split: Split) -> String {
+    format!("{split}_images.npy")
+}
+
+/// File name of the labels of one side of the split.
+pub fn label_list(split: Split) -> String {
+    format!("{split}_labels.npy")
+}
+
+/// File name of the latents of one side of the split.
+pub fn latent_list(split: Split) -> String {
+    format!("all_latents_{split}.npy")
+}
+
+/// File name of the classes.
+pub const CLASSES: &str = "classes.json";
+
+/// The object folder as the lists write it: `/SYNSET/OBJECT/`.
+pub fn folder_entry(object: &Object) -> String {
+    format!("/{}/{}/", object.synset, object.name)
+}
+
+/// Reads the objects of both sides from the four lists in `folder`.
+pub fn read_objects(folder: &Path) -> Result<Vec<Object>> {
+    let mut objects = Vec::new();
+    for split in Split::ALL {
+        let images_path = folder.join(image_list(split));
+        let labels_path = folder.join(label_list(split));
+        let images = arrays::read_strings(&images_path)?;
+        let (_, labels) = arrays::read_integers(&labels_path)?;
+        if images.len() != labels.len() {
+            let message =
+                format!("{} labels for the {} objects of {}", labels.len(), images.len(), image_list(split));
+            return Err(Error::content(&labels_path, message));
+        }
+        for (row, (image, &label)) in images.iter().zip(&labels).enumerate() {
+            let (synset, name) = parse_folder_entry(image).ok_or_else(|| {
+                Error::content(&images_path, format!("row {row} is {image:?}, expected /SYNSET/OBJECT/"))
+            })?;
+            let label = u32::try_from(label).map_err(|_| {
+                Error::content(&labels_path, format!("row {row} is {label}, expected a class"))
+            })?;
+            objects.push(Object { synset, name, label, split });
+        }
+    }
+    Ok(objects)
+}
+
+/// `/SYNSET/OBJECT/` to its two names; `None` for anything that could lead elsewhere.
+fn parse_folder_entry(entry: &str) -> Option<(String, String)> {
+    let (synset, name) = entry.trim_matches('/').split_once('/')?;
+    let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['/', '\\', '\0']);
+    (plain(synset) && plain(name)).then(|| (synset.to_owned(), name.to_owned()))
+}
+
+/// Reads `classes.json`, or makes the classes up from the objects where there is none.
+pub fn read_classes(folder: &Path, objects: &[Object]) -> Result<Vec<Class>> {
+    let path = folder.join(CLASSES);
+    match std::fs::read(&path) {
+        Ok(bytes) => {
+            let classes: Vec<Class> = serde_json::from_slice(&bytes)
+                .map_err(|error| Error::content(&path, format!("not a list of classes: {error}")))?;
+            match classes.iter().enumerate().find(|(label, class)| *label as u32 != class.label) {
+                Some((label, class)) => {
+                    Err(Error::content(&path, format!("class {} stands in place {label}", class.label)))
+                }
+                None => Ok(classes),
+            }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(classes_of(objects)),
+        Err(error) => Err(Error::read(&path)(error)),
+    }
+}
+
+/// The classes that the objects' labels imply, each named after its folder (or its ShapeNet synset).
+fn classes_of(objects: &[Object]) -> Vec<Class> {
+    let by_label: BTreeMap<u32, &str> = objects.iter().map(|o| (o.label, o.synset.as_str())).collect();
+    let count = by_label.keys().next_back().map_or(0, |&last| last + 1);
+    (0..count)
+        .map(|label| {
+            let synset = by_label.get(&label).map_or(String::new(), |&synset| synset.to_owned());
+            Class { label, name: class_name(&synset), synset }
+        })
+        .collect()
+}
+
+/// The usual name of a ShapeNet synset; any other folder is its own name.
+pub fn class_name(synset: &str) -> String {
+    synset.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_taken_with_their_slashes_and_never_lead_elsewhere() {
+        let parse = |entry| parse_folder_entry(entry);
+        assert_eq!(parse("/02691156/1015/"), Some(("02691156".to_owned(), "1015".to_owned())));
+        assert_eq!(parse("02691156/1015"), Some(("02691156".to_owned(), "1015".to_owned())));
+        for wrong in ["", "/", "/a/", "/a/b/c/", "/../a/", "/a/../", "/a\\b/c/"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}

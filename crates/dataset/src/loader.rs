@@ -1,0 +1,214 @@
+//! The prefetching loader: decoded batches ahead of the consumer, in an order that does not depend on the number of
+//! workers.
+//!
+//! One thread walks the plan and, for each batch, lets a private pool of workers decode its pictures side by side into
+//! one buffer; finished batches wait in a bounded queue. The loader measures how long the consumer waited: with a
+//! loader that keeps up it is next to nothing.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::views::Views;
+
+/// One picture: (object, view).
+pub type Item = (usize, usize);
+
+/// Decoded pictures, in the order of their items.
+#[derive(Debug)]
+pub struct Batch {
+    /// The pictures' objects and views.
+    pub items: Vec<Item>,
+    /// Side of the pictures in pixels.
+    pub side: usize,
+    /// `[items, side, side, 3]` bytes, RGB.
+    pub pixels: Vec<u8>,
+}
+
+/// How to load.
+#[derive(Clone, Copy, Debug)]
+pub struct LoaderOptions {
+    /// Side of the pictures in pixels; others are resized.
+    pub side: usize,
+    /// Threads that decode.
+    pub workers: usize,
+    /// Decoded batches that may wait for the consumer.
+    pub queue: usize,
+}
+
+/// An iterator over decoded batches.
+pub struct Loader {
+    batches: Option<Receiver<Result<Batch>>>,
+    used_buffers: SyncSender<Vec<u8>>,
+    thread: Option<JoinHandle<()>>,
+    waited: Duration,
+}
+
+impl Loader {
+    /// Starts to load the batches of `plan`, in order.
+    pub fn start<P>(views: Arc<dyn Views>, plan: P, options: LoaderOptions) -> Result<Self>
+    where
+        P: IntoIterator<Item = Vec<Item>>,
+        P::IntoIter: Send + 'static,
+    {
+        let failed =
+            |error: &dyn std::fmt::Display| Error::Request(format!("cannot start the loader: {error}"));
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(options.workers.max(1))
+            .thread_name(|worker| format!("loader-{worker}"))
+            .build()
+            .map_err(|error| failed(&error))?;
+        let (sender, batches) = sync_channel(options.queue.max(1));
+        let (used_buffers, free_buffers) = sync_channel(options.queue.max(1) + 2);
+        let plan = plan.into_iter();
+        let thread = std::thread::Builder::new()
+            .name("loader".to_owned())
+            .spawn(move || {
+                for items in plan {
+                    let buffer = free_buffers.try_recv().unwrap_or_default();
+                    let batch = pool.install(|| load(&*views, items, options.side, buffer));
+                    let failed = batch.is_err();
+                    // The consumer is gone, or there is nothing to go on with.
+                    if sender.send(batch).is_err() || failed {
+                        return;
+                    }
+                }
+            })
+            .map_err(|error| failed(&error))?;
+        Ok(Self { batches: Some(batches), used_buffers, thread: Some(thread), waited: Duration::ZERO })
+    }
+
+    /// How long the consumer has waited for batches so far.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Gives a batch's memory back for a later one; optional.
+    pub fn recycle(&self, batch: Batch) {
+        let _ = self.used_buffers.try_send(batch.pixels);
+    }
+}
+
+/// Decodes one batch on the current pool.
+fn load(views: &dyn Views, items: Vec<Item>, side: usize, mut pixels: Vec<u8>) -> Result<Batch> {
+    let bytes = side * side * 3;
+    pixels.resize(items.len() * bytes, 0);
+    let slots: Vec<(&mut [u8], &Item)> = pixels.chunks_exact_mut(bytes.max(1)).zip(&items).collect();
+    // Collected before it is looked at, so that the first failure in order is the one reported.
+    let outcomes: Vec<Result<()>> = slots
+        .into_par_iter()
+        .with_max_len(8)
+        .map(|(slot, &(object, view))| views.picture(object, view, side, slot))
+        .collect();
+    outcomes.into_iter().collect::<Result<()>>()?;
+    Ok(Batch { items, side, pixels })
+}
+
+impl Iterator for Loader {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let began = Instant::now();
+        let batch = self.batches.as_ref()?.recv().ok();
+        self.waited += began.elapsed();
+        batch
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        // Closing the queue first lets the thread leave at its next batch.
+        self.batches = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{Class, Object};
+    use scene::Latents;
+
+    /// Pictures whose every byte tells object and view; object 99 fails.
+    struct Fake;
+
+    impl Views for Fake {
+        fn objects(&self) -> &[Object] {
+            &[]
+        }
+        fn classes(&self) -> &[Class] {
+            &[]
+        }
+        fn views(&self) -> usize {
+            4
+        }
+        fn side(&self) -> usize {
+            2
+        }
+        fn has_translation(&self) -> bool {
+            false
+        }
+        fn latents(&self, _: usize, _: usize) -> Latents {
+            unreachable!()
+        }
+        fn picture(&self, object: usize, view: usize, _: usize, pixels: &mut [u8]) -> Result<()> {
+            if object == 99 {
+                return Err(Error::Request(format!("object 99, view {view}")));
+            }
+            std::thread::sleep(Duration::from_micros((object * 37 % 11 * 50) as u64));
+            pixels.fill((object * 4 + view) as u8);
+            Ok(())
+        }
+        fn description(&self) -> String {
+            String::new()
+        }
+    }
+
+    fn plan() -> Vec<Vec<Item>> {
+        (0..12).map(|batch| (0..batch % 5 + 1).map(|k| (batch + k, k % 4)).collect()).collect()
+    }
+
+    #[test]
+    fn order_does_not_depend_on_workers_or_queue() {
+        for (workers, queue) in [(1, 1), (4, 1), (3, 8)] {
+            let options = LoaderOptions { side: 2, workers, queue };
+            let mut loader = Loader::start(Arc::new(Fake), plan(), options).unwrap();
+            let mut seen = Vec::new();
+            while let Some(batch) = loader.next() {
+                let batch = batch.unwrap();
+                for (item, pixels) in batch.items.iter().zip(batch.pixels.chunks_exact(12)) {
+                    assert!(pixels.iter().all(|&p| usize::from(p) == item.0 * 4 + item.1));
+                }
+                seen.push(batch.items.clone());
+                loader.recycle(batch);
+            }
+            assert_eq!(seen, plan());
+            assert!(loader.waited() > Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn the_first_failure_ends_the_epoch() {
+        let plan = vec![vec![(1, 0)], vec![(2, 0), (99, 1), (99, 2)], vec![(3, 0)]];
+        let options = LoaderOptions { side: 2, workers: 3, queue: 4 };
+        let results: Vec<_> = Loader::start(Arc::new(Fake), plan, options).unwrap().collect();
+        assert_eq!(results.len(), 2);
+        assert!(results[0].is_ok());
+        assert_eq!(results[1].as_ref().unwrap_err().to_string(), "object 99, view 1");
+    }
+
+    #[test]
+    fn a_consumer_may_leave_early() {
+        let endless = std::iter::repeat(vec![(1, 1); 3]);
+        let mut loader =
+            Loader::start(Arc::new(Fake), endless, LoaderOptions { side: 2, workers: 2, queue: 2 }).unwrap();
+        assert!(loader.next().unwrap().is_ok());
+        drop(loader);
+    }
+}

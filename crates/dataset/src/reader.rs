@@ -1,0 +1,252 @@
+//! Reading a dataset: [`Dataset`], for the published folder layout and for shards alike.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use scene::Latents;
+
+use crate::arrays;
+use crate::card::{Card, Format};
+use crate::error::{Error, Result};
+use crate::jpeg::{self, Picture};
+use crate::latent_table::LatentTable;
+use crate::lists;
+use crate::object::{Class, Object, Split};
+use crate::resize::Resize;
+use crate::storage::{Storage, file_names};
+use crate::views::Views;
+
+/// A dataset on disk.
+#[derive(Debug)]
+pub struct Dataset {
+    root: PathBuf,
+    card: Option<Card>,
+    objects: Vec<Object>,
+    classes: Vec<Class>,
+    views: usize,
+    side: usize,
+    latents: LatentTable,
+    storage: Storage,
+}
+
+impl Dataset {
+    /// Opens the dataset in `root`, which holds its own lists.
+    pub fn open(root: &Path) -> Result<Self> {
+        Self::open_with_lists(root, root)
+    }
+
+    /// Opens the dataset in `root` with the lists in another folder: the published split files come separately from
+    /// the pictures.
+    pub fn open_with_lists(root: &Path, lists_folder: &Path) -> Result<Self> {
+        let card = Card::read(root)?;
+        if !root.is_dir() {
+            return Err(Error::Request(format!("there is no dataset folder {}", root.display())));
+        }
+        if card.as_ref().is_some_and(|card| !card.is_complete()) {
+            return Err(Error::Request(format!(
+                "the dataset in {} is not complete: run the command that makes it again to go on, \
+                 or, when all its shards are there, `equicaps dataset finish`",
+                root.display()
+            )));
+        }
+        if !lists_folder.join(lists::image_list(Split::Train)).exists() {
+            return Err(Error::Request(format!(
+                "{} holds no dataset: neither {} nor {} is there",
+                lists_folder.display(),
+                crate::card::CARD,
+                lists::image_list(Split::Train)
+            )));
+        }
+        let objects = lists::read_objects(lists_folder)?;
+        let classes = lists::read_classes(lists_folder, &objects)?;
+        let first = objects.first().ok_or_else(|| {
+            Error::content(&lists_folder.join(lists::image_list(Split::Train)), "no objects")
+        })?;
+        let views = match &card {
+            Some(card) => card.settings.views,
+            None => count_views(root, first)?,
+        };
+        let latents = read_latents(root, lists_folder, &objects, views)?;
+        let train = objects.iter().filter(|object| object.split == Split::Train).count();
+        let storage = match card.as_ref().map_or(Format::Files, |card| card.settings.format) {
+            Format::Files => Storage::Files,
+            Format::Shards => Storage::archives(root, [train * views, (objects.len() - train) * views])?,
+        };
+        let mut dataset =
+            Self { root: root.to_path_buf(), card, objects, classes, views, side: 0, latents, storage };
+        dataset.side = match &dataset.card {
+            Some(card) => card.settings.size,
+            None => dataset.decode(0, 0)?.width,
+        };
+        Ok(dataset)
+    }
+
+    /// The folder it was opened from.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Its card; the published sets have none.
+    pub fn card(&self) -> Option<&Card> {
+        self.card.as_ref()
+    }
+
+    /// All latents, row = views * object + view.
+    pub fn latent_table(&self) -> &LatentTable {
+        &self.latents
+    }
+
+    fn row(&self, object: usize, view: usize) -> usize {
+        object * self.views + view
+    }
+
+    /// What to call one picture in messages.
+    pub fn picture_name(&self, object: usize, view: usize) -> PathBuf {
+        self.storage.name(&self.root, &self.objects[object], view, self.row(object, view))
+    }
+
+    /// The JPEG bytes of one view.
+    pub fn read_jpeg(&self, object: usize, view: usize) -> Result<Vec<u8>> {
+        self.storage.read(&self.root, &self.objects[object], view, self.row(object, view))
+    }
+
+    /// One view, decoded as RGB at its stored size.
+    pub fn decode(&self, object: usize, view: usize) -> Result<Picture> {
+        let bytes = self.read_jpeg(object, view)?;
+        jpeg::decode(&bytes).map_err(|message| Error::content(&self.picture_name(object, view), message))
+    }
+}
+
+thread_local! {
+    /// One thread's decoded picture and last change of size, used again and again.
+    static SCRATCH: RefCell<(Picture, Option<Resize>)> = RefCell::default();
+}
+
+impl Views for Dataset {
+    fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    fn views(&self) -> usize {
+        self.views
+    }
+
+    fn side(&self) -> usize {
+        self.side
+    }
+
+    fn has_translation(&self) -> bool {
+        self.latents.width() == crate::latent_table::WIDTH_WITH_TRANSLATION
+    }
+
+    fn latents(&self, object: usize, view: usize) -> Latents {
+        self.latents.get(self.row(object, view))
+    }
+
+    fn picture(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
+        let bytes = self.read_jpeg(object, view)?;
+        SCRATCH.with_borrow_mut(|(picture, resize)| {
+            jpeg::decode_into(&bytes, picture)
+                .map_err(|message| Error::content(&self.picture_name(object, view), message))?;
+            let (width, height) = (picture.width, picture.height);
+            if (width, height) == (side, side) {
+                pixels.copy_from_slice(&picture.pixels);
+            } else {
+                if !resize.as_ref().is_some_and(|resize| resize.fits(width, height, side)) {
+                    *resize = Some(Resize::new(width, height, side));
+                }
+                if let Some(resize) = resize {
+                    resize.apply(&picture.pixels, pixels);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn description(&self) -> String {
+        format!(
+            "{}: {} objects of {} classes, {} views each at {side}x{side}",
+            self.root.display(),
+            self.objects.len(),
+            self.classes.len(),
+            self.views,
+            side = self.side
+        )
+    }
+}
+
+/// Counts the views of the first object; the others are taken to have as many.
+fn count_views(root: &Path, object: &Object) -> Result<usize> {
+    let folder = root.join(&object.synset).join(&object.name);
+    let views = (0..).take_while(|&view| folder.join(&file_names(view)[0]).exists()).count();
+    if views == 0 {
+        return Err(Error::content(&folder, "expected views image_0.jpg, image_1.jpg ..., found none"));
+    }
+    Ok(views)
+}
+
+/// The latents of all views: from the tables where they are there and fit, else from the single files.
+fn read_latents(root: &Path, lists_folder: &Path, objects: &[Object], views: usize) -> Result<LatentTable> {
+    let mut width = None;
+    let mut values = Vec::new();
+    for split in Split::ALL {
+        let objects: Vec<&Object> = objects.iter().filter(|object| object.split == split).collect();
+        let tables = [root, lists_folder].map(|folder| folder.join(lists::latent_list(split)));
+        let (columns, source, mut part) = match tables.iter().find(|path| path.exists()) {
+            Some(path) => {
+                let (shape, values) = arrays::read_floats(path)?;
+                let expected = objects.len() * views;
+                match shape[..] {
+                    [rows, columns] if rows == expected => (columns, path.clone(), values),
+                    _ => {
+                        let message = format!("expected {expected} rows of latents, found shape {shape:?}");
+                        return Err(Error::content(path, message));
+                    }
+                }
+            }
+            None => read_single_latents(root, &objects, views)?,
+        };
+        if LatentTable::new(columns, Vec::new()).is_none() || width.is_some_and(|width| width != columns) {
+            return Err(Error::content(
+                &source,
+                format!("expected 7 or 10 latents everywhere, found {columns}"),
+            ));
+        }
+        if !objects.is_empty() {
+            width = Some(columns);
+        }
+        values.append(&mut part);
+    }
+    LatentTable::new(width.unwrap_or(crate::latent_table::WIDTH), values)
+        .ok_or_else(|| Error::content(root, "the latents do not form a table"))
+}
+
+/// Latents from `latent_i.npy` of every view: (columns, where they were found, values).
+fn read_single_latents(root: &Path, objects: &[&Object], views: usize) -> Result<(usize, PathBuf, Vec<f64>)> {
+    let read = |object: &&Object| -> Result<Vec<Vec<f64>>> {
+        let folder = root.join(&object.synset).join(&object.name);
+        let file = |view| {
+            let path = folder.join(&file_names(view)[1]);
+            let (shape, values) = arrays::read_floats(&path)?;
+            match shape[..] {
+                [7 | 10] => Ok(values),
+                _ => Err(Error::content(&path, format!("expected 7 or 10 latents, found shape {shape:?}"))),
+            }
+        };
+        (0..views).map(file).collect()
+    };
+    let rows: Vec<Vec<Vec<f64>>> = objects.par_iter().map(read).collect::<Result<_>>()?;
+    let columns = rows.first().and_then(|object| object.first()).map_or(7, Vec::len);
+    for (object, rows) in objects.iter().zip(&rows) {
+        if let Some(view) = rows.iter().position(|row| row.len() != columns) {
+            let path = root.join(&object.synset).join(&object.name).join(&file_names(view)[1]);
+            return Err(Error::content(&path, format!("expected {columns} latents as in the other views")));
+        }
+    }
+    Ok((columns, root.to_path_buf(), rows.into_iter().flatten().flatten().collect()))
+}

@@ -1,0 +1,143 @@
+//! The last step of making a dataset: its lists, tables and card, once every object is settled.
+
+use rayon::prelude::*;
+
+use crate::arrays;
+use crate::card::{Card, Counts, json};
+use crate::error::{Error, Result};
+use crate::lists::{CLASSES, folder_entry, image_list, label_list, latent_list};
+use crate::object::{Object, Split};
+use crate::plan::classes;
+use crate::work::store::{Opened, Skipped, Status, Store, remove_work};
+
+/// What finishing came to.
+#[derive(Clone, Debug)]
+pub enum Finished {
+    /// The dataset is complete.
+    Complete {
+        /// Its card.
+        card: Card,
+        /// Objects that could not be used.
+        skipped: Vec<Skipped>,
+    },
+    /// Some objects are not settled yet.
+    Missing {
+        /// How many.
+        objects: usize,
+        /// One of them, `SYNSET/OBJECT`.
+        first: String,
+    },
+}
+
+/// Finishes the dataset in `root`, if all its objects are there.
+pub fn finish(root: &std::path::Path) -> Result<Finished> {
+    match Store::reopen(root)? {
+        Opened::Complete(card) => Ok(Finished::Complete { card, skipped: read_skipped(root)? }),
+        Opened::Open(store) => finish_store(*store),
+    }
+}
+
+const SKIPPED: &str = "skipped.json";
+
+/// Reads the skip list of a complete dataset.
+pub fn read_skipped(root: &std::path::Path) -> Result<Vec<Skipped>> {
+    let path = root.join(SKIPPED);
+    let bytes = std::fs::read(&path).map_err(Error::read(&path))?;
+    serde_json::from_slice(&bytes).map_err(|error| Error::content(&path, format!("not a skip list: {error}")))
+}
+
+/// Writes everything that belongs to the whole dataset; the card last.
+pub fn finish_store(store: Store) -> Result<Finished> {
+    let root = store.root().to_path_buf();
+    let done = try_finish(&store);
+    drop(store);
+    match done {
+        Ok(Finished::Complete { card, skipped }) => {
+            remove_work(&root);
+            Ok(Finished::Complete { card, skipped })
+        }
+        Ok(missing) => Ok(missing),
+        // Another process may have finished meanwhile, and taken the work folder away under our feet.
+        Err(error) => match Card::read(&root) {
+            Ok(Some(card)) if card.is_complete() => {
+                Ok(Finished::Complete { card, skipped: read_skipped(&root)? })
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+fn try_finish(store: &Store) -> Result<Finished> {
+    let plan = store.plan();
+    let statuses: Vec<Status> = (0..plan.objects.len())
+        .into_par_iter()
+        .map(|index| store.status(index, false))
+        .collect::<Result<_>>()?;
+    let missing: Vec<&Object> = plan
+        .objects
+        .iter()
+        .zip(&statuses)
+        .filter(|(_, status)| **status == Status::Missing)
+        .map(|(object, _)| object)
+        .collect();
+    if let Some(first) = missing.first() {
+        return Ok(Finished::Missing { objects: missing.len(), first: first.id() });
+    }
+    let mut skipped: Vec<Skipped> = statuses
+        .iter()
+        .filter_map(|s| if let Status::Skipped(s) = s { Some(s.clone()) } else { None })
+        .collect();
+    skipped.sort();
+    let usable: Vec<&Object> = plan
+        .objects
+        .iter()
+        .zip(&statuses)
+        .filter(|(_, s)| **s == Status::Done)
+        .map(|(object, _)| object)
+        .collect();
+    if usable.is_empty() {
+        let first =
+            skipped.first().map_or(String::new(), |s| format!(" ({}/{}: {})", s.synset, s.name, s.reason));
+        return Err(Error::Request(format!("none of the {} objects can be used{first}", plan.objects.len())));
+    }
+    for archive in store.archives() {
+        if !store.seal(archive)? {
+            return Err(Error::Request("an archive lost a part while it was put together".to_owned()));
+        }
+    }
+    for split in Split::ALL {
+        publish_lists(store, split, &usable)?;
+    }
+    let classes = classes(&plan.objects);
+    store.publish(CLASSES, &json(&classes))?;
+    store.publish(SKIPPED, &json(&skipped))?;
+    let train_objects = usable.iter().filter(|object| object.split == Split::Train).count();
+    let card = Card {
+        counts: Some(Counts {
+            classes: classes.len(),
+            train_objects,
+            val_objects: usable.len() - train_objects,
+            images: usable.len() * plan.settings.views,
+            skipped_objects: skipped.len(),
+        }),
+        ..Card::begun(plan.settings.clone())
+    };
+    store.publish("README.md", card.to_markdown().as_bytes())?;
+    store.publish(crate::card::CARD, &card.to_json())?;
+    Ok(Finished::Complete { card, skipped })
+}
+
+fn publish_lists(store: &Store, split: Split, usable: &[&Object]) -> Result<()> {
+    let plan = store.plan();
+    let objects: Vec<&Object> = usable.iter().copied().filter(|object| object.split == split).collect();
+    let folders: Vec<String> = objects.iter().map(|object| folder_entry(object)).collect();
+    let labels: Vec<i64> = objects.iter().map(|object| i64::from(object.label)).collect();
+    let columns = if plan.settings.ranges.translation.is_some() { 10 } else { 7 };
+    let latents: Vec<f64> = objects
+        .iter()
+        .flat_map(|object| (0..plan.settings.views).flat_map(|view| plan.latents(object, view).to_vec()))
+        .collect();
+    store.publish(&image_list(split), &arrays::strings(&folders))?;
+    store.publish(&label_list(split), &arrays::integers(&labels))?;
+    store.publish(&latent_list(split), &arrays::rows(columns, &latents))
+}

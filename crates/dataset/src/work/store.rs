@@ -1,0 +1,375 @@
+//! The state of a dataset that is being made: which objects are done, skipped or missing, and how they become done.
+
+use std::fs::{self, File};
+use std::io::{Cursor, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::arrays;
+use crate::card::{CARD, Card, Format, json};
+use crate::durable::{self, Staging};
+use crate::error::{Error, Result};
+use crate::object::{Object, Split};
+use crate::plan::Plan;
+use crate::storage::{archive_name, file_names, index_name, index_rows, sample_key};
+use crate::tar;
+
+/// Name of the work folder.
+pub(crate) const WORK: &str = ".equicaps";
+
+/// An object that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Class folder.
+    pub synset: String,
+    /// Object name.
+    pub name: String,
+    /// Why, in one sentence.
+    pub reason: String,
+}
+
+/// What is known of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// All its views are there.
+    Done,
+    /// It was tried and cannot be used.
+    Skipped(Skipped),
+    /// Nobody has settled it yet.
+    Missing,
+}
+
+/// A dataset that is being made.
+#[derive(Debug)]
+pub struct Store {
+    root: PathBuf,
+    plan: Plan,
+    staging: Staging,
+}
+
+/// What was found on opening.
+pub enum Opened {
+    /// Nothing is left to do.
+    Complete(Card),
+    /// There is, or may be, work to do.
+    Open(Box<Store>),
+}
+
+impl Store {
+    /// Opens `root` for making the planned dataset. Refuses a folder that holds anything else; nothing is written in
+    /// that case.
+    pub fn open(root: &Path, plan: Plan) -> Result<Opened> {
+        if let Some(card) = Card::read(root)? {
+            refuse_other_settings(root, &card, &plan)?;
+            if card.is_complete() {
+                remove_work(root);
+                return Ok(Opened::Complete(card));
+            }
+        } else if holds_something_else(root)? {
+            return Err(Error::Request(format!(
+                "{} is not empty and holds no dataset begun by this command; use another --out",
+                root.display()
+            )));
+        }
+        durable::create_folder(root)?;
+        let staging = Staging::create(&root.join(WORK).join("staging"))?;
+        staging.publish_new(&objects_path(root), &json(&plan.objects))?;
+        let card = Card::begun(plan.settings.clone());
+        if !staging.publish_new(&root.join(CARD), &card.to_json())?
+            && let Some(card) = Card::read(root)?
+        {
+            refuse_other_settings(root, &card, &plan)?;
+            if card.is_complete() {
+                return Ok(Opened::Complete(card));
+            }
+        }
+        Ok(Opened::Open(Box::new(Self { root: root.to_path_buf(), plan, staging })))
+    }
+
+    /// Opens a dataset that others began, to finish it.
+    pub fn reopen(root: &Path) -> Result<Opened> {
+        let Some(card) = Card::read(root)? else {
+            return Err(Error::Request(format!("{} holds no dataset: there is no {CARD}", root.display())));
+        };
+        if card.is_complete() {
+            remove_work(root);
+            return Ok(Opened::Complete(card));
+        }
+        let path = objects_path(root);
+        let bytes = fs::read(&path).map_err(Error::read(&path))?;
+        let objects: Vec<Object> = serde_json::from_slice(&bytes)
+            .map_err(|error| Error::content(&path, format!("not a list of objects: {error}")))?;
+        if crate::plan::digest(&objects) != card.settings.objects_digest {
+            return Err(Error::content(&path, format!("does not belong to the card {CARD} beside it")));
+        }
+        let staging = Staging::create(&root.join(WORK).join("staging"))?;
+        let plan = Plan { settings: card.settings, objects };
+        Ok(Opened::Open(Box::new(Self { root: root.to_path_buf(), plan, staging })))
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The dataset's folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Publishes a file of the dataset.
+    pub fn publish(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.staging.publish(&self.root.join(name), bytes)
+    }
+
+    fn object_folder(&self, object: &Object) -> PathBuf {
+        self.root.join(&object.synset).join(&object.name)
+    }
+
+    fn fragment_path(&self, index: usize) -> PathBuf {
+        self.root.join(WORK).join("fragments").join(format!("{index:07}.tar"))
+    }
+
+    fn skip_path(&self, index: usize) -> PathBuf {
+        self.root.join(WORK).join("skipped").join(format!("{index:07}.json"))
+    }
+
+    /// What is known of object number `index` of the plan. `repair` takes a folder with missing files out of the way,
+    /// so that the object can be made again.
+    pub fn status(&self, index: usize, repair: bool) -> Result<Status> {
+        let object = &self.plan.objects[index];
+        let done = match self.plan.settings.format {
+            Format::Files => self.folder_is_complete(object, repair)?,
+            Format::Shards => self.fragment_path(index).exists(),
+        };
+        if done {
+            return Ok(Status::Done);
+        }
+        if let Some(skipped) = self.read_skip_record(index)? {
+            return Ok(Status::Skipped(skipped));
+        }
+        let sealed =
+            self.plan.settings.format == Format::Shards && self.archive_path(self.archive_of(index)).exists();
+        Ok(if sealed { Status::Done } else { Status::Missing })
+    }
+
+    /// Whether object `index` is part of an archive that is there already.
+    pub fn is_sealed(&self, index: usize) -> bool {
+        self.plan.settings.format == Format::Shards && self.archive_path(self.archive_of(index)).exists()
+    }
+
+    fn read_skip_record(&self, index: usize) -> Result<Option<Skipped>> {
+        let path = self.skip_path(index);
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| Error::content(&path, format!("not a skip record: {error}"))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::read(&path)(error)),
+        }
+    }
+
+    fn folder_is_complete(&self, object: &Object, repair: bool) -> Result<bool> {
+        let folder = self.object_folder(object);
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(Error::read(&folder)(error)),
+        };
+        let names: std::collections::HashSet<_> =
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        let complete = (0..self.plan.settings.views)
+            .all(|view| file_names(view).iter().all(|name| names.contains(name)));
+        if !complete && repair {
+            self.staging.discard(&folder)?;
+        }
+        Ok(complete)
+    }
+
+    /// Object `index` has all its views: `pictures` are the JPEGs in order.
+    pub fn commit(&self, index: usize, pictures: Vec<Vec<u8>>) -> Result<()> {
+        let object = &self.plan.objects[index];
+        let latents = |view| arrays::vector(&self.plan.latents(object, view).to_vec());
+        match self.plan.settings.format {
+            Format::Files => {
+                let files: Vec<(String, Vec<u8>)> = pictures
+                    .into_iter()
+                    .enumerate()
+                    .flat_map(|(view, picture)| file_names(view).into_iter().zip([picture, latents(view)]))
+                    .collect();
+                self.staging.publish_folder(&self.object_folder(object), &files)?;
+            }
+            Format::Shards => {
+                let mut fragment = Vec::new();
+                for (view, picture) in pictures.iter().enumerate() {
+                    let key = sample_key(object, view);
+                    tar::append(&mut fragment, &format!("{key}.jpg"), picture);
+                    tar::append(&mut fragment, &format!("{key}.latent.npy"), &latents(view));
+                    tar::append(&mut fragment, &format!("{key}.cls"), object.label.to_string().as_bytes());
+                }
+                self.staging.publish(&self.fragment_path(index), &fragment)?;
+            }
+        }
+        remove_if_there(&self.skip_path(index))
+    }
+
+    /// Object `index` cannot be used.
+    pub fn skip(&self, index: usize, reason: String) -> Result<Skipped> {
+        let object = &self.plan.objects[index];
+        let skipped = Skipped { synset: object.synset.clone(), name: object.name.clone(), reason };
+        self.staging.publish(&self.skip_path(index), &json(&skipped))?;
+        Ok(skipped)
+    }
+
+    /// The archive that object `index` belongs to.
+    pub fn archive_of(&self, index: usize) -> (Split, usize) {
+        let split = self.plan.objects[index].split;
+        let first = match split {
+            Split::Train => 0,
+            Split::Val => self.train_objects(),
+        };
+        (split, (index - first) / self.objects_per_tar())
+    }
+
+    /// All archives of the plan.
+    pub fn archives(&self) -> Vec<(Split, usize)> {
+        if self.plan.settings.format == Format::Files {
+            return Vec::new();
+        }
+        let train = self.train_objects();
+        let counts = [train, self.plan.objects.len() - train];
+        let of = |(split, count): (Split, usize)| {
+            (0..count.div_ceil(self.objects_per_tar())).map(move |n| (split, n))
+        };
+        Split::ALL.into_iter().zip(counts).flat_map(of).collect()
+    }
+
+    fn train_objects(&self) -> usize {
+        self.plan.objects.partition_point(|object| object.split == Split::Train)
+    }
+
+    fn objects_per_tar(&self) -> usize {
+        self.plan.settings.objects_per_tar.unwrap_or(1).max(1)
+    }
+
+    fn archive_path(&self, (split, number): (Split, usize)) -> PathBuf {
+        self.root.join(archive_name(split, number))
+    }
+
+    /// Puts an archive together if all its objects are settled; says whether it is there now.
+    pub fn seal(&self, archive: (Split, usize)) -> Result<bool> {
+        let path = self.archive_path(archive);
+        if path.exists() {
+            return Ok(true);
+        }
+        let (split, number) = archive;
+        let (first, last) = match split {
+            Split::Train => (0, self.train_objects()),
+            Split::Val => (self.train_objects(), self.plan.objects.len()),
+        };
+        let begin = first + number * self.objects_per_tar();
+        let members: Vec<usize> = (begin..(begin + self.objects_per_tar()).min(last)).collect();
+        let mut fragments = Vec::new();
+        for &index in &members {
+            match self.status(index, false)? {
+                Status::Done => fragments.push(self.fragment_path(index)),
+                Status::Skipped(_) => {}
+                Status::Missing => return Ok(path.exists()),
+            }
+        }
+        match self.pack(archive, &path, &fragments) {
+            Ok(()) => {}
+            // Another process sealed it meanwhile and took the fragments away.
+            Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound && path.exists() => {}
+            Err(error) => return Err(error),
+        }
+        for fragment in &fragments {
+            remove_if_there(fragment)?;
+        }
+        Ok(true)
+    }
+
+    /// Writes index and archive from fragments; the archive appears last.
+    fn pack(&self, (split, number): (Split, usize), path: &Path, fragments: &[PathBuf]) -> Result<()> {
+        let mut index = Vec::new();
+        let mut problem = None;
+        let staged = self.staging.publish_with_then(
+            path,
+            |file| {
+                let mut offset = 0;
+                for fragment in fragments {
+                    match copy_fragment(fragment, file, offset) {
+                        Ok((rows, length)) => {
+                            index.extend(rows);
+                            offset += length;
+                        }
+                        Err(CopyError::Fragment(error)) => {
+                            problem = Some(error);
+                            return Err(ErrorKind::Interrupted.into());
+                        }
+                        Err(CopyError::Archive(error)) => return Err(error),
+                    }
+                }
+                file.write_all(&tar::END)?;
+                Ok(arrays::integer_rows(2, &index))
+            },
+            |index| self.staging.publish(&self.root.join(index_name(split, number)), &index),
+        );
+        match problem {
+            Some(problem) => Err(problem),
+            None => staged,
+        }
+    }
+}
+
+enum CopyError {
+    Fragment(Error),
+    Archive(std::io::Error),
+}
+
+/// Appends a fragment to an archive that is `offset` bytes long: its index rows and its length.
+fn copy_fragment(
+    fragment: &Path,
+    archive: &mut File,
+    offset: u64,
+) -> std::result::Result<(Vec<i64>, u64), CopyError> {
+    let mut bytes = fs::read(fragment).map_err(Error::read(fragment)).map_err(CopyError::Fragment)?;
+    let length = bytes.len();
+    bytes.extend_from_slice(&tar::END);
+    let members = tar::members(&mut Cursor::new(&bytes), fragment).map_err(CopyError::Fragment)?;
+    archive.write_all(&bytes[..length]).map_err(CopyError::Archive)?;
+    Ok((index_rows(&members, offset), length as u64))
+}
+
+fn refuse_other_settings(root: &Path, card: &Card, plan: &Plan) -> Result<()> {
+    match card.settings.difference(&plan.settings) {
+        Some(difference) => Err(Error::OtherSettings { path: root.to_path_buf(), difference }),
+        None => Ok(()),
+    }
+}
+
+/// Whether `root` has files in it although it has no card.
+fn holds_something_else(root: &Path) -> Result<bool> {
+    match fs::read_dir(root) {
+        Ok(entries) => Ok(entries.flatten().any(|entry| entry.file_name() != WORK)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::read(root)(error)),
+    }
+}
+
+fn objects_path(root: &Path) -> PathBuf {
+    root.join(WORK).join("objects.json")
+}
+
+/// Removes the work folder; what cannot be removed is only in the way of nobody.
+pub fn remove_work(root: &Path) {
+    let _ = fs::remove_dir_all(root.join(WORK));
+}
+
+fn remove_if_there(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::write(path)(error)),
+        _ => Ok(()),
+    }
+}

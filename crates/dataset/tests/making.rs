@@ -1,0 +1,299 @@
+//! Making datasets with a cheap stand-in for the renderer: the same bytes whatever the jobs, shards and interruptions,
+//! and read back as they were made.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use dataset::card::{Format, Origin, Settings};
+use dataset::jpeg::ChannelOrder;
+use dataset::plan::Plan;
+use dataset::work::{Finished, Outcome, ProduceOptions, Shard, ViewSource, finish, produce};
+use dataset::{Dataset, Object, Split, Views};
+use scene::Latents;
+use scene::latents::LatentRanges;
+
+/// Flat pictures whose colour is the floor's hue; objects named `bad...` cannot be used.
+struct Fake {
+    rendered: AtomicU64,
+    /// Sets `stop` after so many pictures.
+    stop_after: u64,
+    stop: AtomicBool,
+}
+
+impl Fake {
+    fn new(stop_after: u64) -> Self {
+        Self { rendered: AtomicU64::new(0), stop_after, stop: AtomicBool::new(false) }
+    }
+}
+
+impl ViewSource for Fake {
+    type Prepared = ();
+
+    fn prepare(&self, object: &Object) -> Result<(), String> {
+        if object.name.starts_with("bad") { Err("no triangles".to_owned()) } else { Ok(()) }
+    }
+
+    fn render(&self, (): &(), latents: &Latents, side: usize) -> Vec<u8> {
+        if self.rendered.fetch_add(1, Ordering::Relaxed) + 1 >= self.stop_after {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        [(latents.floor_hue * 255.0) as u8, 128, 30].repeat(side * side)
+    }
+}
+
+fn settings(format: Format) -> Settings {
+    Settings {
+        preset: "3diebench-t".to_owned(),
+        origin: Origin::Meshes { up: None, limit: None },
+        objects: 0,
+        objects_digest: String::new(),
+        views: 3,
+        size: 16,
+        seed: 5,
+        quality: "fast".to_owned(),
+        device: "cpu".to_owned(),
+        channel_order: ChannelOrder::Rgb,
+        format,
+        objects_per_tar: (format == Format::Shards).then_some(4),
+        ranges: LatentRanges::BENCH_T,
+        version: "test".to_owned(),
+    }
+}
+
+fn ids() -> Vec<(String, String)> {
+    let name = |k: usize| if k % 9 == 4 { format!("bad.{k}") } else { format!("ob.ject {k}") };
+    (0..31).map(|k| (format!("class{}", k % 4), name(k))).collect()
+}
+
+fn make(root: &Path, format: Format, jobs: usize, shard: Shard, stop_after: u64) -> dataset::Result<Outcome> {
+    let source = Fake::new(stop_after);
+    let options =
+        ProduceOptions { jobs, shard, stop: &source.stop, on_begin: &|_, _| {}, on_images: &|_| {} };
+    produce(root, Plan::new(settings(format), &ids()), &source, &options)
+}
+
+/// Every file below `root` with its content.
+fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    fn walk(root: &Path, folder: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(root, &path, into);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                into.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut files = BTreeMap::new();
+    walk(root, root, &mut files);
+    files
+}
+
+fn assert_same(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) {
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    let differing: Vec<_> =
+        a.iter().filter(|(name, bytes)| b[*name] != **bytes).map(|(name, _)| name).collect();
+    assert!(differing.is_empty(), "differing: {differing:?}");
+}
+
+fn reference(format: Format) -> BTreeMap<String, Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let outcome = make(folder.path(), format, 1, Shard::WHOLE, u64::MAX).unwrap();
+    assert!(outcome.complete.is_some() && !outcome.interrupted);
+    assert_eq!((outcome.objects_rendered, outcome.skipped.len()), (28, 3));
+    tree(folder.path())
+}
+
+#[test]
+fn jobs_shards_and_interruptions_do_not_change_a_byte() {
+    for format in [Format::Files, Format::Shards] {
+        let expected = reference(format);
+        assert!(!expected.keys().any(|name| name.starts_with(".equicaps")));
+
+        let folder = tempfile::tempdir().unwrap();
+        make(folder.path(), format, 7, Shard::WHOLE, u64::MAX).unwrap();
+        assert_same(&tree(folder.path()), &expected);
+
+        // Shards in one folder, in any order, at the same time.
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for index in [2, 0, 3, 1] {
+                let root = folder.path();
+                scope.spawn(move || make(root, format, 2, Shard { index, count: 4 }, u64::MAX).unwrap());
+            }
+        });
+        assert_same(&tree(folder.path()), &expected);
+
+        // Stopped again and again.
+        let folder = tempfile::tempdir().unwrap();
+        let mut runs = 0;
+        while make(folder.path(), format, 3, Shard::WHOLE, 10).unwrap().complete.is_none() {
+            runs += 1;
+            assert!(runs < 40);
+        }
+        assert!(runs > 5, "{runs} runs");
+        assert_same(&tree(folder.path()), &expected);
+        // Once more: nothing to do, nothing changes.
+        let outcome = make(folder.path(), format, 1, Shard::WHOLE, 0).unwrap();
+        assert_eq!((outcome.images_rendered, outcome.skipped.len()), (0, 3));
+        assert_same(&tree(folder.path()), &expected);
+    }
+}
+
+#[test]
+fn shards_made_apart_are_finished_together() {
+    for format in [Format::Files, Format::Shards] {
+        let folder = tempfile::tempdir().unwrap();
+        for index in [1, 0] {
+            let apart = tempfile::tempdir().unwrap();
+            let outcome = make(apart.path(), format, 2, Shard { index, count: 2 }, u64::MAX).unwrap();
+            assert!(outcome.complete.is_none() && !outcome.interrupted && outcome.objects_missing > 10);
+            let error = Dataset::open(apart.path()).unwrap_err().to_string();
+            assert!(error.contains("is not complete"), "{error}");
+            for (name, bytes) in tree(apart.path()) {
+                let path = folder.path().join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, bytes).unwrap();
+            }
+            if index == 1 {
+                let Finished::Missing { objects, .. } = finish(folder.path()).unwrap() else {
+                    panic!("half a dataset was finished")
+                };
+                assert_eq!(objects, 16);
+            }
+        }
+        assert!(matches!(finish(folder.path()).unwrap(), Finished::Complete { .. }));
+        assert_same(&tree(folder.path()), &reference(format));
+    }
+}
+
+#[test]
+fn what_was_made_is_read_back() {
+    let files = tempfile::tempdir().unwrap();
+    let shards = tempfile::tempdir().unwrap();
+    make(files.path(), Format::Files, 2, Shard::WHOLE, u64::MAX).unwrap();
+    make(shards.path(), Format::Shards, 2, Shard::WHOLE, u64::MAX).unwrap();
+    let open = |folder: &tempfile::TempDir| Dataset::open(folder.path()).unwrap();
+    let (a, b) = (open(&files), open(&shards));
+    assert_eq!(a.objects(), b.objects());
+    assert_eq!((a.objects().len(), a.views(), a.side(), a.classes().len()), (28, 3, 16, 4));
+    assert_eq!(a.split(Split::Train).len() + a.split(Split::Val).len(), 28);
+    assert!(a.split(Split::Val).len() >= 4);
+    for object in 0..a.objects().len() {
+        for view in 0..3 {
+            let jpeg = a.read_jpeg(object, view).unwrap();
+            assert_eq!(jpeg, b.read_jpeg(object, view).unwrap());
+            let latents = a.latents(object, view);
+            assert_eq!(latents, b.latents(object, view));
+            assert_eq!(latents, LatentRanges::BENCH_T.sample(5, &a.objects()[object].id(), view as u64));
+            let mut pixels = vec![0; 8 * 8 * 3];
+            b.picture(object, view, 8, &mut pixels).unwrap();
+            assert!(pixels[0].abs_diff((latents.floor_hue * 255.0) as u8) < 6);
+        }
+    }
+
+    // The index is a convenience: without it the archives are read.
+    for entry in std::fs::read_dir(shards.path().join("shards")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "npy") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    assert_eq!(open(&shards).read_jpeg(20, 2).unwrap(), a.read_jpeg(20, 2).unwrap());
+
+    // So are card, classes and tables: the published sets have none.
+    for name in ["dataset.json", "classes.json", "all_latents_train.npy", "all_latents_val.npy"] {
+        std::fs::remove_file(files.path().join(name)).unwrap();
+    }
+    let published = open(&files);
+    assert!(published.card().is_none());
+    assert_eq!(published.objects(), a.objects());
+    assert_eq!((published.views(), published.side()), (3, 16));
+    assert_eq!(published.latent_table(), a.latent_table());
+    assert_eq!(published.classes().len(), 4);
+
+    // Damage is named.
+    let path = files.path().join(&a.objects()[3].synset).join(&a.objects()[3].name).join("image_1.jpg");
+    std::fs::write(&path, b"nonsense").unwrap();
+    let error = published.decode(3, 1).unwrap_err().to_string();
+    assert!(error.starts_with(&path.display().to_string()), "{error}");
+}
+
+#[test]
+fn other_settings_and_foreign_folders_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), Format::Files, 1, Shard::WHOLE, 4).unwrap();
+    let before = tree(folder.path());
+    let source = Fake::new(u64::MAX);
+    let options = ProduceOptions {
+        jobs: 1,
+        shard: Shard::WHOLE,
+        stop: &source.stop,
+        on_begin: &|_, _| {},
+        on_images: &|_| {},
+    };
+    let refusal = |settings: Settings, ids: &[(String, String)]| {
+        produce(folder.path(), Plan::new(settings, ids), &source, &options).unwrap_err().to_string()
+    };
+    let with = |change: &dyn Fn(&mut Settings)| {
+        let mut settings = settings(Format::Files);
+        change(&mut settings);
+        refusal(settings, &ids())
+    };
+    assert!(with(&|s| s.views = 4).contains("views is 3 there, 4 was asked for"));
+    assert!(
+        with(&|s| s.ranges.floor_hue.high = 0.5).contains("ranges.floor_hue is [0.0,1.0] there, [0.0,0.5]")
+    );
+    assert!(with(&|s| s.ranges = LatentRanges::BENCH).contains("ranges.translation is"));
+    assert!(with(&|s| s.format = Format::Shards).contains("format is files there, shards was asked for"));
+    assert!(with(&|s| s.seed = 6).contains("seed is 5 there, 6 was asked for"));
+    assert!(refusal(settings(Format::Files), &ids()[1..]).contains("objects is 31 there, 30 was asked for"));
+    let mut renamed = ids();
+    renamed[0].1 = "another".to_owned();
+    assert!(refusal(settings(Format::Files), &renamed).contains("the list of objects is not the same"));
+    assert_same(&tree(folder.path()), &before);
+
+    let foreign = tempfile::tempdir().unwrap();
+    std::fs::write(foreign.path().join("thesis.tex"), b"precious").unwrap();
+    let error = make(foreign.path(), Format::Files, 1, Shard::WHOLE, 4).unwrap_err().to_string();
+    assert!(error.contains("is not empty and holds no dataset"), "{error}");
+    assert_eq!(tree(foreign.path()).len(), 1);
+}
+
+#[test]
+fn a_damaged_object_is_made_again_while_the_dataset_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), Format::Files, 1, Shard::WHOLE, 30).unwrap();
+    let made = tree(folder.path()).into_keys().find(|name| name.ends_with("image_1.jpg")).unwrap();
+    std::fs::remove_file(folder.path().join(made)).unwrap();
+    make(folder.path(), Format::Files, 1, Shard::WHOLE, u64::MAX).unwrap();
+    assert_same(&tree(folder.path()), &reference(Format::Files));
+}
+
+#[test]
+fn archives_hold_samples_that_webdataset_groups() {
+    let expected = reference(Format::Shards);
+    let archive = &expected["shards/train-000000.tar"];
+    let members =
+        dataset::tar::members(&mut std::io::Cursor::new(archive), Path::new("train-000000.tar")).unwrap();
+    assert_eq!(members.len() % 9, 0, "three members a sample, three samples an object");
+    for sample in members.chunks(3) {
+        let split = |name: &str| {
+            let (folder, file) = name.rsplit_once('/').unwrap();
+            let (base, extension) = file.split_once('.').unwrap();
+            (format!("{folder}/{base}"), extension.to_owned())
+        };
+        let names: Vec<_> = sample.iter().map(|member| split(&member.name)).collect();
+        assert!(names.iter().all(|(key, _)| *key == names[0].0));
+        let extensions: Vec<&str> = names.iter().map(|(_, extension)| extension.as_str()).collect();
+        assert_eq!(extensions, ["jpg", "latent.npy", "cls"]);
+        let data = |at: usize| {
+            &archive[sample[at].offset as usize..(sample[at].offset + sample[at].length) as usize]
+        };
+        assert_eq!(&data(0)[..2], [0xFF, 0xD8]);
+        assert_eq!(dataset::arrays::parse_floats(data(1)).unwrap().0, [10]);
+        assert!(std::str::from_utf8(data(2)).unwrap().parse::<u32>().unwrap() < 4);
+    }
+}
