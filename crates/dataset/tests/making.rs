@@ -1,6 +1,8 @@
 //! Making datasets with a cheap stand-in for the renderer: the same bytes whatever the jobs, shards and interruptions,
 //! and read back as they were made.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

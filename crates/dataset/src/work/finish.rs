@@ -16,7 +16,7 @@ pub enum Finished {
     /// The dataset is complete.
     Complete {
         /// Its card.
-        card: Card,
+        card: Box<Card>,
         /// Objects that could not be used.
         skipped: Vec<Skipped>,
     },
@@ -60,6 +60,7 @@ pub fn finish_store(store: Store) -> Result<Finished> {
         // Another process may have finished meanwhile, and taken the work folder away under our feet.
         Err(error) => match Card::read(&root) {
             Ok(Some(card)) if card.is_complete() => {
+                let card = Box::new(card);
                 Ok(Finished::Complete { card, skipped: read_skipped(&root)? })
             }
             _ => Err(error),
@@ -124,7 +125,7 @@ fn try_finish(store: &Store) -> Result<Finished> {
     };
     store.publish("README.md", card.to_markdown().as_bytes())?;
     store.publish(crate::card::CARD, &card.to_json())?;
-    Ok(Finished::Complete { card, skipped })
+    Ok(Finished::Complete { card: Box::new(card), skipped })
 }
 
 fn publish_lists(store: &Store, split: Split, usable: &[&Object]) -> Result<()> {

@@ -87,7 +87,7 @@ pub fn produce<S: ViewSource>(
     let store = match Store::open(root, plan)? {
         Opened::Complete(card) => {
             return Ok(Outcome {
-                complete: Some(card),
+                complete: Some(*card),
                 interrupted: false,
                 objects_before: total,
                 objects_rendered: 0,
@@ -134,7 +134,7 @@ pub fn produce<S: ViewSource>(
     };
     match finish_store(store)? {
         Finished::Complete { card, skipped } => {
-            outcome.complete = Some(card);
+            outcome.complete = Some(*card);
             outcome.skipped = skipped;
         }
         Finished::Missing { objects, .. } => outcome.objects_missing = objects,

@@ -51,7 +51,7 @@ pub struct Store {
 /// What was found on opening.
 pub enum Opened {
     /// Nothing is left to do.
-    Complete(Card),
+    Complete(Box<Card>),
     /// There is, or may be, work to do.
     Open(Box<Store>),
 }
@@ -64,7 +64,7 @@ impl Store {
             refuse_other_settings(root, &card, &plan)?;
             if card.is_complete() {
                 remove_work(root);
-                return Ok(Opened::Complete(card));
+                return Ok(Opened::Complete(Box::new(card)));
             }
         } else if holds_something_else(root)? {
             return Err(Error::Request(format!(
@@ -81,7 +81,7 @@ impl Store {
         {
             refuse_other_settings(root, &card, &plan)?;
             if card.is_complete() {
-                return Ok(Opened::Complete(card));
+                return Ok(Opened::Complete(Box::new(card)));
             }
         }
         Ok(Opened::Open(Box::new(Self { root: root.to_path_buf(), plan, staging })))
@@ -94,7 +94,7 @@ impl Store {
         };
         if card.is_complete() {
             remove_work(root);
-            return Ok(Opened::Complete(card));
+            return Ok(Opened::Complete(Box::new(card)));
         }
         let path = objects_path(root);
         let bytes = fs::read(&path).map_err(Error::read(&path))?;
