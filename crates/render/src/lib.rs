@@ -1,1 +1,134 @@
-//! `render`: see the layers in docs/architecture.md.
+//! Pictures of the published scenes: an object over a floor, lit by a wide sun, a coloured spot and a faint world,
+//! through the Filmic camera response. `docs/rendering.md` describes the model and what each preset approximates.
+//!
+//! [`render`] is a pure function of its arguments and runs on one thread; callers render many views at once.
+
+mod bsdf;
+mod bvh;
+#[allow(dead_code)]
+mod camera;
+mod colour;
+#[allow(dead_code)]
+mod lanes;
+#[allow(dead_code)]
+mod lights;
+#[allow(dead_code)]
+mod mesh;
+mod path;
+#[allow(dead_code)]
+mod sampling;
+#[allow(dead_code)]
+mod trace;
+#[allow(dead_code)]
+mod view;
+
+use std::fmt;
+use std::str::FromStr;
+
+use scene::Latents;
+
+pub use mesh::PreparedMesh;
+
+/// How much care a picture gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Quality {
+    /// As close to the Cycles references as they are to each other.
+    Reference,
+    /// Differences a person does not see.
+    #[default]
+    Standard,
+    /// For large datasets.
+    Fast,
+}
+
+impl Quality {
+    /// Every preset, best first.
+    pub const ALL: [Self; 3] = [Self::Reference, Self::Standard, Self::Fast];
+}
+
+impl fmt::Display for Quality {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Reference => "reference",
+            Self::Standard => "standard",
+            Self::Fast => "fast",
+        })
+    }
+}
+
+/// A name that is none of the presets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownQuality(String);
+
+impl fmt::Display for UnknownQuality {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "unknown quality `{}` (expected reference, standard or fast)", self.0)
+    }
+}
+
+impl std::error::Error for UnknownQuality {}
+
+impl FromStr for Quality {
+    type Err = UnknownQuality;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|quality| quality.to_string() == text)
+            .ok_or_else(|| UnknownQuality(text.to_owned()))
+    }
+}
+
+/// An 8-bit picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Red, green, blue of every pixel, row 0 on top.
+    pub pixels: Vec<u8>,
+}
+
+/// What making a picture took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RenderStats {
+    /// Rays traced against the object.
+    pub rays: u64,
+}
+
+/// Renders one view, `size` x `size` pixels; `None` is the empty scene.
+pub fn render(prepared: Option<&PreparedMesh>, latents: &Latents, size: u32, quality: Quality) -> Image {
+    render_with_stats(prepared, latents, size, quality).0
+}
+
+/// [`render`], and what it took.
+pub fn render_with_stats(
+    prepared: Option<&PreparedMesh>,
+    latents: &Latents,
+    size: u32,
+    quality: Quality,
+) -> (Image, RenderStats) {
+    let empty = PreparedMesh::new(&scene::Mesh::default());
+    let view = view::View::new(prepared.unwrap_or(&empty), latents);
+    let samples = match quality {
+        Quality::Reference => 64,
+        Quality::Standard => 16,
+        Quality::Fast => 4,
+    };
+    let (linear, rays) = path::trace_image(&view, size, samples);
+    let filmic = colour::Filmic::get();
+    let pixels = linear.iter().flat_map(|pixel| pixel.to_array().map(|value| filmic.encode(value))).collect();
+    (Image { width: size, height: size, pixels }, RenderStats { rays })
+}
+
+/// Peak signal-to-noise ratio in dB of two 8-bit pictures of the same size; infinite where they are equal, NaN where
+/// their sizes differ.
+pub fn psnr(a: &[u8], b: &[u8]) -> f64 {
+    if a.len() != b.len() {
+        return f64::NAN;
+    }
+    let squares: u64 = a.iter().zip(b).map(|(&a, &b)| u64::from(a.abs_diff(b)).pow(2)).sum();
+    let mean = squares as f64 / a.len().max(1) as f64;
+    10.0 * (255.0 * 255.0 / mean).log10()
+}

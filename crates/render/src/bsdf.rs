@@ -1,0 +1,166 @@
+//! Reflection of the object's surface: Burley diffuse and a GGX lobe, as the Principled BSDF of the reference
+//! renders has them (no energy is taken from the diffuse part by the specular one).
+
+use std::f32::consts::FRAC_1_PI;
+
+use glam::Vec3;
+
+/// The roughness below which the lobe is not made any narrower.
+const MIN_ALPHA: f32 = 1e-3;
+
+/// The scalar parameters of a surface.
+#[derive(Clone, Copy, Debug)]
+pub struct Surface {
+    /// Burley's and the lobe's roughness.
+    pub roughness: f32,
+    /// Principled `specular`: normal reflectance over 0.08.
+    pub specular: f32,
+}
+
+/// `(1 - x)^5`.
+#[inline]
+fn schlick(x: f32) -> f32 {
+    let m = (1.0 - x).clamp(0.0, 1.0);
+    let m2 = m * m;
+    m2 * m2 * m
+}
+
+/// Unpolarised reflectance of a dielectric of relative index `eta` for the cosine `cos`.
+fn fresnel_dielectric(cos: f32, eta: f32) -> f32 {
+    let c = cos.abs();
+    let g = eta * eta - 1.0 + c * c;
+    if g <= 0.0 {
+        return 1.0;
+    }
+    let g = g.sqrt();
+    let a = (g - c) / (g + c);
+    let b = ((g + c) * c - 1.0) / ((g - c) * c + 1.0);
+    0.5 * a * a * (1.0 + b * b)
+}
+
+/// Smith's masking of GGX for one direction.
+#[inline]
+fn smith_g1(cos: f32, alpha_squared: f32) -> f32 {
+    let cos_squared = cos * cos;
+    let tan_squared = (1.0 - cos_squared).max(0.0) / cos_squared.max(1e-8);
+    2.0 / (1.0 + (1.0 + alpha_squared * tan_squared).sqrt())
+}
+
+impl Surface {
+    /// Whether there is a lobe at all.
+    pub fn has_specular(&self) -> bool {
+        self.specular > 0.0
+    }
+
+    /// Width parameter of the lobe.
+    pub fn alpha(&self) -> f32 {
+        (self.roughness * self.roughness).max(MIN_ALPHA)
+    }
+
+    /// Burley diffuse over the albedo, times `n.l`.
+    #[inline]
+    pub fn diffuse(&self, n_dot_l: f32, n_dot_v: f32, l_dot_v: f32) -> f32 {
+        if n_dot_l <= 0.0 {
+            return 0.0;
+        }
+        let (fl, fv) = (schlick(n_dot_l), schlick(n_dot_v));
+        let retro = self.roughness * (1.0 + l_dot_v);
+        let f = (1.0 - 0.5 * fl) * (1.0 - 0.5 * fv) + retro * (fl + fv + fl * fv * (retro - 1.0));
+        FRAC_1_PI * n_dot_l * f
+    }
+
+    /// Fresnel reflectance of the lobe for the cosine between light and half-vector.
+    pub fn fresnel(&self, cos: f32) -> f32 {
+        let normal_reflectance = 0.08 * self.specular;
+        let eta = 2.0 / (1.0 - normal_reflectance.clamp(0.0, 0.99).sqrt()) - 1.0;
+        let base = fresnel_dielectric(1.0, eta);
+        let rise = ((fresnel_dielectric(cos, eta) - base) / (1.0 - base)).clamp(0.0, 1.0);
+        normal_reflectance * (1.0 - rise) + rise
+    }
+
+    /// The GGX lobe times `n.l`; `alpha` as from [`Self::alpha`] or wider.
+    #[inline]
+    pub fn specular(&self, n: Vec3, l: Vec3, v: Vec3, alpha: f32) -> f32 {
+        let (n_dot_l, n_dot_v) = (n.dot(l), n.dot(v));
+        if !self.has_specular() || n_dot_l <= 0.0 || n_dot_v <= 0.0 {
+            return 0.0;
+        }
+        let half = (l + v).normalize_or(n);
+        let alpha_squared = alpha * alpha;
+        let cos_squared = n.dot(half) * n.dot(half);
+        let d = cos_squared * (alpha_squared - 1.0) + 1.0;
+        let distribution = alpha_squared * FRAC_1_PI / (d * d);
+        let masking = smith_g1(n_dot_l, alpha_squared) * smith_g1(n_dot_v, alpha_squared);
+        self.fresnel(l.dot(half)) * distribution * masking * 0.25 / n_dot_v
+    }
+}
+
+/// Samples a visible normal of GGX for the view direction `v` about `n` (Heitz, 2018), and returns the light
+/// direction it reflects to.
+pub fn sample_reflection(n: Vec3, v: Vec3, alpha: f32, u: [f32; 2]) -> Vec3 {
+    let (s, t) = crate::sampling::frame(n);
+    let view = Vec3::new(alpha * v.dot(s), alpha * v.dot(t), v.dot(n)).normalize_or(Vec3::Z);
+    let (a, b) = crate::sampling::frame(view);
+    let (radius, angle) = (u[0].sqrt(), std::f32::consts::TAU * u[1]);
+    let x = radius * angle.cos();
+    let blend = 0.5 * (1.0 + view.z);
+    let y = (1.0 - blend) * (1.0 - x * x).max(0.0).sqrt() + blend * radius * angle.sin();
+    let z = (1.0 - x * x - y * y).max(0.0).sqrt();
+    let local = x * a + y * b + z * view;
+    let half = Vec3::new(alpha * local.x, alpha * local.y, local.z.max(0.0)).normalize_or(Vec3::Z);
+    let half = half.x * s + half.y * t + half.z * n;
+    (2.0 * v.dot(half) * half - v).normalize_or(n)
+}
+
+impl Surface {
+    /// What a direction from [`sample_reflection`] contributes per unit radiance.
+    pub fn reflection_weight(&self, n: Vec3, l: Vec3, v: Vec3) -> f32 {
+        if n.dot(l) <= 0.0 || n.dot(v) <= 0.0 {
+            return 0.0;
+        }
+        let half = (l + v).normalize_or(n);
+        let alpha = self.alpha();
+        self.fresnel(l.dot(half)) * smith_g1(n.dot(l), alpha * alpha)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling;
+
+    #[test]
+    fn the_two_estimates_of_the_lobe_agree() {
+        let surface = Surface { roughness: 0.6, specular: 0.7 };
+        let (n, v) = (Vec3::Z, Vec3::new(0.5, 0.2, 0.7).normalize());
+        let count = 40_000;
+        let (mut by_area, mut by_lobe) = (0.0, 0.0);
+        for i in 0..count {
+            let l = sampling::sphere(i, count, 0.0);
+            by_area += surface.specular(n, l, v, surface.alpha()) * 4.0 * std::f32::consts::PI / count as f32;
+            let u = sampling::sobol(i as u32, 0, 9);
+            let l = sample_reflection(n, v, surface.alpha(), u);
+            by_lobe += surface.reflection_weight(n, l, v) / count as f32;
+        }
+        assert!((by_area - by_lobe).abs() < 0.01 * by_area, "{by_area} {by_lobe}");
+        assert!(by_area > 0.04 && by_area < 0.2);
+    }
+
+    #[test]
+    fn burley_is_lambert_at_normal_incidence() {
+        let surface = Surface { roughness: 0.5, specular: 0.0 };
+        assert!((surface.diffuse(1.0, 1.0, 1.0) - FRAC_1_PI).abs() < 1e-6);
+        assert_eq!(surface.diffuse(-0.1, 1.0, 0.0), 0.0);
+        // Grazing: (1 - FL / 2)(1 - FV / 2) + R (FL + FV + FL FV (R - 1)) with R = roughness (1 + l.v).
+        let smooth = Surface { roughness: 0.0, specular: 0.0 };
+        let (fl, fv) = (0.5_f32.powi(5), 0.8_f32.powi(5));
+        let expected = FRAC_1_PI * 0.5 * (1.0 - 0.5 * fl) * (1.0 - 0.5 * fv);
+        assert!((smooth.diffuse(0.5, 0.2, 0.3) - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn fresnel_starts_at_the_normal_reflectance_and_ends_at_one() {
+        let surface = Surface { roughness: 0.5, specular: 0.5 };
+        assert!((surface.fresnel(1.0) - 0.04).abs() < 1e-5 && (surface.fresnel(0.0) - 1.0).abs() < 1e-3);
+    }
+}

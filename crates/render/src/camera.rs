@@ -1,0 +1,149 @@
+//! The one camera of the published scenes, and its pixel filter.
+
+use std::sync::OnceLock;
+
+use glam::Vec3;
+
+/// 2.5 (0, sin 45, cos 45).
+pub const POSITION: Vec3 = Vec3::new(0.0, DISTANCE * SQRT_HALF, DISTANCE * SQRT_HALF);
+/// Distance of the camera from the origin.
+const DISTANCE: f32 = 2.5;
+const SQRT_HALF: f32 = std::f32::consts::FRAC_1_SQRT_2;
+/// Image right.
+pub const RIGHT: Vec3 = Vec3::new(-1.0, 0.0, 0.0);
+/// Image up.
+pub const UP: Vec3 = Vec3::new(0.0, -SQRT_HALF, SQRT_HALF);
+/// Viewing direction.
+pub const FORWARD: Vec3 = Vec3::new(0.0, -SQRT_HALF, -SQRT_HALF);
+/// Focal length over the width of the sensor: 0.5 / tan(0.691111 / 2).
+pub const FOCAL: f32 = 1.388_889;
+/// Support of the pixel filter in pixels: the window of a "1.5 px" filter reaches 1.5 px to either side.
+pub const FILTER_WIDTH: f32 = 3.0;
+
+/// Unit direction through the continuous pixel position `(x, y)` of a `size` x `size` image; pixel centres are at
+/// `.5`, y points down.
+#[inline]
+pub fn direction(x: f32, y: f32, size: f32) -> Vec3 {
+    (FOCAL * FORWARD + (x / size - 0.5) * RIGHT + (0.5 - y / size) * UP).normalize()
+}
+
+/// Continuous pixel position and depth along [`FORWARD`] of a world point; `None` at or behind the camera.
+pub fn project(point: Vec3, size: f32) -> Option<(f32, f32, f32)> {
+    let relative = point - POSITION;
+    let depth = relative.dot(FORWARD);
+    if depth <= 1e-3 {
+        return None;
+    }
+    let scale = FOCAL / depth;
+    Some(((relative.dot(RIGHT) * scale + 0.5) * size, (0.5 - relative.dot(UP) * scale) * size, depth))
+}
+
+/// Pixel box `[x0, x1) x [y0, y1)` that contains the projection of a sphere, `margin` pixels wider, clipped to the
+/// image.
+pub fn sphere_bounds(centre: Vec3, radius: f32, margin: f32, size: u32) -> [usize; 4] {
+    let relative = centre - POSITION;
+    let (x, y, z) = (relative.dot(RIGHT), -relative.dot(UP), relative.dot(FORWARD));
+    let whole = [0, size as usize, 0, size as usize];
+    if z <= radius + 1e-3 {
+        return whole;
+    }
+    // The tangents to a circle (u, z) from the origin bound each axis on its own.
+    let span = |u: f32| {
+        let denominator = z * z - radius * radius;
+        let root = (u * u + denominator).max(0.0).sqrt() * radius;
+        let edges = [(u * z - root) / denominator, (u * z + root) / denominator];
+        edges.map(|slope| (slope * FOCAL + 0.5) * size as f32)
+    };
+    let clip = |value: f32| value.clamp(0.0, size as f32) as usize;
+    let ([x0, x1], [y0, y1]) = (span(x), span(y));
+    [
+        clip((x0 - margin).floor()),
+        clip((x1 + margin).ceil()),
+        clip((y0 - margin).floor()),
+        clip((y1 + margin).ceil()),
+    ]
+}
+
+/// The Blackman-Harris window over `[-width / 2, width / 2]`.
+fn blackman_harris(offset_px: f64) -> f64 {
+    let v = std::f64::consts::TAU * (offset_px / f64::from(FILTER_WIDTH) + 0.5);
+    0.35875 - 0.48829 * v.cos() + 0.14128 * (2.0 * v).cos() - 0.01168 * (3.0 * v).cos()
+}
+
+/// Offset in pixels from a pixel's centre for a uniform `u`, distributed as the (separable) pixel filter.
+pub fn sample_filter(u: f32) -> f32 {
+    static INVERSE: OnceLock<Vec<f32>> = OnceLock::new();
+    const POINTS: usize = 1024;
+    let table = INVERSE.get_or_init(|| {
+        const STEPS: usize = 8192;
+        let half = f64::from(FILTER_WIDTH) / 2.0;
+        let position = |i: usize| -half + 2.0 * half * i as f64 / STEPS as f64;
+        let mut cumulative = vec![0.0; STEPS + 1];
+        for i in 0..STEPS {
+            cumulative[i + 1] = cumulative[i] + blackman_harris((position(i) + position(i + 1)) / 2.0);
+        }
+        let total = cumulative[STEPS];
+        (0..=POINTS)
+            .map(|i| {
+                let target = total * i as f64 / POINTS as f64;
+                let upper = cumulative.partition_point(|&c| c < target).clamp(1, STEPS);
+                let (low, high) = (cumulative[upper - 1], cumulative[upper]);
+                let fraction = if high > low { (target - low) / (high - low) } else { 0.0 };
+                (position(upper - 1) + fraction * (position(upper) - position(upper - 1))) as f32
+            })
+            .collect()
+    });
+    let x = u.clamp(0.0, 0.999_999) * POINTS as f32;
+    let i = x as usize;
+    table[i] + (table[i + 1] - table[i]) * (x - i as f32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn projection_inverts_the_rays() {
+        for (x, y) in [(0.5, 0.5), (128.0, 128.0), (200.25, 17.75)] {
+            let point = POSITION + 3.0 * direction(x, y, 256.0);
+            let (px, py, _) = project(point, 256.0).unwrap();
+            assert!((px - x).abs() < 1e-3 && (py - y).abs() < 1e-3);
+        }
+        assert!(project(POSITION - FORWARD, 256.0).is_none());
+    }
+
+    #[test]
+    fn sphere_bounds_contain_the_sphere() {
+        let (centre, radius) = (Vec3::new(0.3, -0.2, 0.1), 0.4);
+        let [x0, x1, y0, y1] = sphere_bounds(centre, radius, 0.0, 256);
+        let mut touched = [false; 4];
+        for i in 0..2000 {
+            let z = 1.0 - (i as f32 + 0.5) / 1000.0;
+            let phi = i as f32 * 2.399_963;
+            let s = (1.0 - z * z).sqrt();
+            let point = centre + radius * Vec3::new(s * phi.cos(), s * phi.sin(), z);
+            let (x, y, _) = project(point, 256.0).unwrap();
+            assert!(x >= x0 as f32 && x <= x1 as f32 && y >= y0 as f32 && y <= y1 as f32);
+            touched[0] |= x < x0 as f32 + 3.0;
+            touched[1] |= x > x1 as f32 - 3.0;
+            touched[2] |= y < y0 as f32 + 3.0;
+            touched[3] |= y > y1 as f32 - 3.0;
+        }
+        assert_eq!(touched, [true; 4]);
+        assert_eq!(sphere_bounds(POSITION, 1.0, 0.0, 64), [0, 64, 0, 64]);
+    }
+
+    #[test]
+    fn the_filter_has_its_width_and_spread() {
+        let offsets: Vec<f32> = (0..4096).map(|i| sample_filter((i as f32 + 0.5) / 4096.0)).collect();
+        assert!(offsets.iter().all(|offset| offset.abs() <= FILTER_WIDTH / 2.0));
+        let mean = offsets.iter().sum::<f32>() / 4096.0;
+        let variance = offsets.iter().map(|offset| offset * offset).sum::<f32>() / 4096.0;
+        // Standard deviation of the window, 0.1385 of its width, by direct integration.
+        assert!(
+            mean.abs() < 1e-3 && (variance.sqrt() / FILTER_WIDTH - 0.1385).abs() < 2e-3,
+            "{}",
+            variance.sqrt()
+        );
+    }
+}

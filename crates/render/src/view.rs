@@ -1,0 +1,136 @@
+//! One view: the object placed in the world, and the floor and the lights around it.
+
+use glam::{Mat3, Vec2, Vec3};
+use scene::Latents;
+
+use crate::bsdf::Surface;
+use crate::colour;
+use crate::lights::{FLOOR_Z, Spot};
+use crate::mesh::PreparedMesh;
+use crate::trace::Hit;
+
+/// Distance by which rays start above the surface, against meeting it again.
+pub(crate) const LIFT: f32 = 2e-4;
+
+/// The scene of one view.
+pub(crate) struct View<'a> {
+    pub mesh: &'a PreparedMesh,
+    /// `p_world = rotation (p_object + translation)`.
+    pub world_from_object: Mat3,
+    pub object_from_world: Mat3,
+    pub translation: Vec3,
+    pub floor_albedo: Vec3,
+    pub spot: Spot,
+}
+
+/// A point on the object's surface in the world, seen from one side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SurfacePoint {
+    pub position: Vec3,
+    /// Unit normal of the triangle, towards the viewer.
+    pub face_normal: Vec3,
+    /// Unit shading normal, on the same side as `face_normal`.
+    pub normal: Vec3,
+    pub uv: Vec2,
+    pub material: u32,
+}
+
+impl<'a> View<'a> {
+    pub fn new(mesh: &'a PreparedMesh, latents: &Latents) -> Self {
+        let [x, y, z] = latents.rotation.map(|angle| angle.sin_cos());
+        let about_x = [[1.0, 0.0, 0.0], [0.0, x.1, -x.0], [0.0, x.0, x.1]];
+        let about_y = [[y.1, 0.0, y.0], [0.0, 1.0, 0.0], [-y.0, 0.0, y.1]];
+        let about_z = [[z.1, -z.0, 0.0], [z.0, z.1, 0.0], [0.0, 0.0, 1.0]];
+        let rows = multiply(&about_z, &multiply(&about_y, &about_x));
+        let object_from_world = Mat3::from_cols_array_2d(&rows.map(|row| row.map(|value| value as f32)));
+        Self {
+            mesh,
+            world_from_object: object_from_world.transpose(),
+            object_from_world,
+            translation: Vec3::from(latents.translation.unwrap_or_default().map(|value| value as f32)),
+            floor_albedo: colour::floor_albedo(latents.floor_hue),
+            spot: Spot::new(latents),
+        }
+    }
+
+    #[inline]
+    pub fn to_object(&self, point: Vec3) -> Vec3 {
+        self.object_from_world * point - self.translation
+    }
+
+    #[inline]
+    pub fn to_world(&self, point: Vec3) -> Vec3 {
+        self.world_from_object * (point + self.translation)
+    }
+
+    /// Centre of the object's bounding sphere in the world.
+    pub fn centre(&self) -> Vec3 {
+        self.to_world(self.mesh.centre)
+    }
+
+    /// The surface at a hit of a ray with the world direction `direction`.
+    #[inline]
+    pub fn surface_point(&self, hit: &Hit, direction: Vec3) -> SurfacePoint {
+        let point = self.mesh.point(hit);
+        let face_normal = self.world_from_object * point.face_normal;
+        let normal = self.world_from_object * point.normal;
+        let side = if face_normal.dot(direction) > 0.0 { -1.0 } else { 1.0 };
+        SurfacePoint {
+            position: self.to_world(point.position),
+            face_normal: side * face_normal,
+            normal: side * normal,
+            uv: point.uv,
+            material: point.material,
+        }
+    }
+
+    pub fn albedo(&self, point: &SurfacePoint) -> Vec3 {
+        self.mesh.albedo(point.material, point.uv)
+    }
+
+    pub fn surface(&self, point: &SurfacePoint) -> Surface {
+        self.mesh.surface(point.material)
+    }
+}
+
+impl SurfacePoint {
+    /// Where rays leave from.
+    #[inline]
+    pub fn lifted(&self) -> Vec3 {
+        self.position + LIFT * self.face_normal
+    }
+}
+
+/// Distance along a ray to the floor, infinite where it does not come down.
+#[inline]
+pub(crate) fn floor_distance(origin: Vec3, direction: Vec3) -> f32 {
+    if direction.z < 0.0 && origin.z > FLOOR_Z { (FLOOR_Z - origin.z) / direction.z } else { f32::INFINITY }
+}
+
+/// Product of two matrices given by rows.
+fn multiply(a: &[[f64; 3]; 3], b: &[[f64; 3]; 3]) -> [[f64; 3]; 3] {
+    std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn translation_comes_first_then_the_extrinsic_rotation() {
+        let mesh = PreparedMesh::default();
+        let latents = Latents {
+            rotation: [std::f64::consts::FRAC_PI_2, 0.0, std::f64::consts::FRAC_PI_2],
+            floor_hue: 0.0,
+            spot_theta: 0.0,
+            spot_phi: 0.0,
+            spot_hue: 0.0,
+            translation: Some([0.0, 0.5, 0.0]),
+        };
+        let view = View::new(&mesh, &latents);
+        // y -> z about x, z stays about z; x -> y about z.
+        assert!((view.to_world(Vec3::ZERO) - Vec3::new(0.0, 0.0, 0.5)).length() < 1e-6);
+        assert!((view.to_world(Vec3::X) - Vec3::new(0.0, 1.0, 0.5)).length() < 1e-6);
+        assert!((view.to_object(view.to_world(Vec3::ONE)) - Vec3::ONE).length() < 1e-5);
+    }
+}
