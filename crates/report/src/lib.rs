@@ -1,1 +1,50 @@
-//! `report`: see the layers in docs/architecture.md.
+//! What people look at: charts, grids of pictures and tables, each made once and written in several forms.
+//!
+//! A chart or a grid becomes a [`Drawing`] (a list of shapes), which is written as SVG or painted as PNG by the same
+//! description, so both always show the same thing. A [`Table`] is written as Markdown, LaTeX, CSV, HTML or plain
+//! text. [`paper`] holds the published tables, so that our numbers can stand beside them.
+
+pub mod axis;
+pub mod bar_chart;
+pub mod base64;
+pub mod drawing;
+pub mod font;
+pub mod line_chart;
+pub mod picture_grid;
+mod raster;
+mod svg;
+pub mod table;
+
+pub use bar_chart::{BarChart, BarSeries};
+pub use drawing::{Anchor, Drawing, Paint, Picture};
+pub use line_chart::{LineChart, Series};
+pub use picture_grid::{GridCell, PictureGrid};
+pub use svg::SvgUse;
+pub use table::{Cell, Column, Row, Table};
+
+/// What can go wrong in this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A picture could not be written as PNG.
+    #[error("a picture of {width} x {height} pixels cannot be written as PNG: {message}")]
+    Png {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
+        /// What the encoder said.
+        message: String,
+    },
+    /// The pixels do not fit the size.
+    #[error("a picture of {width} x {height} pixels needs {expected} bytes, {found} were given")]
+    PictureSize {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
+        /// `width * height * 3`.
+        expected: usize,
+        /// What was given.
+        found: usize,
+    },
+}

@@ -1,0 +1,218 @@
+//! A drawing: shapes in pixel coordinates, origin at the top left, y downwards. Charts and grids produce one; the
+//! SVG writer and the painter of pixels both read it.
+
+use std::sync::Arc;
+
+use image::{ExtendedColorType, ImageEncoder};
+
+use crate::Error;
+
+/// A colour by its role, so that one drawing serves light and dark pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paint {
+    /// Text and axes.
+    Ink,
+    /// Secondary text.
+    Muted,
+    /// Grid lines.
+    Grid,
+    /// The background.
+    Paper,
+    /// The n-th series; colours repeat after [`SERIES`]`.len()`.
+    Series(usize),
+    /// This very colour.
+    Rgb([u8; 3]),
+}
+
+/// The colours of series, chosen to stay apart for colour-blind readers and on light and dark paper.
+pub const SERIES: [[u8; 3]; 9] = [
+    [0x2b, 0x6c, 0xb0],
+    [0xd9, 0x6b, 0x06],
+    [0x2f, 0x8f, 0x5b],
+    [0xb8, 0x3a, 0x8c],
+    [0x6b, 0x5b, 0xc9],
+    [0x8a, 0x6d, 0x3b],
+    [0x17, 0x8f, 0xa3],
+    [0xc5, 0x30, 0x30],
+    [0x71, 0x80, 0x96],
+];
+
+impl Paint {
+    /// The colour on light paper.
+    pub fn light(self) -> [u8; 3] {
+        match self {
+            Self::Ink => [0x1a, 0x20, 0x2c],
+            Self::Muted => [0x5a, 0x67, 0x78],
+            Self::Grid => [0xe2, 0xe6, 0xec],
+            Self::Paper => [0xff, 0xff, 0xff],
+            Self::Series(n) => SERIES[n % SERIES.len()],
+            Self::Rgb(colour) => colour,
+        }
+    }
+}
+
+/// Which point of a text its position names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// The beginning.
+    Start,
+    /// The middle.
+    Middle,
+    /// The end.
+    End,
+}
+
+/// An RGB picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    width: u32,
+    height: u32,
+    pixels: Vec<u8>,
+}
+
+impl Picture {
+    /// A picture of `[height, width, 3]` bytes, row 0 on top.
+    pub fn new(width: u32, height: u32, pixels: Vec<u8>) -> Result<Self, Error> {
+        let expected = width as usize * height as usize * 3;
+        if pixels.len() == expected {
+            Ok(Self { width, height, pixels })
+        } else {
+            Err(Error::PictureSize { width, height, expected, found: pixels.len() })
+        }
+    }
+
+    /// Width in pixels.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Height in pixels.
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// `[height, width, 3]` bytes.
+    pub fn pixels(&self) -> &[u8] {
+        &self.pixels
+    }
+
+    /// The picture as a PNG file.
+    pub fn to_png(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        image::codecs::png::PngEncoder::new(&mut bytes)
+            .write_image(&self.pixels, self.width, self.height, ExtendedColorType::Rgb8)
+            .map_err(|error| Error::Png {
+                width: self.width,
+                height: self.height,
+                message: error.to_string(),
+            })?;
+        Ok(bytes)
+    }
+}
+
+/// A stretch of text in a drawing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Text {
+    /// Where: x of the anchor, y of the baseline.
+    pub at: (f64, f64),
+    /// The text itself.
+    pub text: String,
+    /// Size of the em square in pixels.
+    pub size_px: f64,
+    /// What `at` names.
+    pub anchor: Anchor,
+    /// Its colour.
+    pub paint: Paint,
+    /// Whether it is heavy.
+    pub bold: bool,
+    /// Whether it runs upwards.
+    pub upwards: bool,
+}
+
+/// One shape.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mark {
+    /// A filled rectangle: x, y, width, height.
+    Rectangle([f64; 4], Paint, f64),
+    /// The outline of a rectangle: x, y, width, height, with a stroke of so many pixels.
+    Frame([f64; 4], Paint, f64),
+    /// Connected segments.
+    Line {
+        /// The corners.
+        points: Vec<(f64, f64)>,
+        /// Their colour.
+        paint: Paint,
+        /// Stroke width in pixels.
+        width_px: f64,
+        /// Whether the line is broken into dashes.
+        dashed: bool,
+    },
+    /// A filled polygon with an opacity.
+    Area(Vec<(f64, f64)>, Paint, f64),
+    /// A filled disc: centre and radius.
+    Disc((f64, f64), f64, Paint),
+    /// Text.
+    Text(Text),
+    /// A picture scaled into a rectangle: x, y, width, height.
+    Picture([f64; 4], Arc<Picture>),
+}
+
+/// Shapes on a sheet of paper, drawn in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawing {
+    /// Width in pixels.
+    pub width: f64,
+    /// Height in pixels.
+    pub height: f64,
+    /// What it shows, in a sentence, for those who cannot see it.
+    pub description: String,
+    /// The shapes.
+    pub marks: Vec<Mark>,
+}
+
+impl Drawing {
+    /// Empty paper.
+    pub fn new(width: f64, height: f64, description: impl Into<String>) -> Self {
+        Self { width, height, description: description.into(), marks: Vec::new() }
+    }
+
+    /// Adds plain text.
+    pub fn text(
+        &mut self,
+        at: (f64, f64),
+        text: impl Into<String>,
+        size_px: f64,
+        anchor: Anchor,
+        paint: Paint,
+    ) {
+        let text = text.into();
+        self.marks.push(Mark::Text(Text { at, text, size_px, anchor, paint, bold: false, upwards: false }));
+    }
+
+    /// Adds heavy text.
+    pub fn heading(&mut self, at: (f64, f64), text: impl Into<String>, size_px: f64, anchor: Anchor) {
+        let text = text.into();
+        let paint = Paint::Ink;
+        self.marks.push(Mark::Text(Text { at, text, size_px, anchor, paint, bold: true, upwards: false }));
+    }
+
+    /// Adds a line.
+    pub fn line(&mut self, points: Vec<(f64, f64)>, paint: Paint, width_px: f64, dashed: bool) {
+        self.marks.push(Mark::Line { points, paint, width_px, dashed });
+    }
+
+    /// The drawing as an SVG document or element.
+    pub fn to_svg(&self, purpose: crate::SvgUse) -> String {
+        crate::svg::write(self, purpose)
+    }
+
+    /// The drawing painted on white, `scale` device pixels to a pixel.
+    pub fn to_picture(&self, scale: f64) -> Result<Picture, Error> {
+        crate::raster::paint(self, scale)
+    }
+
+    /// The drawing as a PNG file, `scale` device pixels to a pixel.
+    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>, Error> {
+        self.to_picture(scale)?.to_png()
+    }
+}

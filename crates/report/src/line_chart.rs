@@ -1,0 +1,218 @@
+//! Line charts: curves over a common axis, with legend, grid, bands and reference lines.
+
+use crate::axis::{Axis, Fitted};
+use crate::drawing::{Anchor, Drawing, Mark, Paint, Text};
+use crate::font;
+
+/// One curve.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, from left to right.
+    pub points: Vec<(f64, f64)>,
+    /// Half-width of a band around each point; empty for none.
+    pub spread: Vec<f64>,
+    /// Whether points get a dot.
+    pub dots: bool,
+    /// Whether the line is dashed.
+    pub dashed: bool,
+    /// The colour's number; the position in the chart where `None`.
+    pub colour: Option<usize>,
+}
+
+impl Series {
+    /// A plain curve.
+    pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), points, ..Self::default() }
+    }
+
+    /// The same with a dot at each point.
+    pub fn with_dots(self) -> Self {
+        Self { dots: true, ..self }
+    }
+}
+
+/// A chart of curves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LineChart {
+    /// The heading.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The curves.
+    pub series: Vec<Series>,
+    /// Horizontal lines with a name, such as a chance level.
+    pub references: Vec<(f64, String)>,
+}
+
+/// The rectangle of a chart in which data are drawn: left, top, width, height.
+pub(crate) struct Plot {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+}
+
+const TEXT: f64 = 12.0;
+
+impl LineChart {
+    /// Draws the chart at this size in pixels.
+    pub fn draw(&self, width: f64, height: f64) -> Drawing {
+        let (width, height) = (width.max(160.0), height.max(120.0));
+        let mut drawing = Drawing::new(width, height, self.title.clone());
+        let all = || {
+            self.series.iter().flat_map(|s| s.points.iter().copied().enumerate().map(move |(i, p)| (s, i, p)))
+        };
+        let x = self.x.fit(all().map(|(_, _, p)| p.0));
+        let y = self.y.fit(
+            all()
+                .flat_map(|(s, i, p)| {
+                    let spread = s.spread.get(i).copied().unwrap_or(0.0);
+                    [p.1 - spread, p.1 + spread]
+                })
+                .chain(self.references.iter().map(|reference| reference.0)),
+        );
+        let names: Vec<(usize, &str)> = self
+            .series
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| !s.name.is_empty())
+            .map(|(i, s)| (s.colour.unwrap_or(i), s.name.as_str()))
+            .collect();
+        let top = title_and_legend(&mut drawing, &self.title, &names);
+        let plot = vertical_axis(&mut drawing, &self.y.label, &y, top, !self.x.label.is_empty());
+        horizontal_axis(&mut drawing, &self.x.label, &x, &plot);
+        for (value, name) in &self.references {
+            reference(&mut drawing, &plot, &y, *value, name);
+        }
+        let place = |px: f64, py: f64| {
+            let (u, v) = (x.place(px)?, y.place(py)?);
+            let inside = (-0.001..=1.001).contains(&u);
+            inside.then(|| (plot.left + u * plot.width, plot.top + (1.0 - v.clamp(0.0, 1.0)) * plot.height))
+        };
+        for (index, series) in self.series.iter().enumerate() {
+            let paint = Paint::Series(series.colour.unwrap_or(index));
+            draw_band(&mut drawing, series, paint, &place);
+            // A value that cannot be shown breaks the line instead of being bridged.
+            for run in series.points.split(|p| place(p.0, p.1).is_none()) {
+                let points: Vec<(f64, f64)> = run.iter().filter_map(|p| place(p.0, p.1)).collect();
+                if series.dots || points.len() == 1 {
+                    drawing.marks.extend(points.iter().map(|&at| Mark::Disc(at, 3.0, paint)));
+                }
+                if points.len() > 1 {
+                    drawing.line(points, paint, 1.8, series.dashed);
+                }
+            }
+        }
+        drawing
+    }
+}
+
+fn draw_band(
+    drawing: &mut Drawing,
+    series: &Series,
+    paint: Paint,
+    place: &dyn Fn(f64, f64) -> Option<(f64, f64)>,
+) {
+    if series.spread.len() != series.points.len() || series.points.len() < 2 {
+        return;
+    }
+    let edge = |sign: f64| {
+        series
+            .points
+            .iter()
+            .zip(&series.spread)
+            .filter_map(|(p, s)| place(p.0, p.1 + sign * s))
+            .collect::<Vec<_>>()
+    };
+    let mut outline = edge(1.0);
+    outline.extend(edge(-1.0).into_iter().rev());
+    drawing.marks.push(Mark::Area(outline, paint, 0.18));
+}
+
+/// Writes title and legend; the y where the plot may begin.
+pub(crate) fn title_and_legend(drawing: &mut Drawing, title: &str, names: &[(usize, &str)]) -> f64 {
+    let mut y = 10.0;
+    if !title.is_empty() {
+        y += 14.0;
+        drawing.heading((14.0, y), title, 14.0, Anchor::Start);
+        y += 6.0;
+    }
+    if names.len() > 1 || (names.len() == 1 && title.is_empty()) {
+        let mut x = 14.0;
+        y += 15.0;
+        for (colour, name) in names {
+            let length = 24.0 + font::width(name, TEXT) + 16.0;
+            if x > 14.0 && x + length > drawing.width {
+                x = 14.0;
+                y += 18.0;
+            }
+            let paint = Paint::Series(*colour);
+            drawing.line(vec![(x, y - 4.0), (x + 16.0, y - 4.0)], paint, 3.0, false);
+            drawing.text((x + 22.0, y), *name, TEXT, Anchor::Start, Paint::Ink);
+            x += length;
+        }
+        y += 4.0;
+    }
+    y + 10.0
+}
+
+/// Draws the vertical axis with its grid; the rectangle left for data.
+pub(crate) fn vertical_axis(drawing: &mut Drawing, label: &str, y: &Fitted, top: f64, x_label: bool) -> Plot {
+    let widest = y.ticks.iter().map(|tick| font::width(&tick.1, TEXT)).fold(0.0, f64::max);
+    let left = 14.0 + widest + 6.0 + if label.is_empty() { 0.0 } else { 20.0 };
+    let bottom = 28.0 + if x_label { 20.0 } else { 0.0 };
+    let width = (drawing.width - left - 22.0).max(10.0);
+    let height = (drawing.height - top - bottom).max(10.0);
+    let plot = Plot { left, top, width, height };
+    for (value, text) in &y.ticks {
+        let Some(along) = y.place(*value) else { continue };
+        let at = plot.top + (1.0 - along) * plot.height;
+        drawing.line(vec![(left, at), (left + width, at)], Paint::Grid, 1.0, false);
+        drawing.text((left - 7.0, at + 4.0), text.as_str(), TEXT, Anchor::End, Paint::Muted);
+    }
+    if !label.is_empty() {
+        drawing.marks.push(Mark::Text(Text {
+            at: (20.0, top + height / 2.0),
+            text: label.to_owned(),
+            size_px: TEXT,
+            anchor: Anchor::Middle,
+            paint: Paint::Ink,
+            bold: false,
+            upwards: true,
+        }));
+    }
+    plot
+}
+
+/// Draws the horizontal axis; ticks whose labels would touch are left out.
+pub(crate) fn horizontal_axis(drawing: &mut Drawing, label: &str, x: &Fitted, plot: &Plot) {
+    let base = plot.top + plot.height;
+    drawing.line(vec![(plot.left, base), (plot.left + plot.width, base)], Paint::Ink, 1.2, false);
+    let mut free_from = f64::NEG_INFINITY;
+    for (value, text) in &x.ticks {
+        let Some(along) = x.place(*value) else { continue };
+        let at = plot.left + along * plot.width;
+        let half = font::width(text, TEXT) / 2.0;
+        drawing.line(vec![(at, base), (at, base + 4.0)], Paint::Ink, 1.0, false);
+        if at - half > free_from {
+            drawing.text((at, base + 18.0), text.as_str(), TEXT, Anchor::Middle, Paint::Muted);
+            free_from = at + half + 4.0;
+        }
+    }
+    if !label.is_empty() {
+        let at = (plot.left + plot.width / 2.0, base + 38.0);
+        drawing.text(at, label, TEXT, Anchor::Middle, Paint::Ink);
+    }
+}
+
+/// A dashed horizontal line with its name at the right.
+pub(crate) fn reference(drawing: &mut Drawing, plot: &Plot, y: &Fitted, value: f64, name: &str) {
+    let Some(along) = y.place(value).filter(|along| (0.0..=1.0).contains(along)) else { return };
+    let at = plot.top + (1.0 - along) * plot.height;
+    drawing.line(vec![(plot.left, at), (plot.left + plot.width, at)], Paint::Muted, 1.2, true);
+    drawing.text((plot.left + plot.width, at - 5.0), name, 11.0, Anchor::End, Paint::Muted);
+}

@@ -1,0 +1,118 @@
+//! Grids of pictures with labels: retrieved neighbours, rotations in pose space, contact sheets.
+
+use std::sync::Arc;
+
+use crate::drawing::{Anchor, Drawing, Mark, Paint, Picture};
+use crate::font;
+
+/// One cell of a grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GridCell {
+    /// The picture; an empty frame where `None`.
+    pub picture: Option<Arc<Picture>>,
+    /// Lines of text below it.
+    pub captions: Vec<String>,
+    /// A coloured frame around it.
+    pub frame: Option<Paint>,
+}
+
+impl GridCell {
+    /// A picture with one line below it.
+    pub fn new(picture: Arc<Picture>, caption: impl Into<String>) -> Self {
+        Self { picture: Some(picture), captions: vec![caption.into()], frame: None }
+    }
+}
+
+/// Pictures in rows and columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PictureGrid {
+    /// The heading.
+    pub title: String,
+    /// Labels above the columns; may be empty.
+    pub columns: Vec<String>,
+    /// Labels left of the rows; may be empty.
+    pub row_labels: Vec<String>,
+    /// The rows; a missing cell stays blank.
+    pub rows: Vec<Vec<Option<GridCell>>>,
+    /// Side of a cell's picture in pixels.
+    pub cell_px: f64,
+}
+
+const CAPTION: f64 = 11.0;
+const LINE: f64 = 14.0;
+const GAP: f64 = 10.0;
+
+impl PictureGrid {
+    /// Draws the grid; its size follows from the cells.
+    pub fn draw(&self) -> Drawing {
+        let cell = self.cell_px.max(8.0);
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.columns.len());
+        let label = self.row_labels.iter().map(|text| font::width(text, 12.0)).fold(0.0, f64::max);
+        let left = 14.0 + if label > 0.0 { label + GAP } else { 0.0 };
+        let mut y = 10.0;
+        let title_width = font::width(&self.title, 14.0) * 1.1 + 28.0;
+        let width = (left + columns as f64 * (cell + GAP) + 4.0).max(title_width);
+        let mut drawing = Drawing::new(width, 0.0, self.title.clone());
+        let centre = |column: usize| left + column as f64 * (cell + GAP) + cell / 2.0;
+        if !self.title.is_empty() {
+            y += 14.0;
+            drawing.heading((14.0, y), self.title.as_str(), 14.0, Anchor::Start);
+            y += 8.0;
+        }
+        if !self.columns.is_empty() {
+            y += 14.0;
+            for (column, text) in self.columns.iter().enumerate() {
+                drawing.text(
+                    (centre(column), y),
+                    text.as_str(),
+                    fit(text, cell, 12.0),
+                    Anchor::Middle,
+                    Paint::Ink,
+                );
+            }
+            y += 6.0;
+        }
+        for (index, row) in self.rows.iter().enumerate() {
+            if let Some(text) = self.row_labels.get(index) {
+                drawing.text(
+                    (left - GAP, y + cell / 2.0 + 4.0),
+                    text.as_str(),
+                    12.0,
+                    Anchor::End,
+                    Paint::Ink,
+                );
+            }
+            let mut lines = 0;
+            for (column, entry) in row.iter().enumerate() {
+                let Some(entry) = entry else { continue };
+                let area = [centre(column) - cell / 2.0, y, cell, cell];
+                match &entry.picture {
+                    Some(picture) => drawing.marks.push(Mark::Picture(area, Arc::clone(picture))),
+                    None => drawing.marks.push(Mark::Frame(area, Paint::Grid, 1.0)),
+                }
+                if let Some(paint) = entry.frame {
+                    drawing.marks.push(Mark::Frame(area, paint, 3.0));
+                }
+                for (line, text) in entry.captions.iter().enumerate() {
+                    let at = (centre(column), y + cell + (line + 1) as f64 * LINE - 1.0);
+                    drawing.text(
+                        at,
+                        text.as_str(),
+                        fit(text, cell + GAP, CAPTION),
+                        Anchor::Middle,
+                        Paint::Muted,
+                    );
+                }
+                lines = lines.max(entry.captions.len());
+            }
+            y += cell + lines as f64 * LINE + GAP;
+        }
+        drawing.height = y + 4.0;
+        drawing
+    }
+}
+
+/// The size at which `text` is no wider than `room`, at most `size`.
+fn fit(text: &str, room: f64, size: f64) -> f64 {
+    (size * room / font::width(text, size).max(1.0)).clamp(6.0, size)
+}

@@ -1,0 +1,148 @@
+//! Writes a [`Drawing`] as SVG.
+
+use std::fmt::Write;
+
+use crate::base64;
+use crate::drawing::{Anchor, Drawing, Mark, Paint};
+
+/// Where an SVG will be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SvgUse {
+    /// A file of its own: white paper, fixed colours.
+    File,
+    /// Inside a page that defines `--ink`, `--muted`, `--grid`, `--paper`, light or dark; no background.
+    Inline,
+}
+
+/// Text with the five characters of XML escaped, for SVG and HTML alike.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+fn colour(paint: Paint, purpose: SvgUse) -> String {
+    let [r, g, b] = paint.light();
+    let hex = format!("#{r:02x}{g:02x}{b:02x}");
+    let name = match paint {
+        Paint::Ink => "--ink",
+        Paint::Muted => "--muted",
+        Paint::Grid => "--grid",
+        Paint::Paper => "--paper",
+        _ => return hex,
+    };
+    if purpose == SvgUse::Inline { format!("var({name},{hex})") } else { hex }
+}
+
+/// A coordinate with at most two decimals.
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+fn points(list: &[(f64, f64)]) -> String {
+    list.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) fn write(drawing: &Drawing, purpose: SvgUse) -> String {
+    let (width, height) = (number(drawing.width), number(drawing.height));
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\" role=\"img\" font-family=\"system-ui, Helvetica, Arial, sans-serif\">\n\
+         <title>{}</title>\n",
+        escape(&drawing.description)
+    );
+    if purpose == SvgUse::File {
+        svg.push_str("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
+    }
+    for mark in &drawing.marks {
+        write_mark(&mut svg, mark, purpose);
+        svg.push('\n');
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+// Writing into a String cannot fail, so the results of `write!` are dropped.
+fn write_mark(svg: &mut String, mark: &Mark, purpose: SvgUse) {
+    let colour = |paint| colour(paint, purpose);
+    let rectangle = |[x, y, w, h]: [f64; 4]| {
+        format!(
+            "x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
+            number(x),
+            number(y),
+            number(w.max(0.0)),
+            number(h.max(0.0))
+        )
+    };
+    let _ = match mark {
+        Mark::Rectangle(area, paint, opacity) => {
+            write!(svg, "<rect {} fill=\"{}\" fill-opacity=\"{opacity}\"/>", rectangle(*area), colour(*paint))
+        }
+        Mark::Frame(area, paint, stroke) => write!(
+            svg,
+            "<rect {} fill=\"none\" stroke=\"{}\" stroke-width=\"{stroke}\"/>",
+            rectangle(*area),
+            colour(*paint)
+        ),
+        Mark::Line { points: list, paint, width_px, dashed } => write!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width_px}\" \
+             stroke-linejoin=\"round\" stroke-linecap=\"round\"{}/>",
+            points(list),
+            colour(*paint),
+            if *dashed { " stroke-dasharray=\"5 4\"" } else { "" }
+        ),
+        Mark::Area(list, paint, opacity) => write!(
+            svg,
+            "<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"{opacity}\"/>",
+            points(list),
+            colour(*paint)
+        ),
+        Mark::Disc((x, y), radius, paint) => write!(
+            svg,
+            "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\"/>",
+            number(*x),
+            number(*y),
+            number(*radius),
+            colour(*paint)
+        ),
+        Mark::Text(text) => {
+            let anchor = match text.anchor {
+                Anchor::Start => "start",
+                Anchor::Middle => "middle",
+                Anchor::End => "end",
+            };
+            let (x, y) = (number(text.at.0), number(text.at.1));
+            let turn =
+                if text.upwards { format!(" transform=\"rotate(-90 {x} {y})\"") } else { String::new() };
+            let weight = if text.bold { " font-weight=\"600\"" } else { "" };
+            write!(
+                svg,
+                "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{}\"{weight}{turn}>{}</text>",
+                number(text.size_px),
+                colour(text.paint),
+                escape(&text.text)
+            )
+        }
+        Mark::Picture(area, picture) => match picture.to_png() {
+            Ok(png) => write!(
+                svg,
+                "<image {} preserveAspectRatio=\"none\" href=\"data:image/png;base64,{}\"/>",
+                rectangle(*area),
+                base64::encode(&png)
+            ),
+            Err(_) => Ok(()),
+        },
+    };
+}

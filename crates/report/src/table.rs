@@ -1,0 +1,442 @@
+//! Tables, written as Markdown, LaTeX, CSV, HTML or plain text.
+
+use serde::{Deserialize, Serialize};
+
+use crate::svg::escape;
+
+/// One cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum Cell {
+    /// Nothing was measured.
+    #[default]
+    Missing,
+    /// Words.
+    Text(String),
+    /// A number to so many decimals, with the spread of repetitions where known.
+    Number {
+        /// The value.
+        value: f64,
+        /// How many decimals are shown.
+        decimals: usize,
+        /// Standard deviation over repetitions.
+        spread: Option<f64>,
+    },
+}
+
+impl Cell {
+    /// A number without a spread, or [`Cell::Missing`].
+    pub fn number(value: impl Into<Option<f64>>, decimals: usize) -> Self {
+        match value.into() {
+            Some(value) if value.is_finite() => Self::Number { value, decimals, spread: None },
+            _ => Self::Missing,
+        }
+    }
+
+    /// What a reader sees.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Missing => "\u{2013}".to_owned(),
+            Self::Text(text) => text.clone(),
+            Self::Number { value, decimals, spread: None } => format!("{value:.decimals$}"),
+            Self::Number { value, decimals, spread: Some(spread) } => {
+                format!("{value:.decimals$} \u{b1} {spread:.decimals$}")
+            }
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Number { value, .. } => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// Which numbers of a column are good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Better {
+    /// None is marked.
+    #[default]
+    Neither,
+    /// The highest is marked.
+    Higher,
+    /// The lowest is marked.
+    Lower,
+}
+
+/// One column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its heading.
+    pub heading: String,
+    /// A heading over this and the neighbours of the same group; empty for none.
+    pub group: String,
+    /// Which of its numbers are good.
+    pub better: Better,
+}
+
+impl Column {
+    /// A column in which nothing is marked.
+    pub fn new(heading: impl Into<String>) -> Self {
+        Self { heading: heading.into(), ..Self::default() }
+    }
+
+    /// The same under a group heading.
+    pub fn in_group(self, group: impl Into<String>) -> Self {
+        Self { group: group.into(), ..self }
+    }
+
+    /// The same with the best number marked.
+    pub fn with_better(self, better: Better) -> Self {
+        Self { better, ..self }
+    }
+}
+
+/// One row: its cells, the first being its name.
+pub type Row = Vec<Cell>;
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// A short name for files and labels, for example `rotation-only`.
+    pub name: String,
+    /// The caption.
+    pub caption: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows, as long as the columns.
+    pub rows: Vec<Row>,
+    /// Remarks below it.
+    pub notes: Vec<String>,
+}
+
+impl Table {
+    fn cell(&self, row: usize, column: usize) -> &Cell {
+        self.rows.get(row).and_then(|row| row.get(column)).unwrap_or(&Cell::Missing)
+    }
+
+    /// Whether a cell holds the best number of its column, as shown.
+    pub fn is_best(&self, row: usize, column: usize) -> bool {
+        let Some(Column { better, .. }) = self.columns.get(column) else { return false };
+        let shown = |row: usize| match self.cell(row, column) {
+            Cell::Number { value, decimals, .. } => {
+                let power = 10_f64.powi(*decimals as i32);
+                Some((value * power).round() / power)
+            }
+            _ => None,
+        };
+        let Some(mine) = shown(row) else { return false };
+        let others: Vec<f64> = (0..self.rows.len()).filter_map(shown).collect();
+        others.len() > 1
+            && match better {
+                Better::Neither => false,
+                Better::Higher => others.iter().all(|other| mine >= *other),
+                Better::Lower => others.iter().all(|other| mine <= *other),
+            }
+    }
+
+    /// Neighbouring columns of one group: (group heading, number of columns).
+    fn groups(&self) -> Vec<(&str, usize)> {
+        let mut groups: Vec<(&str, usize)> = Vec::new();
+        for column in &self.columns {
+            match groups.last_mut() {
+                Some((name, count)) if *name == column.group => *count += 1,
+                _ => groups.push((&column.group, 1)),
+            }
+        }
+        groups
+    }
+
+    fn has_groups(&self) -> bool {
+        self.columns.iter().any(|column| !column.group.is_empty())
+    }
+
+    /// A column's heading with its group.
+    fn full_heading(column: &Column) -> String {
+        if column.group.is_empty() {
+            column.heading.clone()
+        } else {
+            format!("{} {}", column.group, column.heading).trim().to_owned()
+        }
+    }
+
+    /// As GitHub Markdown, with caption and notes.
+    pub fn to_markdown(&self) -> String {
+        let plain = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let mut text = String::new();
+        if !self.caption.is_empty() {
+            text.push_str(&format!("**{}**\n\n", plain(&self.caption)));
+        }
+        text.push_str(&line(self.columns.iter().map(|c| plain(&Self::full_heading(c))).collect()));
+        let rules = (0..self.columns.len()).map(|c| if c == 0 { ":---" } else { "---:" }.to_owned());
+        text.push_str(&line(rules.collect()));
+        for row in 0..self.rows.len() {
+            let cells = (0..self.columns.len()).map(|column| {
+                let cell = plain(&self.cell(row, column).text());
+                if self.is_best(row, column) { format!("**{cell}**") } else { cell }
+            });
+            text.push_str(&line(cells.collect()));
+        }
+        for note in &self.notes {
+            text.push_str(&format!("\n{}\n", plain(note)));
+        }
+        text
+    }
+
+    /// As a LaTeX `table` for the booktabs package.
+    pub fn to_latex(&self) -> String {
+        let alignment: String = (0..self.columns.len()).map(|c| if c == 0 { 'l' } else { 'r' }).collect();
+        let mut text = format!("\\begin{{table}}\n\\centering\n\\caption{{{}}}\n", latex(&self.caption));
+        text.push_str(&format!(
+            "\\label{{tab:{}}}\n\\begin{{tabular}}{{{alignment}}}\n\\toprule\n",
+            self.name
+        ));
+        if self.has_groups() {
+            let heads: Vec<String> = self
+                .groups()
+                .into_iter()
+                .map(|(name, count)| match (name.is_empty(), count) {
+                    (_, 1) => latex(name),
+                    (true, _) => "&".repeat(count - 1),
+                    _ => format!("\\multicolumn{{{count}}}{{c}}{{{}}}", latex(name)),
+                })
+                .collect();
+            text.push_str(&format!("{} \\\\\n", heads.join(" & ")));
+        }
+        let headings: Vec<String> = self.columns.iter().map(|column| latex(&column.heading)).collect();
+        text.push_str(&format!("{} \\\\\n\\midrule\n", headings.join(" & ")));
+        for row in 0..self.rows.len() {
+            let cells: Vec<String> = (0..self.columns.len())
+                .map(|column| {
+                    let cell = latex(&self.cell(row, column).text());
+                    if self.is_best(row, column) { format!("\\textbf{{{cell}}}") } else { cell }
+                })
+                .collect();
+            text.push_str(&format!("{} \\\\\n", cells.join(" & ")));
+        }
+        text.push_str("\\bottomrule\n\\end{tabular}\n");
+        for note in &self.notes {
+            text.push_str(&format!("\\par\\footnotesize {}\n", latex(note)));
+        }
+        text.push_str("\\end{table}\n");
+        text
+    }
+
+    /// As CSV (RFC 4180): one heading line, numbers in full precision, spreads in columns of their own.
+    pub fn to_csv(&self) -> String {
+        let has_spread: Vec<bool> = (0..self.columns.len())
+            .map(|c| {
+                (0..self.rows.len()).any(|r| matches!(self.cell(r, c), Cell::Number { spread: Some(_), .. }))
+            })
+            .collect();
+        let mut text = String::new();
+        let mut headings = Vec::new();
+        for (column, spread) in self.columns.iter().zip(&has_spread) {
+            headings.push(csv(&Self::full_heading(column)));
+            if *spread {
+                headings.push(csv(&format!("{} spread", Self::full_heading(column))));
+            }
+        }
+        text.push_str(&format!("{}\r\n", headings.join(",")));
+        for row in 0..self.rows.len() {
+            let mut cells = Vec::new();
+            for (column, with_spread) in has_spread.iter().enumerate() {
+                let cell = self.cell(row, column);
+                cells.push(match cell {
+                    Cell::Missing => String::new(),
+                    Cell::Text(words) => csv(words),
+                    Cell::Number { .. } => cell.value().map(|value| value.to_string()).unwrap_or_default(),
+                });
+                if *with_spread {
+                    cells.push(match cell {
+                        Cell::Number { spread: Some(spread), .. } => spread.to_string(),
+                        _ => String::new(),
+                    });
+                }
+            }
+            text.push_str(&format!("{}\r\n", cells.join(",")));
+        }
+        text
+    }
+
+    /// As an HTML `figure` with a scrollable table.
+    pub fn to_html(&self) -> String {
+        let mut html = format!("<figure class=\"table\" id=\"table-{}\">\n", escape(&self.name));
+        html.push_str(&format!(
+            "<figcaption>{}</figcaption>\n<div class=\"scroll\"><table>\n<thead>\n",
+            escape(&self.caption)
+        ));
+        if self.has_groups() {
+            html.push_str("<tr>");
+            for (name, count) in self.groups() {
+                html.push_str(&format!("<th colspan=\"{count}\" class=\"group\">{}</th>", escape(name)));
+            }
+            html.push_str("</tr>\n");
+        }
+        html.push_str("<tr>");
+        for column in &self.columns {
+            html.push_str(&format!("<th>{}</th>", escape(&column.heading)));
+        }
+        html.push_str("</tr>\n</thead>\n<tbody>\n");
+        for row in 0..self.rows.len() {
+            html.push_str("<tr>");
+            for column in 0..self.columns.len() {
+                let cell = self.cell(row, column);
+                let text = escape(&cell.text());
+                let tag = if column == 0 { "th" } else { "td" };
+                let class = match cell {
+                    Cell::Missing => " class=\"missing\"",
+                    _ if self.is_best(row, column) => " class=\"best\"",
+                    _ => "",
+                };
+                html.push_str(&format!("<{tag}{class}>{text}</{tag}>"));
+            }
+            html.push_str("</tr>\n");
+        }
+        html.push_str("</tbody>\n</table></div>\n");
+        for note in &self.notes {
+            html.push_str(&format!("<p class=\"note\">{}</p>\n", escape(note)));
+        }
+        html.push_str("</figure>\n");
+        html
+    }
+
+    /// As aligned columns for a terminal.
+    pub fn to_text(&self) -> String {
+        let mut lines: Vec<Vec<String>> = vec![self.columns.iter().map(Self::full_heading).collect()];
+        lines.extend((0..self.rows.len()).map(|row| {
+            (0..self.columns.len()).map(|column| self.cell(row, column).text()).collect::<Vec<_>>()
+        }));
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|c| lines.iter().map(|line| line[c].chars().count()).max().unwrap_or(0))
+            .collect();
+        let mut text = String::new();
+        for line in lines {
+            let cells: Vec<String> = line
+                .iter()
+                .zip(&widths)
+                .enumerate()
+                .map(
+                    |(column, (cell, &width))| {
+                        if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                    },
+                )
+                .collect();
+            text.push_str(cells.join("  ").trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn csv(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+fn latex(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        match character {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => escaped.extend(['\\', character]),
+            '~' => escaped.push_str("\\textasciitilde{}"),
+            '^' => escaped.push_str("\\textasciicircum{}"),
+            '\\' => escaped.push_str("\\textbackslash{}"),
+            '\u{b1}' => escaped.push_str("$\\pm$"),
+            '\u{b2}' => escaped.push_str("$^2$"),
+            '\u{b0}' => escaped.push_str("$^\\circ$"),
+            '\u{2020}' => escaped.push_str("$^\\dagger$"),
+            '\u{d7}' => escaped.push_str("$\\times$"),
+            '\u{2013}' => escaped.push_str("--"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table {
+            name: "test".into(),
+            caption: "A & B <c>".into(),
+            columns: vec![
+                Column::new("method"),
+                Column::new("top-1").in_group("T").with_better(Better::Higher),
+                Column::new("d, r").in_group("T").with_better(Better::Lower),
+            ],
+            rows: vec![
+                vec![
+                    "a|b".into(),
+                    Cell::number(80.126, 2),
+                    Cell::Number { value: 0.5, decimals: 2, spread: Some(0.01) },
+                ],
+                vec!["c_d".into(), Cell::number(80.1301, 2), Cell::Missing],
+                vec!["e".into(), Cell::number(f64::NAN, 2), Cell::number(0.25, 2)],
+            ],
+            notes: vec!["100 % sure".into()],
+        }
+    }
+
+    #[test]
+    fn markdown_marks_the_best_and_ties() {
+        let text = table().to_markdown();
+        assert!(text.contains("| a\\|b | **80.13** | 0.50 \u{b1} 0.01 |"), "{text}");
+        assert!(
+            text.contains("| c_d | **80.13** | \u{2013} |") && text.contains("| e | \u{2013} | **0.25** |")
+        );
+        assert!(text.starts_with("**A & B <c>**\n\n| method | T top-1 | T d, r |\n| :--- | ---: | ---: |\n"));
+    }
+
+    #[test]
+    fn latex_escapes_and_groups() {
+        let text = table().to_latex();
+        assert!(text.contains(" & \\multicolumn{2}{c}{T} \\\\"), "{text}");
+        assert!(text.contains("\\caption{A \\& B <c>}") && text.contains("c\\_d & \\textbf{80.13} & --"));
+        assert!(text.contains("0.50 $\\pm$ 0.01"));
+        let columns =
+            text.lines().filter(|line| line.ends_with("\\\\")).map(|line| line.matches('&').count());
+        assert!(columns.skip(1).take(4).all(|count| count == 2));
+    }
+
+    #[test]
+    fn csv_quotes_and_keeps_precision() {
+        let text = table().to_csv();
+        assert_eq!(text.lines().next().unwrap(), "method,T top-1,\"T d, r\",\"T d, r spread\"");
+        assert_eq!(text.lines().nth(1).unwrap(), "a|b,80.126,0.5,0.01");
+        assert_eq!(text.lines().nth(3).unwrap(), "e,,0.25,");
+    }
+
+    #[test]
+    fn html_escapes() {
+        let html = table().to_html();
+        assert!(html.contains("<figcaption>A &amp; B &lt;c&gt;</figcaption>"));
+        assert!(html.contains("<td class=\"best\">80.13</td><td class=\"missing\">"));
+    }
+
+    #[test]
+    fn text_is_aligned() {
+        let text = table().to_text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "method  T top-1       T d, r");
+        assert_eq!(lines[1], "a|b       80.13  0.50 \u{b1} 0.01");
+    }
+}

@@ -1,0 +1,111 @@
+//! Charts and grids as files: both forms show the same things, whatever the data.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use report::axis::Axis;
+use report::bar_chart::histogram;
+use report::{BarChart, BarSeries, Drawing, GridCell, LineChart, Picture, PictureGrid, Series, SvgUse};
+
+fn line_chart() -> Drawing {
+    let epochs = [100.0, 500.0, 1000.0, 1500.0, 2000.0];
+    let curve = |values: [f64; 5]| epochs.into_iter().zip(values).collect::<Vec<_>>();
+    let mut equicaps = Series::new("EquiCaps", curve([0.75, 0.78, 0.78, 0.78, 0.78])).with_dots();
+    equicaps.spread = vec![0.02; 5];
+    LineChart {
+        title: "Rotation R\u{b2} over pre-training".into(),
+        x: Axis::new("epoch"),
+        y: Axis::new("R\u{b2}"),
+        series: vec![equicaps, Series::new("SIE <&>", curve([0.29, 0.68, 0.72, 0.73, 0.73])).with_dots()],
+        references: vec![(0.23, "no information".into())],
+    }
+    .draw(640.0, 400.0)
+}
+
+fn bar_chart() -> Drawing {
+    BarChart {
+        title: "Probes".into(),
+        y: Axis::new("R\u{b2}"),
+        groups: vec!["rotation".into(), "translation (object)".into(), "colour".into()],
+        series: vec![
+            BarSeries {
+                name: "ours".into(),
+                values: vec![Some(0.7), Some(-0.1), None],
+                spread: vec![0.05; 3],
+            },
+            BarSeries {
+                name: "paper".into(),
+                values: vec![Some(0.78), Some(0.6), Some(0.09)],
+                spread: vec![],
+            },
+        ],
+        references: vec![],
+        decimals: Some(2),
+    }
+    .draw(640.0, 360.0)
+}
+
+fn grid() -> Drawing {
+    let picture = |shade: u8| Arc::new(Picture::new(4, 4, vec![shade; 48]).unwrap());
+    let row = |shade: u8| {
+        vec![
+            Some(GridCell::new(picture(shade), "car, view 3")),
+            None,
+            Some(GridCell::new(picture(200), "d = 0.12")),
+        ]
+    };
+    PictureGrid {
+        title: "Nearest neighbours".into(),
+        columns: vec!["query".into(), "1-NN".into(), "2-NN".into()],
+        row_labels: vec!["EquiCaps".into(), "VICReg".into()],
+        rows: vec![row(30), row(90)],
+        cell_px: 64.0,
+    }
+    .draw()
+}
+
+#[test]
+fn drawings_become_well_formed_svg_and_png_of_the_right_size() {
+    for drawing in [line_chart(), bar_chart(), grid()] {
+        for purpose in [SvgUse::File, SvgUse::Inline] {
+            let svg = drawing.to_svg(purpose);
+            assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+            assert_eq!(svg.contains("var(--ink"), purpose == SvgUse::Inline);
+            assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+            assert!(!svg.contains("NaN") && !svg.contains("inf,") && !svg.contains("<&>"));
+        }
+        let picture = drawing.to_picture(2.0).unwrap();
+        assert_eq!(f64::from(picture.width()), (drawing.width * 2.0).round());
+        assert!(picture.pixels().iter().any(|&value| value < 100), "something is drawn");
+    }
+}
+
+#[test]
+fn charts_of_nothing_or_of_broken_numbers_are_drawn() {
+    let empty = LineChart::default().draw(300.0, 200.0);
+    assert!(empty.to_png(1.0).is_ok());
+    let broken = vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, f64::INFINITY), (3.0, 2.0), (4.0, 2.5)];
+    let mut chart = LineChart { series: vec![Series::new("a", broken)], ..LineChart::default() };
+    assert!(!chart.draw(300.0, 200.0).to_svg(SvgUse::File).contains("NaN"));
+    chart.y = Axis::new("loss").logarithmic();
+    chart.series[0].points[0].1 = -1.0;
+    assert!(!chart.draw(300.0, 200.0).to_svg(SvgUse::File).contains("NaN"));
+    assert!(BarChart::default().draw(300.0, 200.0).to_png(1.0).is_ok());
+    assert!(PictureGrid::default().draw().to_png(1.0).is_ok());
+}
+
+#[test]
+fn a_histogram_counts_every_value_once() {
+    let values: Vec<f64> = (0..1000).map(|i| f64::from(i % 10) + 0.5).collect();
+    let drawing = histogram("Angles", &Axis::new("degrees").with_range(0.0, 10.0), &values, 10, 400.0, 300.0);
+    let heights: Vec<f64> = drawing
+        .marks
+        .iter()
+        .filter_map(|mark| match mark {
+            report::drawing::Mark::Rectangle([_, _, _, height], ..) => Some(*height),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(heights.len(), 10);
+    assert!(heights.iter().all(|h| (h - heights[0]).abs() < 1e-9 && *h > 0.0));
+}
