@@ -3,11 +3,14 @@
 pub mod latents;
 pub mod load;
 pub mod mesh;
+pub mod npy;
+pub mod objects;
 pub mod placement;
 pub mod views;
 
 pub use latents::{LatentError, LatentRanges, Latents, Range};
 pub use load::{LoadOptions, LoadedMesh, MeshError, Up, load_mesh};
 pub use mesh::{Material, Mesh, Texture, Vertex};
+pub use objects::{ObjectSource, ObjectsError, discover};
 pub use placement::{BoundingBox, Normalisation, normalise};
 pub use views::{ViewRecord, ViewsError, read_views};

@@ -1,0 +1,115 @@
+//! Folders and lists of objects.
+
+use scene::npy;
+use scene::objects::{ObjectsError, discover, locate, read_list};
+use scene::{BoundingBox, LoadOptions};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const TRIANGLE: &str = "v 0 0 0\nv 3 0 0\nv 0 4 0\nf 1 2 3\n";
+
+fn tree(files: &[&str]) -> TempDir {
+    let folder = TempDir::new().expect("a temporary folder");
+    for file in files {
+        let path = folder.path().join(file);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("creates folders");
+        std::fs::write(path, TRIANGLE).expect("writes");
+    }
+    folder
+}
+
+fn found(root: &Path) -> Vec<(String, Result<PathBuf, String>)> {
+    let objects = discover(root).expect("finds objects");
+    let relative = |path: PathBuf| path.strip_prefix(root).expect("below the root").to_owned();
+    objects.into_iter().map(|object| (object.id(), object.mesh.map(relative))).collect()
+}
+
+#[test]
+fn every_layout_is_understood_in_a_fixed_order() {
+    let folder = tree(&[
+        "taxonomy.json",
+        "02691156/b1/models/model_normalized.obj",
+        "02691156/b1/models/another.obj",
+        "02691156/b1/images/texture0.jpg",
+        "02691156/a2/models/model_normalized.mtl",
+        "02691156/a2/screenshots/x.png",
+        "chair/armchair/part.ply",
+        "chair/armchair/zzz.OBJ",
+        "chair/armchair/armchair.obj",
+        "mug/x.stl",
+        "mug/x.obj",
+        "mug/a.off",
+        "mug/textures/wood.png",
+        "mug/.hidden.obj",
+    ]);
+    let ok = |id: &str, path: &str| (id.to_owned(), Ok(PathBuf::from(path)));
+    assert_eq!(
+        found(folder.path()),
+        [
+            ("02691156/a2".to_owned(), Err("02691156/a2: holds no mesh".to_owned())),
+            ok("02691156/b1", "02691156/b1/models/model_normalized.obj"),
+            ok("chair/armchair", "chair/armchair/armchair.obj"),
+            ok("mug/a", "mug/a.off"),
+            ok("mug/x", "mug/x.obj"),
+        ]
+    );
+}
+
+#[test]
+fn folders_without_objects_are_refused() {
+    let folder = tree(&["readme.txt", "class/readme.txt"]);
+    assert!(matches!(discover(folder.path()), Err(ObjectsError::Empty(_))));
+    assert!(matches!(discover(&folder.path().join("none")), Err(ObjectsError::Read { .. })));
+}
+
+#[test]
+fn listed_objects_keep_their_order_and_missing_ones_say_so() {
+    let folder =
+        tree(&["c/one/models/model_normalized.obj", "c/two.ply", "d/three/x.stl", "d/four/notes.txt"]);
+    let pair = |class: &str, name: &str| (class.to_owned(), name.to_owned());
+    let list = [pair("d", "three"), pair("c", "two"), pair("e", "five"), pair("d", "four"), pair("c", "one")];
+    let objects = locate(folder.path(), &list);
+    let ids: Vec<String> = objects.iter().map(|object| object.id()).collect();
+    assert_eq!(ids, ["d/three", "c/two", "e/five", "d/four", "c/one"]);
+    assert_eq!(objects[1].mesh, Ok(folder.path().join("c/two.ply")));
+    assert_eq!(objects[2].mesh, Err("e/five: there is no such object".to_owned()));
+    assert_eq!(objects[3].mesh, Err("d/four: holds no mesh".to_owned()));
+    assert!(objects[0].mesh.is_ok() && objects[4].mesh.is_ok());
+}
+
+#[test]
+fn lists_may_be_arrays_or_text() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("writes");
+        path
+    };
+    let expected = vec![("02691156".to_owned(), "b".to_owned()), ("02747177".to_owned(), "a".to_owned())];
+    let pairs = npy::encode_unicode(&[3, 2], &["02691156", "b", "02747177", "a", "02691156", "b"]);
+    assert_eq!(read_list(&write("pairs.npy", &pairs)).expect("reads"), expected);
+    let folders = npy::encode_unicode(&[2], &["/02691156/b/", "/02747177/a/"]);
+    assert_eq!(read_list(&write("folders.npy", &folders)).expect("reads"), expected);
+    let text = b"# objects\n02691156/b\n\n 02747177 a # the second\r\n02691156,b\n";
+    assert_eq!(read_list(&write("list.txt", text)).expect("reads"), expected);
+
+    let message = |name: &str, bytes: &[u8]| read_list(&write(name, bytes)).expect_err("wrong").to_string();
+    assert!(message("a.txt", b"x/y\nnonsense\n").contains("a.txt, entry 2: \"nonsense\""));
+    assert!(message("b.txt", b"../etc\n").contains("\"..\" is not the name of a folder"));
+    assert!(message("b2.txt", b"a/b/c\n").contains("\"b/c\" is not"));
+    assert!(message("c.npy", &npy::encode_i64(&[1], &[1])).contains("expected strings"));
+    assert!(message("d.npy", b"\x93NUMPY\x01\x00").contains("d.npy"));
+    assert!(message("e.txt", b"\xff\xfe").contains("neither text"));
+}
+
+#[test]
+fn loading_normalises_and_gives_reasons_without_the_root() {
+    let folder = tree(&["c/good/x.obj", "c/bad/x.obj"]);
+    std::fs::write(folder.path().join("c/bad/x.obj"), "v 0 0 nan\n").expect("writes");
+    let objects = discover(folder.path()).expect("finds objects");
+    let options = LoadOptions::under(folder.path());
+    let reason = objects[0].load(&options).expect_err("it is bad");
+    assert!(reason.starts_with("c/bad/x.obj:1: "), "{reason}");
+    let mesh = objects[1].load(&options).expect("loads").mesh;
+    assert!((BoundingBox::of(&mesh).expect("an extent").diagonal() - 1.0).abs() < 1e-6);
+}
