@@ -1,0 +1,50 @@
+//! A contact sheet of classes: one row of instances each, and how visible their turns are.
+//! `preview OUT.png LABELS [COLUMNS [SIZE [SEED]]]`
+
+#[path = "../tests/raster/mod.rs"]
+mod raster;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |i: usize, default: usize| -> Result<usize, std::num::ParseIntError> {
+        arguments.get(i).map_or(Ok(default), |a| a.parse())
+    };
+    let out = arguments.first().ok_or("usage: preview OUT.png LABELS [COLUMNS [SIZE [SEED]]]")?;
+    let labels: Vec<usize> = match arguments.get(1).map(String::as_str) {
+        None | Some("all") => (0..55).collect(),
+        Some(list) => list.split(',').map(str::parse).collect::<Result<_, _>>()?,
+    };
+    let (columns, size, seed) = (number(2, 6)?, number(3, 128)?, number(4, 1)?);
+    let mut sheet = image::RgbImage::new((columns * size) as u32, (labels.len() * size) as u32);
+    for (row, &label) in labels.iter().enumerate() {
+        let (mut low, mut high) = (usize::MAX, 0);
+        for index in 0..columns {
+            let mesh = procedural::build(seed as u64, label, index as u64);
+            low = low.min(mesh.triangles.len());
+            high = high.max(mesh.triangles.len());
+            let yaw = [25.0, -35.0, 0.0, 60.0, -10.0, -70.0, 45.0, 90.0][index % 8];
+            let tilt = if index % 3 == 2 { 20.0 } else { 0.0 };
+            let picture = raster::draw_zoomed(&mesh, [tilt, 0.0, yaw], size, 2, 1.75);
+            for (i, rgb) in picture.rgb.iter().enumerate() {
+                let (x, y) = (index * size + i % size, row * size + i / size);
+                sheet.put_pixel(x as u32, y as u32, image::Rgb(rgb.map(|c| c as u8)));
+            }
+        }
+        // How little the least visible turn of any instance changes the picture.
+        let mut least = (f32::MAX, [0.0; 3], 0);
+        for index in 0..12 {
+            let mesh = procedural::build(seed as u64, label, index);
+            let upright = raster::draw(&mesh, [0.0; 3], 64);
+            for turn in raster::TURNS {
+                let d = raster::difference(&upright, &raster::draw(&mesh, turn, 64));
+                if d < least.0 {
+                    least = (d, turn, index);
+                }
+            }
+        }
+        let name = procedural::classes()[label].name;
+        println!("{label:2} {name:15} {low}..{high} triangles, least change {least:.1?}");
+    }
+    sheet.save(out)?;
+    Ok(())
+}
