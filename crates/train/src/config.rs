@@ -1,0 +1,362 @@
+//! The configuration of a run: one complete structure, every default spelled out once in `presets/defaults.toml`.
+//! Above the defaults come the method's preset (`presets/paper/METHOD.toml`), the scale's (`small`, `demo`), and
+//! what the user sets.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+use crate::suggest;
+
+/// All settings of a run. `presets/defaults.toml` explains each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Config {
+    pub method: String,
+    pub backbone: String,
+    pub transform: String,
+    pub data: String,
+    pub seed: u64,
+    pub device: String,
+    pub precision: String,
+    pub epochs: u64,
+    pub batch: usize,
+    pub image_size: usize,
+    pub learning_rate: f64,
+    pub weight_decay: f64,
+    pub adam: Adam,
+    pub network: Network,
+    pub loss: Loss,
+    pub loader: Loader,
+    pub probes: Probes,
+    pub checkpoints: Checkpoints,
+    pub guards: Guards,
+    pub logging: Logging,
+}
+
+/// Adam's other numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Adam {
+    pub beta1: f64,
+    pub beta2: f64,
+    pub epsilon: f64,
+}
+
+/// Sizes of the network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Network {
+    pub width: usize,
+    pub projector: Vec<usize>,
+    pub capsules: usize,
+    pub pose: usize,
+    pub predictor: String,
+    pub task: String,
+}
+
+/// Weights of the terms of the loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Loss {
+    pub invariance: f64,
+    pub equivariance: f64,
+    pub variance: f64,
+    pub covariance: f64,
+    pub predicted_variance: f64,
+    pub mean_entropy: f64,
+    pub temperature: f64,
+    pub regularise: String,
+}
+
+/// How views are loaded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Loader {
+    pub workers: usize,
+    pub queue: usize,
+    pub on_bad_sample: String,
+}
+
+/// Online probes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Probes {
+    pub enabled: bool,
+    pub held_out_every: u64,
+    pub held_out_objects: usize,
+    pub held_out_passes: u64,
+}
+
+/// When checkpoints are written and how long they stay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Checkpoints {
+    pub every_epochs: u64,
+    pub every_minutes: f64,
+    pub keep: usize,
+    pub milestones: Vec<u64>,
+}
+
+/// When a run is stopped because it went wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Guards {
+    pub every_steps: u64,
+    pub explosion: f64,
+    pub collapse_std: f64,
+    pub collapse_rank: f64,
+    pub collapse_patience: u64,
+    pub collapse_after: u64,
+}
+
+/// How much is written down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Logging {
+    pub every_steps: u64,
+    pub image_pairs: usize,
+}
+
+const DEFAULTS: &str = include_str!("../presets/defaults.toml");
+
+/// The scale presets: a name, what it is for, and its text. `paper` changes nothing.
+const SCALES: [(&str, &str, &str); 3] = [
+    ("paper", "the published settings: 256x256, 2000 epochs, batch 1024", ""),
+    ("small", "minutes on one GPU: 128x128", include_str!("../presets/small.toml")),
+    ("demo", "minutes on two CPU cores: 64x64, a narrow network", include_str!("../presets/demo.toml")),
+];
+
+/// The methods and their presets.
+const METHODS: [(&str, &str); 9] = [
+    ("supervised", include_str!("../presets/paper/supervised.toml")),
+    ("vicreg", include_str!("../presets/paper/vicreg.toml")),
+    ("simclr", include_str!("../presets/paper/simclr.toml")),
+    ("simclr_augself", include_str!("../presets/paper/simclr_augself.toml")),
+    ("sen", include_str!("../presets/paper/sen.toml")),
+    ("equimod", include_str!("../presets/paper/equimod.toml")),
+    ("sie", include_str!("../presets/paper/sie.toml")),
+    ("capsie", include_str!("../presets/paper/capsie.toml")),
+    ("equicaps", include_str!("../presets/paper/equicaps.toml")),
+];
+
+/// Settings that may differ between a run and its continuation, because no weight depends on them; a key that ends
+/// in a dot stands for its group.
+const FREE_KEYS: [&str; 8] =
+    ["data", "device", "epochs", "loader.workers", "loader.queue", "checkpoints.", "guards.", "logging."];
+
+/// The names of the methods.
+pub fn method_names() -> impl Iterator<Item = &'static str> {
+    METHODS.iter().map(|(name, _)| *name)
+}
+
+/// The names of the scale presets and what each is for.
+pub fn preset_names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SCALES.iter().map(|(name, purpose, _)| (*name, *purpose))
+}
+
+impl Config {
+    /// The settings of `method` at the scale of `preset` (a name, or a TOML file of one's own), to be changed
+    /// further and then resolved.
+    pub fn settings(method: &str, preset: &str) -> Result<Settings> {
+        let Some((name, text)) = METHODS.iter().find(|(name, _)| *name == method) else {
+            let hint = suggest::hint(method, method_names());
+            let names = method_names().collect::<Vec<_>>().join(", ");
+            return Err(Error::Setting(format!("there is no method {method:?}{hint} (methods: {names})")));
+        };
+        let mut settings = Settings::new(DEFAULTS)?;
+        settings.overlay(&format!("preset {name}"), text)?;
+        if let Some((name, _, text)) = SCALES.iter().find(|(name, _, _)| *name == preset) {
+            settings.overlay(&format!("preset {name}"), text)?;
+        } else if preset.ends_with(".toml") {
+            let path = Path::new(preset);
+            let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
+            settings.overlay(preset, &text)?;
+        } else {
+            let names = SCALES.map(|(name, _, _)| name);
+            let hint = suggest::hint(preset, names);
+            return Err(Error::Setting(format!(
+                "there is no preset {preset:?}{hint} (presets: {}, or a file that ends in .toml)",
+                names.join(", ")
+            )));
+        }
+        Ok(settings)
+    }
+
+    /// The configuration that `settings` describe, checked.
+    pub fn resolve(settings: Settings) -> Result<Self> {
+        let config: Self = toml::Value::Table(settings.into_table())
+            .try_into()
+            .map_err(|error: toml::de::Error| Error::Setting(error.message().to_owned()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Reads a run's `config.toml`.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
+        Self::resolve(Self::settings_of(&path.display().to_string(), &text)?)
+    }
+
+    /// The settings in the text of a `config.toml`, to be changed and resolved again.
+    pub fn settings_of(source: &str, text: &str) -> Result<Settings> {
+        let mut settings = Settings::new(DEFAULTS)?;
+        settings.overlay(source, text)?;
+        Ok(settings)
+    }
+
+    /// The text of `config.toml`.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self)
+            .map_err(|error| Error::Setting(format!("cannot write the configuration: {error}")))
+    }
+
+    /// Whether `key` may be changed when a run is continued.
+    pub fn is_free(key: &str) -> bool {
+        FREE_KEYS.iter().any(|free| key == *free || (free.ends_with('.') && key.starts_with(free)))
+    }
+
+    /// A hash of all settings that the weights depend on: 16 hexadecimal digits.
+    pub fn identity(&self) -> Result<String> {
+        let settings = Self::settings_of("configuration", &self.to_toml()?)?;
+        let keys: Vec<String> =
+            settings.keys().filter(|key| !Self::is_free(key)).map(str::to_owned).collect();
+        let table = toml::Value::Table(settings.into_table());
+        let mut text = String::new();
+        for key in keys {
+            let value = key.split('.').try_fold(&table, |value, part| value.get(part));
+            text.push_str(&format!("{key} = {}\n", value.map_or_else(String::new, ToString::to_string)));
+        }
+        Ok(format!("{:016x}", random::fnv1a(text.as_bytes())))
+    }
+
+    fn check(&self) -> Result<()> {
+        let word = |key: &str, value: &str, words: &[&str]| {
+            if words.contains(&value) {
+                return Ok(());
+            }
+            let hint = suggest::hint(value, words.iter().copied());
+            Err(Error::Setting(format!("{key} is {value:?}, but must be one of {}{hint}", words.join(", "))))
+        };
+        let methods: Vec<&str> = method_names().collect();
+        word("method", &self.method, &methods)?;
+        word("backbone", &self.backbone, &["resnet18", "vit_tiny"])?;
+        word("transform", &self.transform, &["rotation", "rotation+object", "rotation+base"])?;
+        word("precision", &self.precision, &["auto", "f32", "bf16"])?;
+        word("network.predictor", &self.network.predictor, &["none", "mlp", "hypernetwork"])?;
+        let tasks = ["classification", "rotation", "translation", "colour"];
+        word("network.task", &self.network.task, &tasks)?;
+        word("loss.regularise", &self.loss.regularise, &["concatenation", "poses"])?;
+        word("loader.on_bad_sample", &self.loader.on_bad_sample, &["fail", "skip"])?;
+        let rule =
+            |holds: bool, text: &str| holds.then_some(()).ok_or_else(|| Error::Setting(text.to_owned()));
+        rule(self.epochs > 0, "epochs must be at least 1")?;
+        rule(self.epochs <= 99_999, "epochs must be at most 99999")?;
+        rule(self.batch >= 2, "batch must be at least 2: variances over one object are undefined")?;
+        rule(
+            self.image_size >= 32 && self.image_size.is_multiple_of(32),
+            &format!("image_size is {}, but must be a multiple of 32", self.image_size),
+        )?;
+        rule(self.learning_rate > 0.0, "learning_rate must be positive")?;
+        rule(self.weight_decay >= 0.0, "weight_decay must not be negative")?;
+        let fraction = |beta: f64| (0.0..1.0).contains(&beta);
+        rule(
+            fraction(self.adam.beta1) && fraction(self.adam.beta2),
+            "adam.beta1 and adam.beta2 must be in [0, 1)",
+        )?;
+        rule(self.adam.epsilon > 0.0, "adam.epsilon must be positive")?;
+        rule(
+            self.network.width > 0 && self.network.capsules > 0,
+            "network.width and network.capsules must be positive",
+        )?;
+        rule(
+            matches!(self.network.pose, 0 | 3 | 4),
+            "network.pose must be 3, 4, or 0 for what the transform needs",
+        )?;
+        rule(
+            self.network.projector.len() == 3 && self.network.projector.iter().all(|&width| width > 0),
+            "network.projector must be three widths such as [2048, 2048, 2048]",
+        )?;
+        rule(self.loss.temperature > 0.0, "loss.temperature must be positive")?;
+        rule(self.checkpoints.keep >= 1, "checkpoints.keep must be at least 1")?;
+        rule(self.checkpoints.every_minutes >= 0.0, "checkpoints.every_minutes must not be negative")?;
+        rule(self.loader.queue >= 1, "loader.queue must be at least 1")?;
+        rule(self.logging.every_steps >= 1, "logging.every_steps must be at least 1")?;
+        rule(self.guards.explosion > 0.0, "guards.explosion must be positive")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_resolves_at_every_scale_and_reads_back() {
+        for method in method_names() {
+            for (preset, _) in preset_names() {
+                let config = Config::resolve(Config::settings(method, preset).unwrap()).unwrap();
+                assert_eq!(config.method, method);
+                let text = config.to_toml().unwrap();
+                let again = Config::resolve(Config::settings_of("config.toml", &text).unwrap()).unwrap();
+                assert_eq!(again, config);
+            }
+        }
+    }
+
+    #[test]
+    fn the_paper_preset_has_the_published_numbers() {
+        let config = Config::resolve(Config::settings("equicaps", "paper").unwrap()).unwrap();
+        assert_eq!((config.epochs, config.batch, config.image_size), (2000, 1024, 256));
+        assert_eq!((config.learning_rate, config.weight_decay), (1e-3, 1e-6));
+        let loss = &config.loss;
+        assert_eq!(
+            (loss.invariance, loss.equivariance, loss.variance, loss.covariance),
+            (0.1, 5.0, 10.0, 1.0)
+        );
+        assert_eq!(config.checkpoints.milestones, [100, 500, 1000, 1500]);
+        let sie = Config::resolve(Config::settings("sie", "paper").unwrap()).unwrap();
+        assert_eq!((sie.loss.invariance, sie.loss.equivariance, sie.network.projector[0]), (10.0, 4.5, 1024));
+    }
+
+    #[test]
+    fn names_are_suggested() {
+        let message = |method, preset| Config::settings(method, preset).unwrap_err().to_string();
+        assert!(message("equicap", "demo").contains("did you mean \"equicaps\"?"));
+        assert!(message("equicaps", "dmo").contains("did you mean \"demo\"?"));
+        let mut settings = Config::settings("equicaps", "demo").unwrap();
+        settings.set("transform=rotation+objects").unwrap();
+        let message = Config::resolve(settings).unwrap_err().to_string();
+        assert!(message.contains("did you mean \"rotation+object\"?"), "{message}");
+        let mut settings = Config::settings("equicaps", "demo").unwrap();
+        settings.set("batch=1").unwrap();
+        assert!(Config::resolve(settings).unwrap_err().to_string().starts_with("batch must be at least 2"));
+    }
+
+    #[test]
+    fn identity_leaves_out_what_weights_do_not_depend_on() {
+        let identity = |assignment: &str| {
+            let mut settings = Config::settings("equicaps", "demo").unwrap();
+            settings.set(assignment).unwrap();
+            Config::resolve(settings).unwrap().identity().unwrap()
+        };
+        let base = identity("seed=0");
+        for same in ["epochs=9", "device=cuda:1", "checkpoints.keep=7", "loader.workers=3", "data=elsewhere"]
+        {
+            assert_eq!(identity(same), base, "{same}");
+        }
+        for different in ["seed=1", "batch=31", "loss.variance=9", "loader.on_bad_sample=skip"] {
+            assert_ne!(identity(different), base, "{different}");
+        }
+    }
+}

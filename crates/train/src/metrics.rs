@@ -1,0 +1,157 @@
+//! `metrics.jsonl`: one JSON object a line, in the order of steps. A continued run first takes back the lines that
+//! are later than its checkpoint, so that the file is what an uninterrupted run would have written; only what is
+//! under `timing` tells of the clock.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::durable;
+use crate::error::{Error, Result};
+
+/// What a line tells about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// One training step.
+    Step,
+    /// The mean over an epoch.
+    Epoch,
+    /// A look at held-out objects.
+    HeldOut,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What it tells about.
+    pub kind: Kind,
+    /// The epoch, counted from 1.
+    pub epoch: u64,
+    /// Steps done.
+    pub step: u64,
+    /// Numbers by name: `loss`, `loss/variance`, `probe/rotation_r2/representation`, `health/effective_rank`, ...
+    pub values: Map<String, Value>,
+    /// Numbers that depend on the machine: `images_per_second`, `waited_share`, `seconds`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub timing: Map<String, Value>,
+}
+
+impl Record {
+    /// The number called `name`.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.values.get(name).and_then(Value::as_f64)
+    }
+}
+
+/// A number for a record; what JSON has no number for becomes a word.
+pub fn number(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or_else(|| Value::String(value.to_string()), Value::Number)
+}
+
+/// The open file.
+#[derive(Debug)]
+pub struct MetricsFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl MetricsFile {
+    /// Opens `path` to go on after `step`: what is later, or half a line, is taken back.
+    pub fn open(path: &Path, step: u64) -> Result<Self> {
+        rewind(path, step)?;
+        let file = OpenOptions::new().create(true).append(true).open(path).map_err(Error::write(path))?;
+        Ok(Self { file, path: path.to_path_buf() })
+    }
+
+    /// Adds a line.
+    pub fn write(&mut self, record: &Record) -> Result<()> {
+        let mut line = serde_json::to_string(record)
+            .map_err(|error| Error::content(&self.path, format!("cannot write a line: {error}")))?;
+        line.push('\n');
+        self.file.write_all(line.as_bytes()).map_err(Error::write(&self.path))
+    }
+
+    /// Makes all lines durable; to be done before a checkpoint that is later than they are.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(Error::write(&self.path))
+    }
+}
+
+fn rewind(path: &Path, step: u64) -> Result<()> {
+    let Ok(file) = File::open(path) else { return Ok(()) };
+    let length = file.metadata().map_err(Error::read(path))?.len();
+    let mut reader = BufReader::new(file);
+    let mut kept = Vec::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        reader.read_until(b'\n', &mut line).map_err(Error::read(path))?;
+        let record: Option<Record> =
+            line.ends_with(b"\n").then(|| serde_json::from_slice(&line).ok()).flatten();
+        match record {
+            Some(record) if record.step <= step => kept.extend_from_slice(&line),
+            _ => break,
+        }
+    }
+    if kept.len() as u64 == length { Ok(()) } else { durable::publish_bytes(path, &kept) }
+}
+
+/// All complete lines of the file; none where there is no file.
+pub fn read(path: &Path) -> Result<Vec<Record>> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::read(path)(error)),
+    };
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole
+        .lines()
+        .enumerate()
+        .map(|(index, line)| {
+            serde_json::from_str(line)
+                .map_err(|error| Error::content(path, format!("line {} is not a record: {error}", index + 1)))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(step: u64, loss: f64) -> Record {
+        let values = Map::from_iter([("loss".to_owned(), number(loss))]);
+        Record { kind: Kind::Step, epoch: 1, step, values, timing: Map::new() }
+    }
+
+    #[test]
+    fn a_continued_file_equals_an_uninterrupted_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
+        let write = |path: &Path, from: u64, to: u64| {
+            let mut file = MetricsFile::open(path, from).unwrap();
+            (from + 1..=to).for_each(|step| file.write(&record(step, step as f64 / 3.0)).unwrap());
+            file.sync().unwrap();
+        };
+        write(&whole, 0, 10);
+        write(&broken, 0, 7);
+        let mut file = OpenOptions::new().append(true).open(&broken).unwrap();
+        file.write_all(b"{\"kind\":\"step\",\"ep").unwrap();
+        write(&broken, 4, 10);
+        assert_eq!(fs::read(&whole).unwrap(), fs::read(&broken).unwrap());
+        assert_eq!(read(&broken).unwrap().len(), 10);
+        assert_eq!(read(&broken).unwrap()[2].value("loss"), Some(1.0));
+        write(&broken, 0, 0);
+        assert!(read(&broken).unwrap().is_empty());
+        assert!(read(&folder.path().join("none")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_a_word() {
+        assert_eq!(number(f64::NAN), Value::String("NaN".to_owned()));
+        assert_eq!(number(0.5), serde_json::json!(0.5));
+    }
+}

@@ -1,0 +1,240 @@
+//! A run's folder: where everything is, who may write to it, and whether it may be used for a new run.
+//!
+//! ```text
+//! RUN/config.toml            the resolved configuration
+//!     environment.json       program, device, libraries: one entry a session
+//!     metrics.jsonl          one line a logged step, epoch and look at held-out objects
+//!     tensorboard/           event files, one a session
+//!     checkpoints/epoch_00003.safetensors
+//!     run.lock               held while a process works on the run
+//! ```
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::durable;
+use crate::error::{Error, Result};
+
+const CONFIG: &str = "config.toml";
+const LOCK: &str = "run.lock";
+
+/// The folder of a run, for reading.
+#[derive(Clone, Debug)]
+pub struct RunFolder {
+    root: PathBuf,
+}
+
+/// The folder of a run, held by this process alone.
+#[derive(Debug)]
+pub struct OwnedRun {
+    folder: RunFolder,
+    /// Held, not used: the system lets go of it when this process ends, however it ends.
+    _lock: File,
+}
+
+impl RunFolder {
+    /// The run at `root`, which must hold one.
+    pub fn open(root: &Path) -> Result<Self> {
+        if !root.exists() {
+            return Err(Error::Request(format!("there is no folder {}", root.display())));
+        }
+        let folder = Self { root: root.to_path_buf() };
+        if folder.config_path().is_file() {
+            Ok(folder)
+        } else {
+            Err(Error::NoRun { path: root.to_path_buf() })
+        }
+    }
+
+    /// All runs at or directly below `root`, by name.
+    pub fn find(root: &Path) -> Result<Vec<Self>> {
+        if let Ok(run) = Self::open(root) {
+            return Ok(vec![run]);
+        }
+        let mut runs: Vec<Self> = fs::read_dir(root)
+            .map_err(Error::read(root))?
+            .flatten()
+            .filter_map(|entry| Self::open(&entry.path()).ok())
+            .collect();
+        runs.sort_by(|a, b| a.root.cmp(&b.root));
+        Ok(runs)
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder's own name.
+    pub fn name(&self) -> String {
+        self.root
+            .file_name()
+            .map_or_else(|| self.root.display().to_string(), |n| n.to_string_lossy().into_owned())
+    }
+
+    /// `config.toml`.
+    pub fn config_path(&self) -> PathBuf {
+        self.root.join(CONFIG)
+    }
+
+    /// `environment.json`.
+    pub fn environment_path(&self) -> PathBuf {
+        self.root.join("environment.json")
+    }
+
+    /// `metrics.jsonl`.
+    pub fn metrics_path(&self) -> PathBuf {
+        self.root.join("metrics.jsonl")
+    }
+
+    /// `tensorboard/`.
+    pub fn tensorboard_path(&self) -> PathBuf {
+        self.root.join("tensorboard")
+    }
+
+    /// `checkpoints/`.
+    pub fn checkpoints_path(&self) -> PathBuf {
+        self.root.join("checkpoints")
+    }
+
+    /// The run's configuration.
+    pub fn config(&self) -> Result<Config> {
+        Config::read(&self.config_path())
+    }
+
+    /// Whether a process works on the run right now.
+    pub fn is_running(&self) -> bool {
+        File::open(self.root.join(LOCK))
+            .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// Takes the run for this process, to continue it.
+    pub fn acquire(self) -> Result<OwnedRun> {
+        let lock = lock(&self.root)?;
+        durable::remove_unfinished(&self.root);
+        durable::remove_unfinished(&self.checkpoints_path());
+        Ok(OwnedRun { folder: self, _lock: lock })
+    }
+}
+
+impl OwnedRun {
+    /// Begins a new run at `root` with `config`.
+    pub fn create(root: &Path, config: &Config) -> Result<Self> {
+        if RunFolder::open(root).is_ok() {
+            return Err(Error::RunExists { path: root.to_path_buf() });
+        }
+        if root.is_file() {
+            return Err(Error::Request(format!("{} is a file, not a folder for a run", root.display())));
+        }
+        fs::create_dir_all(root).map_err(Error::write(root))?;
+        let foreign = fs::read_dir(root)
+            .map_err(Error::read(root))?
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .find(|name| name != LOCK && !name.starts_with('.'));
+        if let Some(name) = foreign {
+            return Err(Error::Request(format!(
+                "{} holds no run but other files (such as {name}); choose an empty or a new folder",
+                root.display()
+            )));
+        }
+        let run = Self { folder: RunFolder { root: root.to_path_buf() }, _lock: lock(root)? };
+        // Another process may have been faster.
+        if run.folder.config_path().is_file() {
+            return Err(Error::RunExists { path: root.to_path_buf() });
+        }
+        durable::remove_unfinished(root);
+        let checkpoints = run.folder.checkpoints_path();
+        fs::create_dir_all(&checkpoints).map_err(Error::write(&checkpoints))?;
+        durable::publish_bytes(&run.folder.config_path(), config.to_toml()?.as_bytes())?;
+        Ok(run)
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+}
+
+fn lock(root: &Path) -> Result<File> {
+    let path = root.join(LOCK);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(Error::write(&path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let _ = file.read_to_string(&mut holder);
+            let holder = holder.trim();
+            let holder = if holder.is_empty() { String::new() } else { format!(" ({holder})") };
+            return Err(Error::Locked { path: root.to_path_buf(), holder });
+        }
+        // Where the file system has no locks there is nothing to go by.
+        Err(TryLockError::Error(_)) => {}
+    }
+    let note = (|| {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "process {}", std::process::id())
+    })();
+    note.map_err(Error::write(&path))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Config {
+        Config::resolve(Config::settings("equicaps", "demo").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_run_is_made_once_and_names_the_command_that_continues_it() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/run");
+        drop(OwnedRun::create(&path, &config()).unwrap());
+        let message = OwnedRun::create(&path, &config()).unwrap_err().to_string();
+        assert!(message.ends_with(&format!("equicaps train --resume {}", path.display())), "{message}");
+        assert_eq!(RunFolder::open(&path).unwrap().config().unwrap(), config());
+        assert_eq!(RunFolder::find(&root.path().join("a")).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn two_owners_are_refused_and_a_dead_one_does_not_matter() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("run");
+        let owner = OwnedRun::create(&path, &config()).unwrap();
+        assert!(owner.folder().is_running());
+        let message = RunFolder::open(&path).unwrap().acquire().unwrap_err().to_string();
+        let expected = format!("in use by another process (process {})", std::process::id());
+        assert!(message.contains(&expected), "{message}");
+        drop(owner);
+        assert!(path.join(LOCK).exists(), "the file stays, the lock does not");
+        assert!(!RunFolder::open(&path).unwrap().is_running());
+        RunFolder::open(&path).unwrap().acquire().unwrap();
+    }
+
+    #[test]
+    fn folders_of_others_are_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("thesis.tex"), "").unwrap();
+        let message = OwnedRun::create(root.path(), &config()).unwrap_err().to_string();
+        assert!(message.contains("thesis.tex"), "{message}");
+        assert!(matches!(RunFolder::open(root.path()), Err(Error::NoRun { .. })));
+        // What a run that was killed at birth leaves is no hindrance.
+        let path = root.path().join("killed");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join(LOCK), "process 1").unwrap();
+        fs::write(path.join(".config.toml.tmp"), "half").unwrap();
+        OwnedRun::create(&path, &config()).unwrap();
+        assert!(!path.join(".config.toml.tmp").exists());
+    }
+}
