@@ -1,1 +1,23 @@
-//! `evaluate`: see the layers in docs/architecture.md.
+//! What weights are worth: frozen features, probes on them, and retrieval in the space of equivariant embeddings.
+//!
+//! The features of all views are computed once, with the network in evaluation mode, and kept on disk
+//! ([`features`]); everything else works on these tables. [`probe`] trains the published probes, [`retrieval`] has
+//! MRR, H@k and PRE, [`results`] is what one evaluation writes.
+
+pub mod encoder;
+mod error;
+pub mod features;
+pub mod ground_truth;
+pub mod metrics;
+pub mod nearest;
+pub mod prediction;
+pub mod protocol;
+pub mod results;
+pub mod retrieval;
+
+pub use encoder::{Encoded, Encoder, Widths};
+pub use error::{Error, Result};
+pub use features::{FeatureKind, Features, Table};
+pub use ground_truth::GroundTruth;
+pub use protocol::{Preset, Protocol, Task};
+pub use results::Results;

@@ -1,0 +1,45 @@
+//! What evaluation needs of a trained network: pictures in, frozen features out.
+
+use crate::error::Result;
+use crate::prediction::Transformation;
+
+/// Widths of the features of one picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Widths {
+    /// Of `h`, the globally pooled output of the backbone.
+    pub representation: usize,
+    /// Of the equivariant embedding: the flattened raw poses of capsules, or the projector's (equivariant) output.
+    pub equivariant: Option<usize>,
+    /// Of the invariant embedding: activations of capsules, or the projector's invariant output.
+    pub invariant: Option<usize>,
+}
+
+/// Features of a batch, row after row; empty where the network has none of the kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Encoded {
+    /// `[count, representation]`.
+    pub representation: Vec<f32>,
+    /// `[count, equivariant]`.
+    pub equivariant: Vec<f32>,
+    /// `[count, invariant]`.
+    pub invariant: Vec<f32>,
+}
+
+/// A network in evaluation mode.
+pub trait Encoder {
+    /// Side of the pictures it takes, in pixels.
+    fn side(&self) -> usize;
+
+    /// What comes out for each picture.
+    fn widths(&self) -> Widths;
+
+    /// Features of `count` pictures, `[count, side, side, 3]` bytes, RGB.
+    fn encode(&mut self, pixels: &[u8], count: usize) -> Result<Encoded>;
+
+    /// How equivariant embeddings follow a change of view; `None` for methods without.
+    fn transformation(&self) -> Option<Transformation>;
+
+    /// The predictor of methods that have one: embeddings `[count, equivariant]` and parameters `[count, z]` to
+    /// predicted embeddings. Called only where [`Encoder::transformation`] is [`Transformation::Predictor`].
+    fn predict(&mut self, embeddings: &[f32], parameters: &[f32], count: usize) -> Result<Vec<f32>>;
+}

@@ -1,0 +1,31 @@
+//! The one error type of this crate.
+
+use std::path::PathBuf;
+
+/// What can go wrong in an evaluation.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Numbers could not be computed.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+    /// Views could not be read, or files not written.
+    #[error(transparent)]
+    Dataset(#[from] dataset::Error),
+    /// A file of kept features or results is not what it should be.
+    #[error("{}: {message}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The request cannot be met.
+    #[error("{0}")]
+    Request(String),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,136 @@
+//! The protocol of an evaluation: tasks, presets, and every number that decides a result.
+
+use serde::{Deserialize, Serialize};
+
+/// A probe on frozen features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// The object's class from one view.
+    Classification,
+    /// `q12` from a pair of views.
+    Rotation,
+    /// `t2 - t1` from a pair of views.
+    TranslationObject,
+    /// `R2 t2 - R1 t1` from a pair of views.
+    TranslationBase,
+    /// Differences of floor and spot hue from a pair of views.
+    Colour,
+}
+
+impl Task {
+    /// All of them, in the order of the paper's tables.
+    pub const ALL: [Self; 5] =
+        [Self::Classification, Self::Rotation, Self::TranslationObject, Self::TranslationBase, Self::Colour];
+
+    /// The name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Classification => "classification",
+            Self::Rotation => "rotation",
+            Self::TranslationObject => "translation-object",
+            Self::TranslationBase => "translation-base",
+            Self::Colour => "colour",
+        }
+    }
+
+    /// Numbers to predict; 0 for classification, which has one for each class.
+    pub fn outputs(self) -> usize {
+        match self {
+            Self::Classification => 0,
+            Self::Rotation => 4,
+            Self::TranslationObject | Self::TranslationBase => 3,
+            Self::Colour => 2,
+        }
+    }
+
+    /// Whether the head is a single linear layer (else three layers with ReLU between).
+    pub fn has_linear_head(self) -> bool {
+        matches!(self, Self::Classification | Self::Colour)
+    }
+}
+
+impl std::fmt::Display for Task {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// A named protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// The published one.
+    #[default]
+    Paper,
+    /// The same with a narrower hidden layer, fewer epochs, fewer queries: for a first look and for small sets.
+    Quick,
+}
+
+impl std::fmt::Display for Preset {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Paper => "paper",
+            Self::Quick => "quick",
+        })
+    }
+}
+
+/// Every number that decides a result.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Protocol {
+    /// Where the numbers come from.
+    pub preset: Preset,
+    /// Seed of heads, orders, pairs and query subsets.
+    pub seed: u64,
+    /// Epochs of all probes but colour.
+    pub epochs: u32,
+    /// Epochs of the colour probe.
+    pub colour_epochs: u32,
+    /// Random samples that each object contributes to an epoch.
+    pub samples_per_object: u32,
+    /// Samples in a batch; the last partial batch is kept.
+    pub batch: usize,
+    /// Width of the two hidden layers of three-layer heads.
+    pub hidden: usize,
+    /// Adam's learning rate; betas 0.9 and 0.999, epsilon 1e-8, no decay.
+    pub learning_rate: f64,
+    /// Validation passes after the last epoch, each with fresh views; the result is their mean.
+    pub passes: u32,
+    /// Objects whose views are queries of retrieval, drawn at random where there are more.
+    pub query_objects: usize,
+}
+
+impl Protocol {
+    /// The numbers of a preset.
+    pub fn new(preset: Preset, seed: u64) -> Self {
+        let paper = Self {
+            preset,
+            seed,
+            epochs: 300,
+            colour_epochs: 50,
+            samples_per_object: 1,
+            batch: 256,
+            hidden: 1024,
+            learning_rate: 1e-3,
+            passes: 5,
+            query_objects: usize::MAX,
+        };
+        match preset {
+            Preset::Paper => paper,
+            Preset::Quick => Self {
+                epochs: 60,
+                colour_epochs: 40,
+                samples_per_object: 4,
+                hidden: 256,
+                query_objects: 100,
+                ..paper
+            },
+        }
+    }
+
+    /// Epochs of a task's probe.
+    pub fn epochs_of(&self, task: Task) -> u32 {
+        if task == Task::Colour { self.colour_epochs } else { self.epochs }
+    }
+}

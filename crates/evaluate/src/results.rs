@@ -1,0 +1,201 @@
+//! What one evaluation found, as it is written to `results.json` and read again by reports.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::protocol::{Protocol, Task};
+
+/// The version of the file.
+pub const FORMAT: u32 = 1;
+
+/// A value with its spread.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Mean over the validation passes.
+    pub value: f64,
+    /// Standard deviation over the validation passes (0 for a single one).
+    pub spread: f64,
+}
+
+impl Measured {
+    /// Mean and standard deviation of repeated measurements.
+    pub fn over(values: &[f64]) -> Self {
+        let n = values.len().max(1) as f64;
+        let value = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|v| (v - value).powi(2)).sum();
+        let spread = if values.len() > 1 { (squares / (n - 1.0)).sqrt() } else { 0.0 };
+        Self { value, spread }
+    }
+}
+
+/// One probe's outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProbeResult {
+    /// Top-1 (a share of 1) for classification, R2 for the others.
+    pub value: Measured,
+    /// Top-5 for classification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top5: Option<Measured>,
+    /// What is reached without any information: the majority class, or the best constant.
+    pub floor: f64,
+    /// Width of the probe's input.
+    pub input_width: usize,
+    /// (epoch, training loss, validation value) along the way.
+    #[serde(default)]
+    pub curve: Vec<(u32, f64, f64)>,
+}
+
+/// Ranks of the target among the views of its object.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// Mean reciprocal rank.
+    pub mrr: f64,
+    /// Share of queries with rank 1.
+    pub h1: f64,
+    /// Share with rank at most 2.
+    pub h2: f64,
+    /// Share with rank at most 5.
+    pub h5: f64,
+    /// Share with rank at most 10.
+    pub h10: f64,
+    /// Number of queries.
+    pub queries: usize,
+}
+
+/// Prediction retrieval errors: mean distances between the nearest view and the target.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RetrievalError {
+    /// Mean of `1 - <q_nn, q_t>^2`.
+    pub rotation: f64,
+    /// Mean of `|t_nn - t_t|^2` in the object frame; missing without translations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<f64>,
+    /// Number of queries.
+    pub queries: usize,
+    /// Number of candidates for each.
+    pub candidates: usize,
+}
+
+/// All retrieval metrics.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Retrieval {
+    /// Ranks on the training side.
+    pub train: Ranking,
+    /// Ranks on the held-out side.
+    pub val: Ranking,
+    /// PRE by query and candidate sets: `train-train`, `val-val`, `val-all`.
+    pub pre: BTreeMap<String, RetrievalError>,
+    /// Ranks by pure chance.
+    pub chance: Ranking,
+    /// PRE of a random view, same set names.
+    pub pre_chance: BTreeMap<String, RetrievalError>,
+}
+
+/// What was evaluated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Subject {
+    /// A name for tables.
+    pub name: String,
+    /// The method (`equicaps`, `vicreg`, ...); `untrained` for random weights.
+    pub method: String,
+    /// The backbone.
+    pub backbone: String,
+    /// Number of capsules, for methods with capsules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capsules: Option<usize>,
+    /// What it was trained for: `rotation`, `rotation+translation-object`, `rotation+translation-base`, or empty.
+    pub trained_for: String,
+    /// Epochs of pre-training.
+    pub epochs: Option<u64>,
+    /// The weights' file.
+    pub checkpoint: String,
+    /// Hash of the weights.
+    pub weights_key: String,
+    /// Changed terms of the loss, for ablations; empty for the full loss.
+    pub ablation: String,
+}
+
+/// On what it was evaluated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Data {
+    /// The dataset's folder.
+    pub path: String,
+    /// `3DIEBench` or `3DIEBench-T`, by its latents.
+    pub kind: String,
+    /// Training objects.
+    pub train_objects: usize,
+    /// Held-out objects.
+    pub val_objects: usize,
+    /// Views of each.
+    pub views: usize,
+    /// Classes.
+    pub classes: usize,
+    /// Side of the pictures as the network saw them.
+    pub side: usize,
+    /// Hash of the data.
+    pub data_key: String,
+}
+
+/// One evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The version of the file.
+    pub format: u32,
+    /// What was evaluated.
+    pub subject: Subject,
+    /// On what.
+    pub data: Data,
+    /// How.
+    pub protocol: Protocol,
+    /// Probes on representations.
+    pub representations: BTreeMap<Task, ProbeResult>,
+    /// Probes on embeddings.
+    #[serde(default)]
+    pub embeddings: BTreeMap<Task, ProbeResult>,
+    /// Retrieval in the space of embeddings.
+    #[serde(default)]
+    pub retrieval: Option<Retrieval>,
+    /// The device it ran on.
+    pub device: String,
+    /// Seconds spent by part.
+    #[serde(default)]
+    pub seconds: BTreeMap<String, f64>,
+}
+
+impl Results {
+    /// Reads a `results.json`.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bad = |message: String| Error::File { path: path.to_path_buf(), message };
+        let bytes = std::fs::read(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
+        let results: Self = serde_json::from_slice(&bytes)
+            .map_err(|error| bad(format!("is not a result of `equicaps evaluate`: {error}")))?;
+        if results.format != FORMAT {
+            return Err(bad(format!("has format {}, expected {FORMAT}", results.format)));
+        }
+        Ok(results)
+    }
+
+    /// Writes a `results.json`.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| Error::File { path: path.to_path_buf(), message: error.to_string() })?;
+        Ok(dataset::durable::write(path, format!("{text}\n").as_bytes())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_and_spread() {
+        let measured = Measured::over(&[1.0, 2.0, 3.0]);
+        assert_eq!((measured.value, measured.spread), (2.0, 1.0));
+        assert_eq!(Measured::over(&[4.0]).spread, 0.0);
+    }
+}
