@@ -69,10 +69,19 @@ impl Surface {
         FRAC_1_PI * n_dot_l * f
     }
 
+    /// Reflectance of the lobe at normal incidence.
+    pub fn normal_reflectance(&self) -> f32 {
+        0.08 * self.specular
+    }
+
+    /// The refractive index that has this reflectance.
+    pub fn eta(&self) -> f32 {
+        2.0 / (1.0 - self.normal_reflectance().clamp(0.0, 0.99).sqrt()) - 1.0
+    }
+
     /// Fresnel reflectance of the lobe for the cosine between light and half-vector.
     pub fn fresnel(&self, cos: f32) -> f32 {
-        let normal_reflectance = 0.08 * self.specular;
-        let eta = 2.0 / (1.0 - normal_reflectance.clamp(0.0, 0.99).sqrt()) - 1.0;
+        let (normal_reflectance, eta) = (self.normal_reflectance(), self.eta());
         let base = fresnel_dielectric(1.0, eta);
         let rise = ((fresnel_dielectric(cos, eta) - base) / (1.0 - base)).clamp(0.0, 1.0);
         normal_reflectance * (1.0 - rise) + rise

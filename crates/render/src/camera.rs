@@ -27,6 +27,7 @@ pub fn direction(x: f32, y: f32, size: f32) -> Vec3 {
     (FOCAL * FORWARD + (x / size - 0.5) * RIGHT + (0.5 - y / size) * UP).normalize()
 }
 
+#[cfg(test)]
 /// Continuous pixel position and depth along [`FORWARD`] of a world point; `None` at or behind the camera.
 pub fn project(point: Vec3, size: f32) -> Option<(f32, f32, f32)> {
     let relative = point - POSITION;
@@ -38,36 +39,41 @@ pub fn project(point: Vec3, size: f32) -> Option<(f32, f32, f32)> {
     Some(((relative.dot(RIGHT) * scale + 0.5) * size, (0.5 - relative.dot(UP) * scale) * size, depth))
 }
 
-/// Pixel box `[x0, x1) x [y0, y1)` that contains the projection of a sphere, `margin` pixels wider, clipped to the
-/// image.
-pub fn sphere_bounds(centre: Vec3, radius: f32, margin: f32, size: u32) -> [usize; 4] {
+/// Pixel box `[x0, x1) x [y0, y1)` as `[x0, x1, y0, y1]` that contains the projection of a sphere, `margin` pixels
+/// wider, clipped to the image widened by `margin`.
+pub fn sphere_bounds(centre: Vec3, radius: f32, margin: i32, size: u32) -> [i32; 4] {
     let relative = centre - POSITION;
     let (x, y, z) = (relative.dot(RIGHT), -relative.dot(UP), relative.dot(FORWARD));
-    let whole = [0, size as usize, 0, size as usize];
+    let (low, high) = (-margin, size as i32 + margin);
     if z <= radius + 1e-3 {
-        return whole;
+        return [low, high, low, high];
     }
     // The tangents to a circle (u, z) from the origin bound each axis on its own.
     let span = |u: f32| {
         let denominator = z * z - radius * radius;
         let root = (u * u + denominator).max(0.0).sqrt() * radius;
-        let edges = [(u * z - root) / denominator, (u * z + root) / denominator];
-        edges.map(|slope| (slope * FOCAL + 0.5) * size as f32)
+        let pixel = |slope: f32| ((slope * FOCAL + 0.5) * size as f32).clamp(-1e6, 1e6);
+        let first = pixel((u * z - root) / denominator).floor() as i32 - margin;
+        let last = pixel((u * z + root) / denominator).ceil() as i32 + margin;
+        [first.clamp(low, high), last.clamp(low, high)]
     };
-    let clip = |value: f32| value.clamp(0.0, size as f32) as usize;
     let ([x0, x1], [y0, y1]) = (span(x), span(y));
-    [
-        clip((x0 - margin).floor()),
-        clip((x1 + margin).ceil()),
-        clip((y0 - margin).floor()),
-        clip((y1 + margin).ceil()),
-    ]
+    [x0, x1, y0, y1]
 }
 
 /// The Blackman-Harris window over `[-width / 2, width / 2]`.
 fn blackman_harris(offset_px: f64) -> f64 {
     let v = std::f64::consts::TAU * (offset_px / f64::from(FILTER_WIDTH) + 0.5);
     0.35875 - 0.48829 * v.cos() + 0.14128 * (2.0 * v).cos() - 0.01168 * (3.0 * v).cos()
+}
+
+/// Weights of `3 per_pixel` equally spaced samples across the filter's support; they sum to 1.
+pub fn filter_weights(per_pixel: usize) -> Vec<f32> {
+    let count = 3 * per_pixel;
+    let offset = |i: usize| f64::from(FILTER_WIDTH) * ((i as f64 + 0.5) / count as f64 - 0.5);
+    let weights: Vec<f64> = (0..count).map(|i| blackman_harris(offset(i))).collect();
+    let total: f64 = weights.iter().sum();
+    weights.iter().map(|weight| (weight / total) as f32).collect()
 }
 
 /// Offset in pixels from a pixel's centre for a uniform `u`, distributed as the (separable) pixel filter.
@@ -115,7 +121,7 @@ mod tests {
     #[test]
     fn sphere_bounds_contain_the_sphere() {
         let (centre, radius) = (Vec3::new(0.3, -0.2, 0.1), 0.4);
-        let [x0, x1, y0, y1] = sphere_bounds(centre, radius, 0.0, 256);
+        let [x0, x1, y0, y1] = sphere_bounds(centre, radius, 0, 256);
         let mut touched = [false; 4];
         for i in 0..2000 {
             let z = 1.0 - (i as f32 + 0.5) / 1000.0;
@@ -130,7 +136,7 @@ mod tests {
             touched[3] |= y > y1 as f32 - 3.0;
         }
         assert_eq!(touched, [true; 4]);
-        assert_eq!(sphere_bounds(POSITION, 1.0, 0.0, 64), [0, 64, 0, 64]);
+        assert_eq!(sphere_bounds(POSITION, 1.0, 2, 64), [-2, 66, -2, 66]);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! least. All three do the same operations in the same order, without fused multiply-add, so that a picture has the
 //! same bits on every machine.
 
+use std::sync::OnceLock;
+
 /// Rays in a packet.
 pub const WIDTH: usize = 16;
 
@@ -21,6 +23,69 @@ impl Floats {
 
 /// One bit a lane.
 pub type Mask = u16;
+
+/// How wide the processor's instructions are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// AVX-512.
+    Wide,
+    /// AVX2.
+    Narrow,
+    /// Whatever the target has at least.
+    Least,
+}
+
+/// The level of this processor.
+#[inline]
+pub fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512bw")
+            {
+                return Level::Wide;
+            }
+            if is_x86_feature_detected!("avx2") {
+                return Level::Narrow;
+            }
+        }
+        Level::Least
+    })
+}
+
+/// Compiles a function of plain loops once a [`Level`], and calls the one for this processor.
+macro_rules! multiversion {
+    ($(#[$attribute:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
+        $(#[$attribute])*
+        $visibility fn $name($($argument: $type),*) $(-> $result)? {
+            #[inline(always)]
+            fn body($($argument: $type),*) $(-> $result)? $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw")]
+                fn wide($($argument: $type),*) $(-> $result)? {
+                    body($($argument),*)
+                }
+                #[target_feature(enable = "avx2")]
+                fn narrow($($argument: $type),*) $(-> $result)? {
+                    body($($argument),*)
+                }
+                match $crate::lanes::level() {
+                    // Safety: the level says that the processor has the features.
+                    $crate::lanes::Level::Wide => return unsafe { wide($($argument),*) },
+                    $crate::lanes::Level::Narrow => return unsafe { narrow($($argument),*) },
+                    $crate::lanes::Level::Least => {}
+                }
+            }
+            body($($argument),*)
+        }
+    };
+}
+pub(crate) use multiversion;
 
 /// Sixteen floats in registers.
 pub trait Lanes: Copy {

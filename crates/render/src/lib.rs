@@ -5,21 +5,20 @@
 
 mod bsdf;
 mod bvh;
-#[allow(dead_code)]
 mod camera;
 mod colour;
-#[allow(dead_code)]
+mod floor;
+mod grid;
+mod image;
 mod lanes;
-#[allow(dead_code)]
 mod lights;
-#[allow(dead_code)]
+mod lit_scene;
 mod mesh;
 mod path;
-#[allow(dead_code)]
+mod points;
 mod sampling;
-#[allow(dead_code)]
+mod settings;
 mod trace;
-#[allow(dead_code)]
 mod view;
 
 use std::fmt;
@@ -111,15 +110,25 @@ pub fn render_with_stats(
 ) -> (Image, RenderStats) {
     let empty = PreparedMesh::new(&scene::Mesh::default());
     let view = view::View::new(prepared.unwrap_or(&empty), latents);
-    let samples = match quality {
-        Quality::Reference => 64,
-        Quality::Standard => 16,
-        Quality::Fast => 4,
-    };
-    let (linear, rays) = path::trace_image(&view, size, samples);
+    let mut rays = 0;
+    let scene = lit_scene::LitScene::new(&view, settings::Settings::new(quality), &mut rays);
+    let linear = image::render_linear(&scene, size, &mut rays);
+    (encode(&linear, size), RenderStats { rays })
+}
+
+/// Renders one view with the plain path tracer, `samples` paths a pixel: slow, noisy and free of the presets'
+/// approximations, to check them against.
+pub fn render_by_paths(prepared: Option<&PreparedMesh>, latents: &Latents, size: u32, samples: u32) -> Image {
+    let empty = PreparedMesh::new(&scene::Mesh::default());
+    let view = view::View::new(prepared.unwrap_or(&empty), latents);
+    encode(&path::trace_image(&view, size, samples), size)
+}
+
+/// The camera's response to scene-linear light.
+fn encode(linear: &[glam::Vec3], size: u32) -> Image {
     let filmic = colour::Filmic::get();
     let pixels = linear.iter().flat_map(|pixel| pixel.to_array().map(|value| filmic.encode(value))).collect();
-    (Image { width: size, height: size, pixels }, RenderStats { rays })
+    Image { width: size, height: size, pixels }
 }
 
 /// Peak signal-to-noise ratio in dB of two 8-bit pictures of the same size; infinite where they are equal, NaN where

@@ -50,7 +50,7 @@ pub fn sun_irradiance(normal_z: f32) -> f32 {
     static TABLE: OnceLock<Vec<f32>> = OnceLock::new();
     const STEPS: usize = 256;
     let table = TABLE.get_or_init(|| {
-        const POINTS: usize = 8192;
+        const POINTS: usize = 4096;
         let directions: Vec<Vec3> =
             (0..POINTS).map(|i| sun_direction(sampling::disc(i, POINTS, 0.0))).collect();
         (0..=STEPS + 1)
@@ -117,6 +117,15 @@ impl Spot {
         SpotSample { direction, distance, weight }
     }
 
+    /// Irradiance per unit intensity on a surface at `point` that faces the lamp, nothing in between.
+    #[inline]
+    pub fn facing_irradiance(&self, point: Vec3) -> f32 {
+        let to_lamp = self.position - point;
+        let distance_squared = to_lamp.length_squared().max(1e-12);
+        let distance = distance_squared.sqrt();
+        BlurredCone::get().lookup(-to_lamp.dot(self.axis) / distance, distance)[0] / distance_squared
+    }
+
     /// Irradiance per unit intensity at `point` with the unit normal `normal`, nothing in between and the whole
     /// lamp above the surface's horizon.
     #[inline]
@@ -163,26 +172,25 @@ impl BlurredCone {
     fn get() -> &'static Self {
         static TABLE: OnceLock<BlurredCone> = OnceLock::new();
         TABLE.get_or_init(|| {
+            let lamp: Vec<Vec2> = (0..512).map(|i| LAMP_RADIUS * sampling::disc(i, 512, 0.0)).collect();
             let mut table = Vec::with_capacity(Self::ANGLES * Self::DISTANCES);
             for i in 0..Self::ANGLES {
                 for j in 0..Self::DISTANCES {
                     let sin = Self::MAX_SIN * i as f32 / (Self::ANGLES - 1) as f32;
                     let u = j as f32 / (Self::DISTANCES - 1) as f32;
                     let inverse = (1.0 - u) / Self::FARTHEST + u / Self::NEAREST;
-                    table.push(Self::integrate(sin, 1.0 / inverse));
+                    table.push(Self::integrate(sin, 1.0 / inverse, &lamp));
                 }
             }
             Self { table }
         })
     }
 
-    fn integrate(sin: f32, distance: f32) -> [f32; 2] {
-        const POINTS: usize = 1024;
+    fn integrate(sin: f32, distance: f32, lamp: &[Vec2]) -> [f32; 2] {
         // The shaded point at the origin, the lamp on +Z; the axis leans towards +X.
         let axis = Vec3::new(sin, 0.0, -(1.0 - sin * sin).sqrt());
         let (mut mean, mut moment) = (0.0_f64, 0.0_f64);
-        for i in 0..POINTS {
-            let offset = LAMP_RADIUS * sampling::disc(i, POINTS, 0.0);
+        for offset in lamp {
             let to_lamp = Vec3::new(offset.x, offset.y, distance);
             let t_squared = to_lamp.length_squared();
             let direction = to_lamp / t_squared.sqrt();
@@ -190,7 +198,8 @@ impl BlurredCone {
             mean += f64::from(weight * direction.z);
             moment += f64::from(weight * direction.x);
         }
-        [mean as f32 / POINTS as f32, moment as f32 / POINTS as f32]
+        let count = lamp.len() as f64;
+        [(mean / count) as f32, (moment / count) as f32]
     }
 
     #[inline]

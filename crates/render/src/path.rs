@@ -33,10 +33,9 @@ impl Sampler {
     }
 }
 
-/// Scene-linear image of `size` x `size` pixels, row 0 on top, `samples` paths a pixel; and the rays traced.
-pub(crate) fn trace_image(view: &View<'_>, size: u32, samples: u32) -> (Vec<Vec3>, u64) {
-    let mut rays = 0;
-    let pixels = (0..size * size)
+/// Scene-linear image of `size` x `size` pixels, row 0 on top, `samples` paths a pixel.
+pub(crate) fn trace_image(view: &View<'_>, size: u32, samples: u32) -> Vec<Vec3> {
+    (0..size * size)
         .map(|pixel| {
             let (x, y) = (pixel % size, pixel / size);
             let mut sum = Vec3::ZERO;
@@ -45,15 +44,14 @@ pub(crate) fn trace_image(view: &View<'_>, size: u32, samples: u32) -> (Vec<Vec3
                 let offset = sampler.next().map(camera::sample_filter);
                 let direction =
                     camera::direction(x as f32 + 0.5 + offset[0], y as f32 + 0.5 + offset[1], size as f32);
-                sum += radiance(view, camera::POSITION, direction, &mut sampler, &mut rays);
+                sum += radiance(view, camera::POSITION, direction, &mut sampler);
             }
             sum / samples as f32
         })
-        .collect();
-    (pixels, rays)
+        .collect()
 }
 
-fn radiance(view: &View<'_>, origin: Vec3, direction: Vec3, sampler: &mut Sampler, rays: &mut u64) -> Vec3 {
+fn radiance(view: &View<'_>, origin: Vec3, direction: Vec3, sampler: &mut Sampler) -> Vec3 {
     let (mut origin, mut direction) = (origin, direction);
     let mut throughput = Vec3::ONE;
     let mut direct = Vec3::ZERO;
@@ -61,7 +59,6 @@ fn radiance(view: &View<'_>, origin: Vec3, direction: Vec3, sampler: &mut Sample
     let (mut bounce, mut crossed) = (0, 0);
     loop {
         let to_floor = floor_distance(origin, direction);
-        *rays += 1;
         let hit = view.mesh.geometry.nearest_one(
             view.to_object(origin),
             view.object_from_world * direction,
@@ -88,7 +85,7 @@ fn radiance(view: &View<'_>, origin: Vec3, direction: Vec3, sampler: &mut Sample
             }
         }
         let towards = -direction;
-        *light += throughput * direct_light(view, &point, is_floor, towards, bounce == 0, sampler, rays);
+        *light += throughput * direct_light(view, &point, is_floor, towards, bounce == 0, sampler);
         if bounce == MAX_BOUNCES {
             // Light that a further bounce would gather from the world alone.
             break;
@@ -129,14 +126,12 @@ fn direct_light(
     towards: Vec3,
     seen_by_camera: bool,
     sampler: &mut Sampler,
-    rays: &mut u64,
 ) -> Vec3 {
     let origin = view.to_object(point.lifted());
-    let mut open = |direction: Vec3, limit: f32| {
+    let open = |direction: Vec3, limit: f32| {
         if direction.dot(point.face_normal) <= 0.0 {
             return 0.0;
         }
-        *rays += 1;
         view.mesh.geometry.transmitted_one(origin, view.object_from_world * direction, limit)
     };
     let surface = view.surface(point);

@@ -7,7 +7,7 @@ use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
 
 use crate::bvh::{MAX_DEPTH, Node};
-use crate::lanes::{Floats, Lanes, Mask, Portable, WIDTH};
+use crate::lanes::{Floats, Lanes, Level, Mask, Portable, WIDTH, level};
 
 /// What intersection needs of a triangle, in the order of the leaves.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -125,6 +125,24 @@ fn reciprocal(d: f32) -> f32 {
     1.0 / if d.abs() < TINY { TINY.copysign(d) } else { d }
 }
 
+#[inline(always)]
+fn reciprocals<L: Lanes>(d: L) -> L {
+    let (tiny, zero) = (L::splat(TINY), L::splat(0.0));
+    let size = d.max(zero.sub(d));
+    let least = L::select(d.lt(zero), zero.sub(tiny), tiny);
+    L::splat(1.0).div(L::select(size.lt(tiny), least, d))
+}
+
+#[inline(always)]
+fn load<L: Lanes>(from: &[Floats; 3]) -> [L; 3] {
+    [L::load(&from[0]), L::load(&from[1]), L::load(&from[2])]
+}
+
+#[inline(always)]
+fn splat<L: Lanes>(values: &[f32; 3]) -> [L; 3] {
+    [L::splat(values[0]), L::splat(values[1]), L::splat(values[2])]
+}
+
 struct Rays<L> {
     origin: [L; 3],
     direction: [L; 3],
@@ -134,15 +152,10 @@ struct Rays<L> {
 impl<L: Lanes> Rays<L> {
     #[inline(always)]
     fn new(packet: &Packet) -> Self {
-        let load = |from: &[Floats; 3]| [L::load(&from[0]), L::load(&from[1]), L::load(&from[2])];
-        let direction = load(&packet.direction);
-        let inverse = direction.map(|d| {
-            let (tiny, zero) = (L::splat(TINY), L::splat(0.0));
-            let size = d.max(zero.sub(d));
-            let floor = L::select(d.lt(zero), zero.sub(tiny), tiny);
-            L::splat(1.0).div(L::select(size.lt(tiny), floor, d))
-        });
-        Self { origin: load(&packet.origin), direction, inverse }
+        // No closures and no `array::map` here: they would not be compiled with the wide instructions.
+        let (origin, direction) = (load(&packet.origin), load(&packet.direction));
+        let inverse = [reciprocals(direction[0]), reciprocals(direction[1]), reciprocals(direction[2])];
+        Self { origin, direction, inverse }
     }
 
     /// Lanes whose ray meets the node's box before `limit`.
@@ -162,12 +175,12 @@ impl<L: Lanes> Rays<L> {
     /// Möller and Trumbore's test: lanes that hit before `limit`, with distance and barycentric weights.
     #[inline(always)]
     fn hits(&self, triangle: &Triangle, limit: L) -> (Mask, L, L, L) {
-        let edge1 = triangle.edge1.map(L::splat);
-        let edge2 = triangle.edge2.map(L::splat);
+        let (edge1, edge2) = (splat(&triangle.edge1), splat(&triangle.edge2));
         let p = cross(&self.direction, &edge2);
         let determinant = dot(&edge1, &p);
         let inverse = L::splat(1.0).div(determinant);
-        let s = [0, 1, 2].map(|axis| self.origin[axis].sub(L::splat(triangle.corner[axis])));
+        let corner: [L; 3] = splat(&triangle.corner);
+        let s = [self.origin[0].sub(corner[0]), self.origin[1].sub(corner[1]), self.origin[2].sub(corner[2])];
         let u = dot(&s, &p).mul(inverse);
         let q = cross(&s, &edge1);
         let v = dot(&self.direction, &q).mul(inverse);
@@ -200,7 +213,8 @@ fn nearest<L: Lanes>(geometry: &Geometry, packet: &Packet, hits: &mut Hits) {
     let (mut t, mut u, mut v) = (L::select(active, L::load(&packet.limit), L::splat(-1.0)), zero, zero);
     let mut index = L::splat(f32::from_bits(MISS));
     let lead = (active.trailing_zeros() as usize).min(WIDTH - 1);
-    let backwards = [0, 1, 2].map(|axis| packet.direction[axis].0[lead] < 0.0);
+    let directions = &packet.direction;
+    let backwards = [directions[0].0[lead] < 0.0, directions[1].0[lead] < 0.0, directions[2].0[lead] < 0.0];
     let mut stack = [0_u32; MAX_DEPTH + 4];
     let mut height = usize::from(active != 0 && !geometry.nodes.is_empty());
     while height > 0 {
@@ -231,7 +245,9 @@ fn nearest<L: Lanes>(geometry: &Geometry, packet: &Packet, hits: &mut Hits) {
     v.store(&mut hits.v);
     let mut bits = Floats::splat(0.0);
     index.store(&mut bits);
-    hits.triangle = bits.0.map(f32::to_bits);
+    for lane in 0..WIDTH {
+        hits.triangle[lane] = bits.0[lane].to_bits();
+    }
 }
 
 /// Rays that meet an opaque triangle.
@@ -327,17 +343,11 @@ macro_rules! dispatch {
     ($name:ident($($argument:expr),*)) => {{
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512vl")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512bw")
-            {
-                // Safety: the features were just detected.
-                return unsafe { x86::wide::$name($($argument),*) };
-            }
-            if is_x86_feature_detected!("avx2") {
-                // Safety: as above.
-                return unsafe { x86::narrow::$name($($argument),*) };
+            match level() {
+                // Safety: the level says that the processor has the features.
+                Level::Wide => return unsafe { x86::wide::$name($($argument),*) },
+                Level::Narrow => return unsafe { x86::narrow::$name($($argument),*) },
+                Level::Least => {}
             }
         }
         $name::<Portable>($($argument),*)

@@ -1,0 +1,281 @@
+//! Light on the floor: analytic where the object has no influence, and on two grids where it has. The irradiance of
+//! sun, world and object varies slowly and is sampled coarsely; the spot's shadow is sampled finely, but only where
+//! the object's bounds say that it can fall.
+
+use std::f32::consts::{FRAC_1_PI, PI};
+
+use glam::{Vec2, Vec3};
+
+use crate::grid::Grid;
+use crate::lanes::{Floats, WIDTH};
+use crate::lights::{FLOOR_Z, LAMP_RADIUS, SUN_FLOOR_IRRADIANCE, WORLD_RADIANCE};
+use crate::lit_scene::{Directions, hemisphere_directions, lamp_points, object_radiance, sun_directions};
+use crate::sampling;
+use crate::settings::Settings;
+use crate::trace::{Hits, MISS, Packet};
+use crate::view::{LIFT, View};
+
+/// Irradiance of the open floor without the spot.
+const OPEN: f32 = SUN_FLOOR_IRRADIANCE + PI * WORLD_RADIANCE;
+/// Share of a grid's half side over which it fades into the open floor.
+const FADE: f32 = 0.2;
+/// Nodes of the hierarchy whose shadows bound the object's.
+const SHADOW_BOXES: usize = 128;
+
+/// The light that falls on the floor of one view.
+pub(crate) struct FloorLight {
+    /// Irradiance of everything but the spot.
+    irradiance: Option<Grid<Vec3>>,
+    /// Share of the spot that arrives.
+    shadow: Option<Grid<f32>>,
+    /// What the floor sends up, coarsely, for rays that gather indirect light.
+    radiance: Option<Grid<Vec3>>,
+    albedo: Vec3,
+}
+
+impl FloorLight {
+    pub fn new(view: &View<'_>, settings: &Settings, directions: &Directions, rays: &mut u64) -> Self {
+        let mut light = Self { irradiance: None, shadow: None, radiance: None, albedo: view.floor_albedo };
+        if view.mesh.is_empty() {
+            return light;
+        }
+        light.irradiance = Some(irradiance_grid(view, settings, directions, rays));
+        light.shadow = shadow_grid(view, settings, rays);
+        let centre = view.centre().truncate();
+        let half = 4.0;
+        let radiance = Grid::fill(
+            centre - Vec2::splat(half),
+            2.0 * half,
+            48,
+            1,
+            1.0,
+            |_, _, _| false,
+            |points, values| {
+                values.extend(points.iter().map(|&point| light.radiance(view, point)));
+            },
+        );
+        light.radiance = Some(radiance);
+        light
+    }
+
+    /// Radiance of the floor at `point`.
+    #[inline]
+    pub fn radiance(&self, view: &View<'_>, point: Vec2) -> Vec3 {
+        let mut irradiance = Vec3::splat(OPEN);
+        if let Some(grid) = &self.irradiance
+            && let Some(value) = grid.lookup(point)
+        {
+            let weight = (grid.depth(point) * (1.0 / FADE)).min(1.0);
+            irradiance += (value - irradiance) * weight;
+        }
+        let spot = view.spot.irradiance(point.extend(FLOOR_Z), Vec3::Z);
+        if spot > 0.0 {
+            let open = self.shadow.as_ref().and_then(|grid| grid.lookup(point)).unwrap_or(1.0);
+            irradiance += view.spot.intensity * (spot * open);
+        }
+        self.albedo * irradiance * FRAC_1_PI
+    }
+
+    /// Radiance of the floor at `point` from the coarse grid.
+    #[inline]
+    pub fn coarse_radiance(&self, point: Vec2) -> Vec3 {
+        self.radiance.as_ref().and_then(|grid| grid.lookup(point)).unwrap_or(self.albedo * (OPEN * FRAC_1_PI))
+    }
+}
+
+/// Sixteen floor points at a time as the starts of rays.
+fn for_packets(view: &View<'_>, points: &[Vec2], mut work: impl FnMut(&[Vec2], &mut Packet)) {
+    for chunk in points.chunks(WIDTH) {
+        let mut packet = Packet::default();
+        for lane in 0..WIDTH {
+            let point = chunk[lane.min(chunk.len() - 1)];
+            let origin = view.to_object(point.extend(FLOOR_Z + LIFT));
+            for axis in 0..3 {
+                packet.origin[axis].0[lane] = origin[axis];
+            }
+        }
+        packet.active = ((1_u32 << chunk.len()) - 1) as u16;
+        packet.limit = Floats::splat(f32::INFINITY);
+        work(chunk, &mut packet);
+    }
+}
+
+fn irradiance_grid(
+    view: &View<'_>,
+    settings: &Settings,
+    directions: &Directions,
+    rays: &mut u64,
+) -> Grid<Vec3> {
+    let centre = view.centre();
+    let height = (centre.z - FLOOR_Z).max(0.0);
+    // The sun's cone reaches as far as the object is high; light reflected by the object a little farther.
+    let reach = (height + std::f32::consts::SQRT_2 * view.mesh.radius + 0.7).min(4.5);
+    let sun = sun_directions(view, settings.floor_sun_directions);
+    let sun_total: f32 = sun.iter().map(|direction| direction.world.z).sum();
+    let hemisphere = hemisphere_directions(view, settings.floor_gather_directions);
+    let cells = settings.irradiance_cells;
+    let origin = centre.truncate() - Vec2::splat(reach);
+    let mut hits =
+        Hits { t: Floats::splat(0.0), u: Floats::splat(0.0), v: Floats::splat(0.0), triangle: [MISS; WIDTH] };
+    let tolerance = settings.irradiance_tolerance;
+    Grid::fill(
+        origin,
+        2.0 * reach,
+        cells,
+        cells / 16,
+        tolerance,
+        |_, _, _| false,
+        |points, values| {
+            for_packets(view, points, |chunk, packet| {
+                let mut arriving = [0.0; WIDTH];
+                for direction in &sun {
+                    packet.direction = direction.object.to_array().map(Floats::splat);
+                    let open = view.mesh.geometry.transmitted(packet);
+                    for lane in 0..WIDTH {
+                        arriving[lane] += open[lane] * direction.world.z;
+                    }
+                }
+                let mut light = [Vec3::ZERO; WIDTH];
+                for (turn, direction) in hemisphere.iter().enumerate() {
+                    packet.direction = direction.object.to_array().map(Floats::splat);
+                    view.mesh.geometry.nearest(packet, &mut hits);
+                    let mut incoming = [Vec3::splat(WORLD_RADIANCE); WIDTH];
+                    object_radiance(view, directions, &hits, direction.world, turn, &mut incoming, rays);
+                    for lane in 0..WIDTH {
+                        light[lane] += incoming[lane];
+                    }
+                }
+                *rays += (chunk.len() * (sun.len() + hemisphere.len())) as u64;
+                values.extend((0..chunk.len()).map(|lane| {
+                    Vec3::splat(SUN_FLOOR_IRRADIANCE * arriving[lane] / sun_total)
+                        + light[lane] * (PI / hemisphere.len() as f32)
+                }));
+            });
+        },
+    )
+}
+
+fn shadow_grid(view: &View<'_>, settings: &Settings, rays: &mut u64) -> Option<Grid<f32>> {
+    let boxes = shadow_boxes(view);
+    let (pool_min, pool_max) = pool_bounds(view);
+    let (mut min, mut max) = (Vec2::splat(f32::INFINITY), Vec2::splat(f32::NEG_INFINITY));
+    for (low, high) in &boxes {
+        min = min.min(*low);
+        max = max.max(*high);
+    }
+    min = min.max(pool_min);
+    max = max.min(pool_max);
+    let side = (max - min).max_element();
+    if !(max.cmpgt(min).all() && side.is_finite()) {
+        return None;
+    }
+    let cells = settings.shadow_cells;
+    let coarse = cells / 16;
+    // A margin of one coarse cell, so that the border is in full light.
+    let margin = side / 14.0;
+    let (origin, side) = (min - Vec2::splat(margin), side + 2.0 * margin);
+    let step = side / cells as f32;
+    // Which finest cells a box of the shadow touches.
+    let mut touched = vec![false; cells * cells];
+    for (low, high) in &boxes {
+        let cell = |p: Vec2| ((p - origin) / step).clamp(Vec2::ZERO, Vec2::splat(cells as f32 - 1.0));
+        let (low, high) = (cell(*low), cell(*high));
+        for y in low.y as usize..=high.y as usize {
+            touched[y * cells + low.x as usize..=y * cells + high.x as usize].fill(true);
+        }
+    }
+    let near = |x: usize, y: usize, size: usize| {
+        (y..(y + size).min(cells))
+            .any(|y| touched[y * cells + x..y * cells + (x + size).min(cells)].contains(&true))
+    };
+    let lamp = lamp_points(view, settings.floor_lamp_points);
+    let wanted = |x: usize, y: usize, size: usize| size > coarse / 2 && near(x, y, size);
+    let tolerance = settings.shadow_tolerance;
+    Some(Grid::fill(origin, side, cells, coarse, tolerance, wanted, |points, values| {
+        for_packets(view, points, |chunk, packet| {
+            // Points that no box's shadow comes near are open.
+            let mut active = 0;
+            for (lane, point) in chunk.iter().enumerate() {
+                let node = ((*point - origin) / step).clamp(Vec2::ONE, Vec2::splat(cells as f32 - 1.0));
+                active |= u16::from(near(node.x as usize - 1, node.y as usize - 1, 2)) << lane;
+            }
+            packet.active = active;
+            packet.limit = Floats::splat(1.0);
+            let mut arriving = [0.0; WIDTH];
+            if active != 0 {
+                *rays += u64::from(active.count_ones()) * lamp.len() as u64;
+                for point in &lamp {
+                    for axis in 0..3 {
+                        for lane in 0..WIDTH {
+                            packet.direction[axis].0[lane] = point.object[axis] - packet.origin[axis].0[lane];
+                        }
+                    }
+                    let open = view.mesh.geometry.transmitted(packet);
+                    for lane in 0..WIDTH {
+                        arriving[lane] += open[lane];
+                    }
+                }
+            }
+            values.extend(
+                (0..chunk.len()).map(|lane| {
+                    if active >> lane & 1 != 0 { arriving[lane] / lamp.len() as f32 } else { 1.0 }
+                }),
+            );
+        });
+    }))
+}
+
+/// Boxes on the floor that contain the spot's shadow, penumbra included: those of the hierarchy's upper nodes.
+fn shadow_boxes(view: &View<'_>) -> Vec<(Vec2, Vec2)> {
+    let nodes = &view.mesh.geometry.nodes;
+    let mut cut = vec![0_u32];
+    let mut next = 0;
+    while next < cut.len() && cut.len() < SHADOW_BOXES {
+        let node = &nodes[cut[next] as usize];
+        if node.count() == 0 {
+            cut[next] = node.first;
+            cut.push(node.first + 1);
+        }
+        next += 1;
+        if next == cut.len() && cut.iter().any(|&node| nodes[node as usize].count() == 0) {
+            next = 0;
+        }
+    }
+    let lamp = view.spot.position;
+    cut.iter()
+        .map(|&node| {
+            let node = &nodes[node as usize];
+            let (mut min, mut max) = (Vec2::splat(f32::INFINITY), Vec2::splat(f32::NEG_INFINITY));
+            for corner in 0..8 {
+                let pick =
+                    |axis: usize| if corner >> axis & 1 == 0 { node.min[axis] } else { node.max[axis] };
+                let mut point = view.to_world(Vec3::new(pick(0), pick(1), pick(2)));
+                point.z = point.z.clamp(FLOOR_Z, lamp.z - 0.5);
+                let scale = (lamp.z - FLOOR_Z) / (lamp.z - point.z);
+                let shadow = (lamp + (point - lamp) * scale).truncate();
+                let slant = (point - lamp).length() / (lamp.z - point.z);
+                let penumbra = 1.1 * LAMP_RADIUS * (scale - 1.0) * slant;
+                min = min.min(shadow - Vec2::splat(penumbra));
+                max = max.max(shadow + Vec2::splat(penumbra));
+            }
+            (min, max)
+        })
+        .collect()
+}
+
+/// Box on the floor that contains everything the spot lights.
+fn pool_bounds(view: &View<'_>) -> (Vec2, Vec2) {
+    /// tan of the widest angle from the axis at which light of the lamp's rim reaches the floor.
+    const WIDEST: f32 = 0.275;
+    let (s, t) = sampling::frame(view.spot.axis);
+    let (mut min, mut max) = (Vec2::splat(f32::INFINITY), Vec2::splat(f32::NEG_INFINITY));
+    for i in 0..32 {
+        let (sin, cos) = (i as f32 / 32.0 * std::f32::consts::TAU).sin_cos();
+        let direction = view.spot.axis + WIDEST * (cos * s + sin * t);
+        let down = direction.z.min(-1e-3);
+        let point = (view.spot.position + direction * ((FLOOR_Z - view.spot.position.z) / down)).truncate();
+        min = min.min(point);
+        max = max.max(point);
+    }
+    (min, max)
+}

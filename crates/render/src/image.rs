@@ -1,0 +1,339 @@
+//! From a lit scene to pixels.
+//!
+//! Camera rays run on a grid finer than the pixels; the light at their hits is computed on a coarser lattice of them
+//! and interpolated between points of the same surface, while texture and outline keep the resolution of the rays.
+//! The pixel filter then brings all samples down to pixels.
+
+use glam::Vec3;
+
+use crate::camera;
+use crate::lanes::WIDTH;
+use crate::lights::FLOOR_Z;
+use crate::lit_scene::LitScene;
+use crate::points::{PointPacket, Shade};
+use crate::trace::{Hit, Hits, MISS, Packet};
+use crate::view::SurfacePoint;
+
+/// No sample, no point.
+const NONE: u32 = u32::MAX;
+/// Transparent surfaces a camera ray may cross.
+const MAX_LAYERS: usize = 8;
+/// Pixels that the filter reaches beyond a pixel, rounded up.
+const MARGIN: i32 = 2;
+/// Sum of interpolation weights below which a sample gets a shaded point of its own.
+const MIN_WEIGHT: f32 = 0.1;
+/// Cosine between normals at which two points stop being of the same surface.
+const MIN_COSINE: f32 = 0.9;
+
+/// A hit of a camera ray.
+struct Sample {
+    point: SurfacePoint,
+    /// Towards the camera.
+    view: Vec3,
+    albedo: Vec3,
+    /// Position on the grid of rays.
+    x: u32,
+    y: u32,
+    /// Its share of what the ray sees.
+    weight: f32,
+    /// Shaded points it takes its light from, and their weights.
+    sources: [(u32, f32); 4],
+}
+
+/// The part of the image around the object.
+struct Region {
+    /// First pixel; may lie outside the image.
+    x0: i32,
+    y0: i32,
+    /// Size in camera rays.
+    width: usize,
+    height: usize,
+    /// Camera rays a pixel, along each axis.
+    supersampling: usize,
+}
+
+/// Scene-linear pixels, row 0 on top.
+pub(crate) fn render_linear(scene: &LitScene<'_>, size: u32, rays: &mut u64) -> Vec<Vec3> {
+    let mut pixels = floor_pixels(scene, size);
+    if scene.view.mesh.is_empty() {
+        return pixels;
+    }
+    let bounds = camera::sphere_bounds(scene.view.centre(), scene.view.mesh.radius, MARGIN, size);
+    let [x0, x1, y0, y1] = bounds;
+    let supersampling = scene.settings.supersampling;
+    let region = Region {
+        x0,
+        y0,
+        width: (x1 - x0).max(0) as usize * supersampling,
+        height: (y1 - y0).max(0) as usize * supersampling,
+        supersampling,
+    };
+    let (mut samples, first) = trace_samples(scene, &region, size, rays);
+    if samples.is_empty() {
+        return pixels;
+    }
+    let points = place_points(&region, scene.settings.shading_step, &mut samples, &first);
+    let shades = shade_points(scene, &points, &samples, rays);
+    resolve(&region, &samples, &shades, size, &mut pixels);
+    pixels
+}
+
+/// The floor as if the object did not hide it.
+fn floor_pixels(scene: &LitScene<'_>, size: u32) -> Vec<Vec3> {
+    let mut pixels = Vec::with_capacity((size * size) as usize);
+    let scale = 1.0 / size as f32;
+    for y in 0..size {
+        let ray = camera::FOCAL * camera::FORWARD + (0.5 - (y as f32 + 0.5) * scale) * camera::UP;
+        let t = (FLOOR_Z - camera::POSITION.z) / ray.z;
+        let start = camera::POSITION + t * ray;
+        for x in 0..size {
+            let point = start + (t * ((x as f32 + 0.5) * scale - 0.5)) * camera::RIGHT;
+            pixels.push(scene.floor.radiance(scene.view, point.truncate()));
+        }
+    }
+    pixels
+}
+
+/// Camera rays over the region: the hits, and for every ray the first of its samples (they follow one another).
+fn trace_samples(
+    scene: &LitScene<'_>,
+    region: &Region,
+    size: u32,
+    rays: &mut u64,
+) -> (Vec<Sample>, Vec<u32>) {
+    let view = scene.view;
+    let mut first = vec![NONE; region.width * region.height];
+    let mut samples = Vec::with_capacity(first.len() / 2);
+    let scale = 1.0 / (region.supersampling as f32 * size as f32);
+    let direction_at = |x: usize, y: usize| {
+        let u = region.x0 as f32 / size as f32 + (x as f32 + 0.5) * scale - 0.5;
+        let v = 0.5 - region.y0 as f32 / size as f32 - (y as f32 + 0.5) * scale;
+        camera::FOCAL * camera::FORWARD + u * camera::RIGHT + v * camera::UP
+    };
+    let origin = view.to_object(camera::POSITION);
+    let mut hits = Hits {
+        t: crate::lanes::Floats::splat(0.0),
+        u: crate::lanes::Floats::splat(0.0),
+        v: crate::lanes::Floats::splat(0.0),
+        triangle: [MISS; WIDTH],
+    };
+    for by in (0..region.height).step_by(4) {
+        for bx in (0..region.width).step_by(4) {
+            let mut packet = Packet::default();
+            for lane in 0..WIDTH {
+                let (x, y) = (bx + lane % 4, by + lane / 4);
+                if x < region.width && y < region.height {
+                    let direction = direction_at(x, y);
+                    let to_floor = (FLOOR_Z - camera::POSITION.z) / direction.z;
+                    let limit = if direction.z < 0.0 { to_floor } else { f32::INFINITY };
+                    packet.set(lane, origin, view.object_from_world * direction, limit);
+                }
+            }
+            *rays += u64::from(packet.active.count_ones());
+            view.mesh.geometry.nearest(&packet, &mut hits);
+            for lane in (0..WIDTH).filter(|&lane| hits.triangle[lane] != MISS) {
+                let (x, y) = (bx + lane % 4, by + lane / 4);
+                first[y * region.width + x] = samples.len() as u32;
+                let direction = direction_at(x, y);
+                add_layers(
+                    scene,
+                    hits.lane(lane),
+                    direction,
+                    packet.limit.0[lane],
+                    [x, y],
+                    &mut samples,
+                    rays,
+                );
+            }
+        }
+    }
+    (samples, first)
+}
+
+/// Appends the sample of a hit, and of the surfaces behind it where it is transparent.
+fn add_layers(
+    scene: &LitScene<'_>,
+    hit: Hit,
+    direction: Vec3,
+    limit: f32,
+    [x, y]: [usize; 2],
+    samples: &mut Vec<Sample>,
+    rays: &mut u64,
+) {
+    let view = scene.view;
+    let (mut hit, mut left) = (hit, 1.0);
+    for _ in 0..MAX_LAYERS {
+        let point = view.surface_point(&hit, direction);
+        let alpha = view.mesh.alpha(point.material);
+        samples.push(Sample {
+            point,
+            view: -direction.normalize(),
+            albedo: view.albedo(&point),
+            x: x as u32,
+            y: y as u32,
+            weight: left * alpha,
+            sources: [(NONE, 0.0); 4],
+        });
+        left *= 1.0 - alpha;
+        if left <= 1e-3 {
+            return;
+        }
+        let start = hit.t + 1e-4;
+        let origin = view.to_object(camera::POSITION + start * direction);
+        *rays += 1;
+        let next = view.mesh.geometry.nearest_one(origin, view.object_from_world * direction, limit - start);
+        if next.triangle == MISS {
+            return;
+        }
+        hit = Hit { t: next.t + start, ..next };
+    }
+}
+
+/// How much of the light at `other` a point may take for its own.
+#[inline]
+fn likeness(point: &SurfacePoint, other: &SurfacePoint, tolerance: f32) -> f32 {
+    let cosine = point.normal.dot(other.normal);
+    if cosine <= MIN_COSINE {
+        return 0.0;
+    }
+    let offset = (other.position - point.position).dot(point.face_normal).abs();
+    let flatness = 1.0 - offset / tolerance;
+    if flatness <= 0.0 { 0.0 } else { (cosine - MIN_COSINE) * (1.0 / (1.0 - MIN_COSINE)) * flatness }
+}
+
+/// Chooses the samples at which light is computed, neighbours together, and tells every sample which it uses.
+fn place_points(region: &Region, step: usize, samples: &mut [Sample], first: &[u32]) -> Vec<u32> {
+    let (columns, rows) = (region.width.div_ceil(step), region.height.div_ceil(step));
+    let mut lattice = vec![NONE; columns * rows];
+    let mut points: Vec<u32> = Vec::new();
+    for block in 0..columns.div_ceil(4) * rows.div_ceil(4) {
+        let (bx, by) = (4 * (block % columns.div_ceil(4)), 4 * (block / columns.div_ceil(4)));
+        for (x, y) in (0..16).map(|i| (bx + i % 4, by + i / 4)) {
+            let (sx, sy) = (x * step + step / 2, y * step + step / 2);
+            if x < columns && y < rows && sx < region.width && sy < region.height {
+                let sample = first[sy * region.width + sx];
+                if sample != NONE {
+                    lattice[y * columns + x] = points.len() as u32;
+                    points.push(sample);
+                }
+            }
+        }
+    }
+    // Points beyond the lattice, chained by lattice cell.
+    let regular = points.len();
+    let mut chain_start = vec![NONE; columns * rows];
+    let mut chain_next: Vec<u32> = Vec::new();
+    let tolerance = 0.012 * step as f32 / region.supersampling as f32;
+    for index in 0..samples.len() {
+        let sample = &samples[index];
+        let (x, y) = (sample.x as f32 - (step / 2) as f32, sample.y as f32 - (step / 2) as f32);
+        let (cx, cy) = ((x / step as f32).floor(), (y / step as f32).floor());
+        let (fx, fy) = (x / step as f32 - cx, y / step as f32 - cy);
+        let mut sources = [(NONE, 0.0); 4];
+        let mut total = 0.0;
+        for (slot, source) in sources.iter_mut().enumerate() {
+            let (nx, ny) = (cx as i64 + (slot & 1) as i64, cy as i64 + (slot >> 1) as i64);
+            let bilinear =
+                (if slot & 1 == 0 { 1.0 - fx } else { fx }) * (if slot >> 1 == 0 { 1.0 - fy } else { fy });
+            if bilinear <= 0.0 || nx < 0 || ny < 0 || nx >= columns as i64 || ny >= rows as i64 {
+                continue;
+            }
+            let point = lattice[ny as usize * columns + nx as usize];
+            if point == NONE {
+                continue;
+            }
+            let other = points[point as usize] as usize;
+            let alike =
+                if other == index { 1.0 } else { likeness(&sample.point, &samples[other].point, tolerance) };
+            *source = (point, bilinear * alike);
+            total += bilinear * alike;
+        }
+        if total < MIN_WEIGHT {
+            let cell = (sample.y as usize / step) * columns + sample.x as usize / step;
+            let mut link = chain_start[cell];
+            let mut best = (NONE, MIN_WEIGHT);
+            while link != NONE {
+                let other = &samples[points[regular + link as usize] as usize];
+                let alike = likeness(&sample.point, &other.point, tolerance);
+                if alike > best.1 {
+                    best = (regular as u32 + link, alike);
+                }
+                link = chain_next[link as usize];
+            }
+            if best.0 == NONE {
+                best.0 = points.len() as u32;
+                points.push(index as u32);
+                chain_next.push(chain_start[cell]);
+                chain_start[cell] = chain_next.len() as u32 - 1;
+            }
+            sources = [(best.0, 1.0), (NONE, 0.0), (NONE, 0.0), (NONE, 0.0)];
+            total = 1.0;
+        }
+        samples[index].sources = sources.map(|(point, weight)| (point, weight / total));
+    }
+    points
+}
+
+fn shade_points(scene: &LitScene<'_>, points: &[u32], samples: &[Sample], rays: &mut u64) -> Vec<Shade> {
+    let mut shades = Vec::with_capacity(points.len());
+    let mut batch = Vec::with_capacity(WIDTH);
+    for chunk in points.chunks(WIDTH) {
+        batch.clear();
+        batch.extend(chunk.iter().map(|&sample| {
+            let sample = &samples[sample as usize];
+            (sample.point, sample.view)
+        }));
+        let packet = PointPacket::new(scene, &batch);
+        shades.extend_from_slice(&packet.shade(scene, rays)[..chunk.len()]);
+    }
+    shades
+}
+
+/// Filters the samples down to pixels and puts them over the floor.
+fn resolve(region: &Region, samples: &[Sample], shades: &[Shade], size: u32, pixels: &mut [Vec3]) {
+    let per_pixel = region.supersampling;
+    let weights = camera::filter_weights(per_pixel);
+    let mut radiance = vec![glam::Vec4::ZERO; region.width * region.height];
+    for sample in samples {
+        let (mut diffuse, mut specular) = (Vec3::ZERO, Vec3::ZERO);
+        for &(point, weight) in sample.sources.iter().filter(|source| source.0 != NONE) {
+            let shade = &shades[point as usize];
+            diffuse += weight * shade.diffuse;
+            specular += weight * shade.specular;
+        }
+        let light = sample.albedo * diffuse + specular;
+        radiance[sample.y as usize * region.width + sample.x as usize] += sample.weight * light.extend(1.0);
+    }
+    let (columns, rows) = (region.width / per_pixel, region.height / per_pixel);
+    let tap = |pixel: usize, i: usize| (pixel * per_pixel + i).wrapping_sub(per_pixel);
+    // Rows first: one value a pixel column and ray row.
+    let mut narrowed = vec![glam::Vec4::ZERO; columns * region.height];
+    for y in 0..region.height {
+        let row = &radiance[y * region.width..][..region.width];
+        for x in 0..columns {
+            let mut sum = glam::Vec4::ZERO;
+            for (i, &weight) in weights.iter().enumerate() {
+                if let Some(&value) = row.get(tap(x, i)) {
+                    sum += weight * value;
+                }
+            }
+            narrowed[y * columns + x] = sum;
+        }
+    }
+    for y in 0..rows {
+        for x in 0..columns {
+            let (px, py) = (region.x0 + x as i32, region.y0 + y as i32);
+            if px < 0 || py < 0 || px >= size as i32 || py >= size as i32 {
+                continue;
+            }
+            let mut sum = glam::Vec4::ZERO;
+            for (i, &weight) in weights.iter().enumerate() {
+                if let Some(&value) = narrowed.get(tap(y, i).wrapping_mul(columns).wrapping_add(x)) {
+                    sum += weight * value;
+                }
+            }
+            let pixel = &mut pixels[py as usize * size as usize + px as usize];
+            *pixel = *pixel * (1.0 - sum.w) + sum.truncate();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A view with its light: the sets of directions that all points share, the light on the floor, and what a ray that
+//! leaves a surface finds.
+
+use std::f32::consts::FRAC_1_PI;
+
+use glam::Vec3;
+
+use crate::floor::FloorLight;
+use crate::lanes::{Floats, Mask, WIDTH};
+use crate::lights::{self, LAMP_RADIUS, WORLD_RADIANCE};
+use crate::sampling;
+use crate::settings::Settings;
+use crate::trace::{Hits, MISS, Packet};
+use crate::view::{SurfacePoint, View};
+
+/// A direction or a point in the world and in the object frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Both {
+    pub world: Vec3,
+    pub object: Vec3,
+}
+
+/// The sets of directions of one picture.
+pub(crate) struct Directions {
+    /// Unit directions to the sun.
+    pub sun: Vec<Both>,
+    /// Points of the lamp.
+    pub lamp: Vec<Both>,
+    /// Unit directions of the whole sphere.
+    pub sphere: Vec<Both>,
+}
+
+/// Unit directions to `count` parts of the sun of equal irradiance.
+pub(crate) fn sun_directions(view: &View<'_>, count: usize) -> Vec<Both> {
+    (0..count)
+        .map(|i| {
+            let world = lights::sun_direction(sampling::disc(i, count, 0.4));
+            Both { world, object: view.object_from_world * world }
+        })
+        .collect()
+}
+
+/// `count` points of the lamp, turned towards the origin.
+pub(crate) fn lamp_points(view: &View<'_>, count: usize) -> Vec<Both> {
+    let (s, t) = sampling::frame(-view.spot.axis);
+    (0..count)
+        .map(|i| {
+            let disc = LAMP_RADIUS * sampling::disc(i, count, 0.9);
+            let world = view.spot.position + disc.x * s + disc.y * t;
+            Both { world, object: view.to_object(world) }
+        })
+        .collect()
+}
+
+/// `count` cosine-distributed directions about +Z.
+pub(crate) fn hemisphere_directions(view: &View<'_>, count: usize) -> Vec<Both> {
+    (0..count)
+        .map(|i| {
+            let disc = sampling::disc(i, count, 2.1);
+            let world = disc.extend((1.0 - disc.length_squared()).max(0.0).sqrt());
+            Both { world, object: view.object_from_world * world }
+        })
+        .collect()
+}
+
+fn sphere_directions(view: &View<'_>, count: usize) -> Vec<Both> {
+    (0..count)
+        .map(|i| {
+            let world = sampling::sphere(i, count, 1.3);
+            Both { world, object: view.object_from_world * world }
+        })
+        .collect()
+}
+
+/// A view, ready to be shaded.
+pub(crate) struct LitScene<'a> {
+    pub view: &'a View<'a>,
+    pub settings: Settings,
+    pub directions: Directions,
+    pub floor: FloorLight,
+}
+
+impl<'a> LitScene<'a> {
+    pub fn new(view: &'a View<'a>, settings: Settings, rays: &mut u64) -> Self {
+        let directions = Directions {
+            sun: sun_directions(view, settings.sun_directions),
+            lamp: lamp_points(view, settings.lamp_points),
+            sphere: sphere_directions(view, settings.gather_directions),
+        };
+        let floor = FloorLight::new(view, &settings, &directions, rays);
+        Self { view, settings, directions, floor }
+    }
+}
+
+/// Radiance of the object at the hits of a packet of rays with one direction, written to `incoming` in the lanes that
+/// hit. Sun and spot are looked at through one shadow ray each, which differs from `turn` to `turn`; the rest of the
+/// light there is estimated from the open floor and the world.
+pub(crate) fn object_radiance(
+    view: &View<'_>,
+    directions: &Directions,
+    hits: &Hits,
+    direction: Vec3,
+    turn: usize,
+    incoming: &mut [Vec3; WIDTH],
+    rays: &mut u64,
+) {
+    let hit =
+        (0..WIDTH).filter(|&lane| hits.triangle[lane] != MISS).fold(0, |mask: Mask, lane| mask | 1 << lane);
+    if hit == 0 {
+        return;
+    }
+    let lanes = || (0..WIDTH).filter(|&lane| hit >> lane & 1 != 0);
+    let mut points = [None::<SurfacePoint>; WIDTH];
+    let sun = directions.sun[turn * 7 % directions.sun.len()];
+    let lamp = directions.lamp[turn * 5 % directions.lamp.len()];
+    let mut to_sun = Packet { limit: Floats::splat(f32::INFINITY), ..Packet::default() };
+    let mut to_lamp = Packet { limit: Floats::splat(1.0), ..Packet::default() };
+    to_sun.direction = sun.object.to_array().map(Floats::splat);
+    let mut spot_irradiance = [0.0; WIDTH];
+    for lane in lanes() {
+        let point = view.surface_point(&hits.lane(lane), direction);
+        points[lane] = Some(point);
+        let origin = view.to_object(point.lifted());
+        if point.normal.dot(sun.world) > 0.0 {
+            to_sun.set(lane, origin, sun.object, f32::INFINITY);
+        }
+        spot_irradiance[lane] = view.spot.irradiance(point.position, point.normal);
+        if spot_irradiance[lane] > 0.0 {
+            to_lamp.set(lane, origin, lamp.object - origin, 1.0);
+        }
+    }
+    let sun_open = shadow(view, &to_sun, rays);
+    let lamp_open = shadow(view, &to_lamp, rays);
+    for lane in lanes() {
+        let Some(point) = points[lane] else { continue };
+        let up = point.normal.z;
+        let floor = open_floor_radiance(view, point.position);
+        let ambient = 0.5 * (1.0 + up) * Vec3::splat(WORLD_RADIANCE) + 0.5 * (1.0 - up) * floor;
+        let direct = Vec3::splat(lights::sun_irradiance(up) * sun_open[lane])
+            + view.spot.intensity * (spot_irradiance[lane] * lamp_open[lane]);
+        let leaving = view.albedo(&point) * (FRAC_1_PI * direct + ambient);
+        let alpha = view.mesh.alpha(point.material);
+        // Behind a transparent surface there is, more often than not, the same as around it.
+        let behind = if direction.z < 0.0 { floor } else { Vec3::splat(WORLD_RADIANCE) };
+        incoming[lane] = alpha * leaving + (1.0 - alpha) * behind;
+    }
+}
+
+/// Share of the light that arrives along each ray; 1 in lanes without a ray.
+fn shadow(view: &View<'_>, packet: &Packet, rays: &mut u64) -> [f32; WIDTH] {
+    if packet.active == 0 {
+        return [1.0; WIDTH];
+    }
+    *rays += u64::from(packet.active.count_ones());
+    view.mesh.geometry.transmitted(packet)
+}
+
+/// Radiance of the floor below `point` as if there were no object.
+pub(crate) fn open_floor_radiance(view: &View<'_>, point: Vec3) -> Vec3 {
+    let below = Vec3::new(point.x, point.y, lights::FLOOR_Z);
+    let spot = view.spot.intensity * view.spot.irradiance(below, Vec3::Z);
+    view.floor_albedo
+        * (FRAC_1_PI * (Vec3::splat(lights::SUN_FLOOR_IRRADIANCE) + spot) + Vec3::splat(WORLD_RADIANCE))
+}
