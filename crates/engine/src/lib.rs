@@ -14,6 +14,7 @@
 
 mod adam;
 mod collective;
+#[macro_use]
 pub mod cpu;
 pub mod cuda;
 mod device;

@@ -190,7 +190,7 @@ mod tests {
     fn size_classes_waste_at_most_an_eighth_and_are_aligned() {
         for bytes in [1, 63, 64, 65, 1000, 4097, 123_456, 1 << 20, (1 << 20) + 1] {
             let class = size_class(bytes);
-            assert!(class >= bytes && class % ALIGNMENT == 0);
+            assert!(class >= bytes && class.is_multiple_of(ALIGNMENT));
             assert!(class <= (bytes + bytes / 8).max(bytes + ALIGNMENT), "{bytes} -> {class}");
             assert_eq!(size_class(class), class);
         }

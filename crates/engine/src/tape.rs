@@ -4,6 +4,7 @@
 //! tape. Memory follows ownership: an activation lives as long as a `Var` or a recorded operation holds it, and its
 //! buffer goes back to the pool the moment backward has passed it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -95,6 +96,8 @@ pub struct Tape<'s> {
     nodes: Vec<Node>,
     records: Vec<Record>,
     parameters: Vec<(ParameterId, usize)>,
+    /// Forms of parameters that operations prepared for themselves; see [`Tape::prepared`].
+    prepared: HashMap<(usize, &'static str), (Tensor, Tensor)>,
     profile: Option<Vec<ProfileEntry>>,
     mark: Instant,
 }
@@ -119,6 +122,7 @@ impl<'s> Tape<'s> {
             nodes: Vec::new(),
             records: Vec::new(),
             parameters: Vec::new(),
+            prepared: HashMap::new(),
             profile: None,
             mark: Instant::now(),
         }
@@ -208,6 +212,23 @@ impl<'s> Tape<'s> {
         if let BufferValue::Count(count) = self.store.buffer_mut(id) {
             *count += 1;
         }
+    }
+
+    /// Another form of `source` (a weight, packed for a kernel), made by `prepare` the first time it is asked for and
+    /// kept as long as the tape: both views and both passes of a step share it.
+    pub fn prepared(
+        &mut self,
+        source: &Tensor,
+        form: &'static str,
+        prepare: impl FnOnce(&Device, &Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let key = (std::ptr::from_ref(source.storage()) as usize, form);
+        if let Some((_, prepared)) = self.prepared.get(&key) {
+            return Ok(prepared.clone());
+        }
+        let prepared = prepare(self.store.device(), source)?;
+        self.prepared.insert(key, (source.clone(), prepared.clone()));
+        Ok(prepared)
     }
 
     fn push_activation(&mut self, value: &Tensor) -> usize {
@@ -335,6 +356,16 @@ impl Backward<'_, '_> {
     /// The ranks that share the batch.
     pub fn collective(&self) -> &Arc<dyn Collective> {
         &self.tape.collective
+    }
+
+    /// As [`Tape::prepared`].
+    pub fn prepared(
+        &mut self,
+        source: &Tensor,
+        form: &'static str,
+        prepare: impl FnOnce(&Device, &Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        self.tape.prepared(source, form, prepare)
     }
 
     /// The gradient at `id` for writing; `None` where it is not wanted.

@@ -22,16 +22,16 @@ pub(crate) fn tile_at(level: Level) -> (usize, usize) {
     }
 }
 
-/// One piece of a [`gather`] sum: `rows[r][k]` times `b[k * ldb + column]`.
+/// One piece of a [`gather`] sum: `rows[r][k]` times `b[offset + k * ldb + column]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Segment {
     /// Where each row's `len` values are.
     pub rows: [*const f32; MAX_ROWS],
-    /// The first of `len` rows of the right-hand matrix.
-    pub b: *const f32,
+    /// Offset of the first of `len` rows of the right-hand matrix.
+    pub offset: usize,
 }
 
-/// The tile that a kernel writes: `rows` rows of `columns` values, `stride` apart where consecutive.
+/// The tile that a kernel writes.
 #[derive(Clone, Copy)]
 pub(crate) struct Output<'a> {
     /// Start of each row; its length is the number of rows.
@@ -42,37 +42,44 @@ pub(crate) struct Output<'a> {
     pub accumulate: bool,
 }
 
-/// `output[r] (+)= sum over segments, k < len of segment.rows[r][k] * segment.b[k * ldb ..]`.
+/// `output[r] (+)= sum over segments, k < len of segment.rows[r][k] * b[segment.offset + k * ldb ..]`.
 ///
 /// # Safety
 /// All addresses must be valid for the lengths named, the output rows disjoint from everything else in use.
-pub(crate) unsafe fn gather(level: Level, segments: &[Segment], len: usize, ldb: usize, output: Output<'_>) {
+pub(crate) unsafe fn gather(
+    level: Level,
+    segments: &[Segment],
+    len: usize,
+    b: *const f32,
+    ldb: usize,
+    output: Output<'_>,
+) {
     // SAFETY: the caller's promise; the level is the processor's.
     unsafe {
         match level {
-            Level::Portable => gather_rows::<Portable>(segments, len, ldb, output),
+            Level::Portable => gather_rows::<Portable>(segments, len, b, ldb, output),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => gather_avx2(segments, len, ldb, output),
+            Level::Avx2 => gather_avx2(segments, len, b, ldb, output),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => gather_avx512(segments, len, ldb, output),
+            Level::Avx512 => gather_avx512(segments, len, b, ldb, output),
             #[cfg(not(target_arch = "x86_64"))]
-            _ => gather_rows::<Portable>(segments, len, ldb, output),
+            _ => gather_rows::<Portable>(segments, len, b, ldb, output),
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn gather_avx2(segments: &[Segment], len: usize, ldb: usize, output: Output<'_>) {
+unsafe fn gather_avx2(segments: &[Segment], len: usize, b: *const f32, ldb: usize, output: Output<'_>) {
     // SAFETY: the caller's promise.
-    unsafe { gather_rows::<Avx2>(segments, len, ldb, output) }
+    unsafe { gather_rows::<Avx2>(segments, len, b, ldb, output) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
-unsafe fn gather_avx512(segments: &[Segment], len: usize, ldb: usize, output: Output<'_>) {
+unsafe fn gather_avx512(segments: &[Segment], len: usize, b: *const f32, ldb: usize, output: Output<'_>) {
     // SAFETY: the caller's promise.
-    unsafe { gather_rows::<Avx512>(segments, len, ldb, output) }
+    unsafe { gather_rows::<Avx512>(segments, len, b, ldb, output) }
 }
 
 /// Calls `$kernel::<V, ROWS>` with the number of rows as a constant.
@@ -99,15 +106,22 @@ macro_rules! with_rows {
 }
 
 #[inline(always)]
-unsafe fn gather_rows<V: Vector>(segments: &[Segment], len: usize, ldb: usize, output: Output<'_>) {
+unsafe fn gather_rows<V: Vector>(
+    segments: &[Segment],
+    len: usize,
+    b: *const f32,
+    ldb: usize,
+    output: Output<'_>,
+) {
     // SAFETY: the caller's promise.
-    unsafe { with_rows!(output.rows.len(), gather_tile::<V>(segments, len, ldb, output)) }
+    unsafe { with_rows!(output.rows.len(), gather_tile::<V>(segments, len, b, ldb, output)) }
 }
 
 #[inline(always)]
 unsafe fn gather_tile<V: Vector, const ROWS: usize>(
     segments: &[Segment],
     len: usize,
+    b: *const f32,
     ldb: usize,
     output: Output<'_>,
 ) {
@@ -117,7 +131,7 @@ unsafe fn gather_tile<V: Vector, const ROWS: usize>(
         if output.columns == 2 * V::LANES {
             for segment in segments {
                 let rows: [*const f32; ROWS] = std::array::from_fn(|r| segment.rows[r]);
-                let mut b = segment.b;
+                let mut b = b.add(segment.offset);
                 for k in 0..len {
                     let right = [V::load(b), V::load(b.add(V::LANES))];
                     for r in 0..ROWS {
@@ -132,7 +146,7 @@ unsafe fn gather_tile<V: Vector, const ROWS: usize>(
             let first = output.columns.min(V::LANES);
             let second = output.columns - first;
             for segment in segments {
-                let mut b = segment.b;
+                let mut b = b.add(segment.offset);
                 for k in 0..len {
                     let right = [V::load_first(b, first), V::load_first(b.wrapping_add(V::LANES), second)];
                     for (r, sum) in sums.iter_mut().enumerate() {
@@ -177,55 +191,72 @@ unsafe fn write<V: Vector, const ROWS: usize>(sums: [[V; 2]; ROWS], output: Outp
 /// One piece of an [`outer`] sum: `count` pairs of a left and a right vector.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
-    /// The first left vector, as long as the tile has rows.
-    pub a: *const f32,
-    /// The first right vector, as long as the tile has columns.
-    pub b: *const f32,
+    /// Offset of the first left vector, as long as the tile has rows.
+    pub a: usize,
+    /// Offset of the first right vector, as long as the tile has columns.
+    pub b: usize,
     /// Number of pairs.
     pub count: usize,
 }
 
-/// `output[r] (+)= sum over runs, k < count of run.a[k * lda + r] * run.b[k * ldb ..]`.
+/// `output[r] (+)= sum over runs, k < count of a[run.a + k * lda + r] * b[run.b + k * ldb ..]`.
+/// `a` and `b` are given as start and stride (`lda`, `ldb`).
 ///
 /// # Safety
 /// As for [`gather`].
-pub(crate) unsafe fn outer(level: Level, runs: &[Run], lda: usize, ldb: usize, output: Output<'_>) {
+pub(crate) unsafe fn outer(
+    level: Level,
+    runs: &[Run],
+    a: (*const f32, usize),
+    b: (*const f32, usize),
+    output: Output<'_>,
+) {
     // SAFETY: the caller's promise; the level is the processor's.
     unsafe {
         match level {
-            Level::Portable => outer_rows::<Portable>(runs, lda, ldb, output),
+            Level::Portable => outer_rows::<Portable>(runs, a, b, output),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => outer_avx2(runs, lda, ldb, output),
+            Level::Avx2 => outer_avx2(runs, a, b, output),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => outer_avx512(runs, lda, ldb, output),
+            Level::Avx512 => outer_avx512(runs, a, b, output),
             #[cfg(not(target_arch = "x86_64"))]
-            _ => outer_rows::<Portable>(runs, lda, ldb, output),
+            _ => outer_rows::<Portable>(runs, a, b, output),
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn outer_avx2(runs: &[Run], lda: usize, ldb: usize, output: Output<'_>) {
+unsafe fn outer_avx2(runs: &[Run], a: (*const f32, usize), b: (*const f32, usize), output: Output<'_>) {
     // SAFETY: the caller's promise.
-    unsafe { outer_rows::<Avx2>(runs, lda, ldb, output) }
+    unsafe { outer_rows::<Avx2>(runs, a, b, output) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
-unsafe fn outer_avx512(runs: &[Run], lda: usize, ldb: usize, output: Output<'_>) {
+unsafe fn outer_avx512(runs: &[Run], a: (*const f32, usize), b: (*const f32, usize), output: Output<'_>) {
     // SAFETY: the caller's promise.
-    unsafe { outer_rows::<Avx512>(runs, lda, ldb, output) }
+    unsafe { outer_rows::<Avx512>(runs, a, b, output) }
 }
 
 #[inline(always)]
-unsafe fn outer_rows<V: Vector>(runs: &[Run], lda: usize, ldb: usize, output: Output<'_>) {
+unsafe fn outer_rows<V: Vector>(
+    runs: &[Run],
+    a: (*const f32, usize),
+    b: (*const f32, usize),
+    output: Output<'_>,
+) {
     // SAFETY: the caller's promise.
-    unsafe { with_rows!(output.rows.len(), outer_tile::<V>(runs, lda, ldb, output)) }
+    unsafe { with_rows!(output.rows.len(), outer_tile::<V>(runs, a, b, output)) }
 }
 
 #[inline(always)]
-unsafe fn outer_tile<V: Vector, const ROWS: usize>(runs: &[Run], lda: usize, ldb: usize, output: Output<'_>) {
+unsafe fn outer_tile<V: Vector, const ROWS: usize>(
+    runs: &[Run],
+    a: (*const f32, usize),
+    b: (*const f32, usize),
+    output: Output<'_>,
+) {
     // SAFETY: the caller's promise.
     unsafe {
         let mut sums = [[V::zero(); 2]; ROWS];
@@ -233,20 +264,20 @@ unsafe fn outer_tile<V: Vector, const ROWS: usize>(runs: &[Run], lda: usize, ldb
         let first = output.columns.min(V::LANES);
         let second = output.columns - first;
         for run in runs {
-            let (mut a, mut b) = (run.a, run.b);
+            let (mut left, mut right) = (a.0.add(run.a), b.0.add(run.b));
             for _ in 0..run.count {
-                let right = if full {
-                    [V::load(b), V::load(b.add(V::LANES))]
+                let columns = if full {
+                    [V::load(right), V::load(right.add(V::LANES))]
                 } else {
-                    [V::load_first(b, first), V::load_first(b.wrapping_add(V::LANES), second)]
+                    [V::load_first(right, first), V::load_first(right.wrapping_add(V::LANES), second)]
                 };
                 for (r, sum) in sums.iter_mut().enumerate() {
-                    let left = V::broadcast(a.add(r));
-                    sum[0] = sum[0].add_product(left, right[0]);
-                    sum[1] = sum[1].add_product(left, right[1]);
+                    let row = V::broadcast(left.add(r));
+                    sum[0] = sum[0].add_product(row, columns[0]);
+                    sum[1] = sum[1].add_product(row, columns[1]);
                 }
-                a = a.wrapping_add(lda);
-                b = b.wrapping_add(ldb);
+                left = left.wrapping_add(a.1);
+                right = right.wrapping_add(b.1);
             }
         }
         write(sums, output);

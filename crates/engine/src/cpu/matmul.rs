@@ -56,15 +56,15 @@ pub(crate) fn nn(a: Matrix<'_>, b: Matrix<'_>, c: &mut [f32], accumulate: bool) 
         let columns = tile_columns.min(n - column);
         for (start, count) in blocks(row_count, tile_rows) {
             let start = first_row + start;
-            let mut segment = Segment { rows: [std::ptr::null(); MAX_ROWS], b: b.values[column..].as_ptr() };
+            let mut segment = Segment { rows: [std::ptr::null(); MAX_ROWS], offset: column };
             let mut to = [std::ptr::null_mut(); MAX_ROWS];
-            for r in 0..count {
-                segment.rows[r] = a.row(start + r);
-                to[r] = target.at((start + r) * n + column);
+            for (r, (from, to)) in segment.rows.iter_mut().zip(&mut to).take(count).enumerate() {
+                *from = a.row(start + r);
+                *to = target.at((start + r) * n + column);
             }
             let output = Output { rows: &to[..count], columns, accumulate };
             // SAFETY: rows and columns lie within a, b and c; tiles of different tasks are disjoint.
-            unsafe { kernels::gather(level, &[segment], a.columns, b.stride, output) }
+            unsafe { kernels::gather(level, &[segment], a.columns, b.values.as_ptr(), b.stride, output) }
         }
     });
 }
@@ -98,10 +98,18 @@ pub(crate) fn tn(a: Matrix<'_>, b: Matrix<'_>, c: &mut [f32], accumulate: bool) 
         for column in (first_column..first_column + column_count).step_by(tile_columns) {
             let columns = tile_columns.min(first_column + column_count - column);
             let to: [_; MAX_ROWS] = std::array::from_fn(|r| target.at((start + r) * n + column));
-            let run = Run { a: a.values[start..].as_ptr(), b: b.values[column..].as_ptr(), count: a.rows };
+            let run = Run { a: start, b: column, count: a.rows };
             let output = Output { rows: &to[..count], columns, accumulate };
             // SAFETY: as in `nn`.
-            unsafe { kernels::outer(level, &[run], a.stride, b.stride, output) }
+            unsafe {
+                kernels::outer(
+                    level,
+                    &[run],
+                    (a.values.as_ptr(), a.stride),
+                    (b.values.as_ptr(), b.stride),
+                    output,
+                )
+            }
         }
     });
 }
@@ -196,22 +204,22 @@ mod tests {
             {
                 let wanted = reference(rows, columns, k, |i, p| a[i * k + p], |p, j| b[p * ldb + j]);
                 let mut c = vec![f32::NAN; rows * columns];
-                let mut segment = Segment { rows: [std::ptr::null(); MAX_ROWS], b: b.as_ptr() };
-                for r in 0..rows {
-                    segment.rows[r] = a[r * k..].as_ptr();
+                let mut segment = Segment { rows: [std::ptr::null(); MAX_ROWS], offset: 0 };
+                for (r, row) in segment.rows.iter_mut().take(rows).enumerate() {
+                    *row = a[r * k..].as_ptr();
                 }
                 let target = SendPtr::new(&mut c);
                 let to: Vec<_> = (0..rows).map(|r| target.at(r * columns)).collect();
                 let output = Output { rows: &to, columns, accumulate: false };
                 // SAFETY: all within the vectors above.
-                unsafe { kernels::gather(level, &[segment], k, ldb, output) }
+                unsafe { kernels::gather(level, &[segment], k, b.as_ptr(), ldb, output) }
                 close(&c, &wanted);
                 let mut at = vec![0.0; k * rows];
                 transpose(Matrix::strided(&a, rows, k, k), &mut at);
-                let run = Run { a: at.as_ptr(), b: b.as_ptr(), count: k };
+                let run = Run { a: 0, b: 0, count: k };
                 let output = Output { rows: &to, columns, accumulate: true };
                 // SAFETY: as above.
-                unsafe { kernels::outer(level, &[run], rows, ldb, output) }
+                unsafe { kernels::outer(level, &[run], (at.as_ptr(), rows), (b.as_ptr(), ldb), output) }
                 let twice: Vec<f64> = wanted.iter().map(|w| 2.0 * w).collect();
                 close(&c, &twice);
             }

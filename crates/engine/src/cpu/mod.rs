@@ -6,14 +6,15 @@
 #[macro_use]
 mod level;
 mod elementwise;
-mod kernels;
+pub(crate) mod kernels;
 pub(crate) mod matmul;
-#[allow(dead_code, unused_imports)]
 mod parallel;
+mod reduce;
+mod scratch;
 mod vector;
 
-pub(crate) use elementwise::{adam, add_assign};
+pub(crate) use elementwise::{adam, add_assign, exp};
 pub use level::{Level, level};
-
-#[allow(unused_imports)]
-pub(crate) use parallel::{SendPtr, blocks, for_each_block};
+pub(crate) use parallel::{SendPtr, blocks};
+pub(crate) use reduce::column_sums;
+pub(crate) use scratch::with_scratch;

@@ -1,7 +1,5 @@
 //! Fixed work division: the same blocks whatever the number of threads.
 
-use rayon::prelude::*;
-
 /// A pointer that tasks writing disjoint ranges may share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendPtr<T>(*mut T);
@@ -39,10 +37,4 @@ pub(crate) fn blocks(len: usize, largest: usize) -> impl ExactSizeIterator<Item 
         let start = block * len / count;
         (start, (block + 1) * len / count - start)
     })
-}
-
-/// Calls `work(start, length)` for every block of [`blocks`], in parallel.
-pub(crate) fn for_each_block(len: usize, largest: usize, work: impl Fn(usize, usize) + Sync + Send) {
-    let all: Vec<_> = blocks(len, largest).collect();
-    all.into_par_iter().for_each(|(start, len)| work(start, len));
 }

@@ -27,3 +27,18 @@ pub fn accumulate(device: &Device, gradient: &Tensor, target: &mut Target) -> Re
         Device::Cuda(cuda) => Err(cuda.missing("accumulate")),
     }
 }
+
+/// The gradient of a bias: `target (+)=` column sums of `dy`, in a fixed order.
+pub(crate) fn column_sum_gradient(dy: &[f32], target: &mut Target) -> Result<()> {
+    let columns = target.tensor.len();
+    let sums = cpu::column_sums(dy.len() / columns.max(1), columns, 1, |first, rows, sums| {
+        for row in dy[first * columns..(first + rows) * columns].chunks_exact(columns) {
+            cpu::add_assign(sums, row);
+        }
+    });
+    let accumulate = target.accumulate;
+    for (target, sum) in target.tensor.as_mut_slice::<f32>()?.iter_mut().zip(sums) {
+        *target = if accumulate { *target + sum as f32 } else { sum as f32 };
+    }
+    Ok(())
+}

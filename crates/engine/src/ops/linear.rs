@@ -56,9 +56,8 @@ pub fn linear(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: Option<&Var>) ->
                     let x = Matrix::new(x.as_slice()?, rows, width);
                     matmul::tn(dy, x, tensor.as_mut_slice()?, *accumulate);
                 }
-                if let Some(Target { tensor, accumulate, .. }) = &mut db {
-                    let ones = vec![1.0; rows];
-                    matmul::tn(Matrix::new(&ones, rows, 1), dy, tensor.as_mut_slice()?, *accumulate);
+                if let Some(db) = &mut db {
+                    super::column_sum_gradient(dy.values, db)?;
                 }
             }
             Device::Cuda(cuda) => return Err(cuda.missing("linear")),

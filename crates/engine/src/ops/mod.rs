@@ -3,12 +3,12 @@
 //! the CUDA launch code in `NAME/cuda.rs` and the kernels in `NAME.cu`.
 //!
 //! To add one:
-//! 1. write `NAME.rs` after the pattern of [`sigmoid`] (elementwise) or [`linear`] (with parameters): check shapes
+//! 1. write `NAME.rs` after the pattern of [`sigmoid`](sigmoid()) (elementwise) or [`linear`](linear()) (with parameters): check shapes
 //!    ([`Error::shape`] names the operation), match on the device for forward, end with [`Tape::record`], whose
 //!    closure matches on the device for backward. The closure keeps what backward needs and nothing else.
 //!    Gradients are written through [`Backward::target`] and [`Backward::put`], honouring `accumulate`;
 //! 2. declare it below;
-//! 3. test its gradients by finite differences with [`crate::ops::testing`] in the same file.
+//! 3. test its gradients by finite differences with `ops/testing.rs` in the same file.
 //!
 //! [`Error::shape`]: crate::Error::shape
 //! [`Tape::record`]: crate::Tape::record
@@ -16,11 +16,34 @@
 //! [`Backward::put`]: crate::Backward::put
 
 mod accumulate;
+mod avg_pool;
+mod batch_norm;
+mod concat;
+mod conv2d;
+mod image_conv;
 mod linear;
+mod loss;
+mod max_pool;
+mod pose_transform;
+mod relu;
+mod reshape;
+mod self_routing;
 mod sigmoid;
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub use accumulate::accumulate;
+pub(crate) use accumulate::column_sum_gradient;
+pub use avg_pool::avg_pool;
+pub use batch_norm::{RunningStatistics, batch_norm};
+pub use concat::{columns, concat};
+pub use conv2d::{Geometry, Padding, conv2d};
+pub use image_conv::{Images, image_conv};
 pub use linear::linear;
+pub use loss::{activation_cross_entropy, covariance, me_max, mse, variance_hinge, weighted_sum};
+pub use max_pool::max_pool;
+pub use pose_transform::pose_transform;
+pub use relu::relu;
+pub use reshape::reshape;
+pub use self_routing::{RoutingGeometry, routing_activations, self_routing};
 pub use sigmoid::sigmoid;

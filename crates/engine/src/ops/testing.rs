@@ -6,6 +6,7 @@ use random::{Random, Stream};
 
 use crate::device::Device;
 use crate::error::Result;
+use crate::ops::RunningStatistics;
 use crate::parameters::{ParameterStore, StoreBuilder};
 use crate::tape::{Tape, Var};
 use crate::tensor::Tensor;
@@ -18,6 +19,8 @@ pub(crate) struct Case {
     pub constant: Vec<bool>,
     /// Largest error of values and gradients, relative to the largest magnitude of the tensor compared.
     pub tolerance: f64,
+    /// Channels of the running statistics that [`running`] finds.
+    pub channels: usize,
 }
 
 impl Case {
@@ -37,11 +40,16 @@ impl Case {
             })
             .collect();
         let shapes: Vec<Vec<usize>> = shapes.iter().map(|shape| shape.to_vec()).collect();
-        Self { constant: vec![false; shapes.len()], shapes, inputs, tolerance: 2e-5 }
+        Self { constant: vec![false; shapes.len()], shapes, inputs, tolerance: 2e-5, channels: 0 }
+    }
+
+    /// Adds running statistics for this many channels.
+    pub(crate) fn with_channels(mut self, channels: usize) -> Self {
+        self.channels = channels;
+        self
     }
 
     /// Makes an input a constant.
-    #[allow(dead_code)]
     pub(crate) fn constant(mut self, input: usize) -> Self {
         self.constant[input] = true;
         self
@@ -57,7 +65,7 @@ impl Case {
         &self,
         op: impl Fn(&mut Tape<'_>, &[Var]) -> Result<Var>,
     ) -> Result<(Vec<f32>, Vec<Vec<f32>>)> {
-        let mut store = empty_store();
+        let mut store = store(self.channels);
         let device = store.device().clone();
         let mut tape = Tape::training(&mut store);
         let mut vars = Vec::new();
@@ -77,9 +85,19 @@ impl Case {
     }
 }
 
-/// A store without parameters on a CPU of its own.
-pub(crate) fn empty_store() -> ParameterStore {
-    StoreBuilder::new().build(&Device::cpu(), 0).unwrap()
+/// A store without parameters, with running statistics, on a CPU of its own.
+fn store(channels: usize) -> ParameterStore {
+    let mut builder = StoreBuilder::new();
+    builder.buffer("mean", [channels], 0.0);
+    builder.buffer("variance", [channels], 1.0);
+    builder.count("batches");
+    builder.build(&Device::cpu(), 0).unwrap()
+}
+
+/// The running statistics of a [`Case::with_channels`].
+pub(crate) fn running(tape: &Tape<'_>) -> RunningStatistics {
+    let find = |name| tape.store().find_buffer(name).unwrap();
+    RunningStatistics { mean: find("mean"), variance: find("variance"), batches: find("batches") }
 }
 
 fn weights(len: usize) -> Vec<f64> {

@@ -1,0 +1,276 @@
+//! Batch norm on the CPU: sums per channel in fixed chunks of rows, then one pass that writes.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{EPSILON, MOMENTUM, RunningStatistics};
+use crate::collective::Collective;
+use crate::cpu::column_sums;
+use crate::device::Device;
+use crate::error::Result;
+use crate::tape::{Tape, Target};
+use crate::tensor::Tensor;
+
+/// Rows per task of the passes that write.
+const ROWS: usize = 64;
+
+/// Mean and (biased) variance of a batch, by channel.
+pub(super) struct Moments {
+    mean: Vec<f64>,
+    variance: Vec<f64>,
+    rows: f64,
+}
+
+impl Moments {
+    /// Writes the mean and 1 / sqrt(variance + eps).
+    pub(super) fn write(&self, statistics: &mut [f32]) {
+        let (mean, inverse) = statistics.split_at_mut(self.mean.len());
+        for ((to, inverse), (mean, variance)) in
+            mean.iter_mut().zip(inverse).zip(self.mean.iter().zip(&self.variance))
+        {
+            *to = *mean as f32;
+            *inverse = (1.0 / (variance + f64::from(EPSILON)).sqrt()) as f32;
+        }
+    }
+}
+
+/// The moments of the batch, over all ranks. Sums are taken around the running mean, which all ranks share: a mean
+/// far from zero then costs no precision.
+pub(super) fn moments(
+    tape: &Tape<'_>,
+    x: &[f32],
+    channels: usize,
+    running: RunningStatistics,
+) -> Result<Moments> {
+    let pivot = tape.buffer(running.mean)?.as_slice::<f32>()?;
+    let rows = x.len() / channels;
+    let mut sums = column_sums(rows, channels, 2, |first, rows, sums| {
+        add_moments(&x[first * channels..(first + rows) * channels], pivot, sums);
+    });
+    sums.push(rows as f64);
+    all_reduce(tape.collective(), &tape.device(), &mut sums)?;
+    let rows = sums[2 * channels];
+    let (first, second) = sums[..2 * channels].split_at(channels);
+    let offset = |c: usize| first[c] / rows;
+    Ok(Moments {
+        mean: (0..channels).map(|c| f64::from(pivot[c]) + offset(c)).collect(),
+        variance: (0..channels).map(|c| (second[c] / rows - offset(c) * offset(c)).max(0.0)).collect(),
+        rows,
+    })
+}
+
+multiversion! {
+    fn add_moments(x: &[f32], pivot: &[f32], sums: &mut [f32]) {
+        let (first, second) = sums.split_at_mut(pivot.len());
+        for row in x.chunks_exact(pivot.len()) {
+            for (((x, pivot), first), second) in row.iter().zip(pivot).zip(&mut *first).zip(&mut *second) {
+                let centred = x - pivot;
+                *first += centred;
+                *second += centred * centred;
+            }
+        }
+    }
+}
+
+/// Adds up `sums` over all ranks.
+fn all_reduce(collective: &Arc<dyn Collective>, device: &Device, sums: &mut [f64]) -> Result<()> {
+    if collective.ranks() == 1 {
+        return Ok(());
+    }
+    let values: Vec<f32> = sums.iter().map(|&sum| sum as f32).collect();
+    let mut tensor = Tensor::from_slice(device, [values.len()], &values)?;
+    collective.all_reduce_sum(&mut tensor)?;
+    sums.iter_mut().zip(tensor.as_slice::<f32>()?).for_each(|(sum, &total)| *sum = f64::from(total));
+    Ok(())
+}
+
+/// Moves the running statistics towards the batch's.
+pub(super) fn update_running(
+    tape: &mut Tape<'_>,
+    moments: &Moments,
+    running: RunningStatistics,
+) -> Result<()> {
+    let momentum = f64::from(MOMENTUM);
+    let unbiased = moments.rows / (moments.rows - 1.0);
+    for (id, batch, factor) in
+        [(running.mean, &moments.mean, 1.0), (running.variance, &moments.variance, unbiased)]
+    {
+        for (old, new) in tape.buffer_mut(id)?.as_mut_slice::<f32>()?.iter_mut().zip(batch) {
+            *old = ((1.0 - momentum) * f64::from(*old) + momentum * factor * new) as f32;
+        }
+    }
+    tape.increment(running.batches);
+    Ok(())
+}
+
+pub(super) fn normalise(
+    x: &[f32],
+    statistics: &[f32],
+    gamma: &[f32],
+    beta: &[f32],
+    residual: Option<&[f32]>,
+    relu: bool,
+    y: &mut [f32],
+) {
+    let channels = gamma.len();
+    let (mean, inverse) = statistics.split_at(channels);
+    let scale: Vec<f32> = gamma.iter().zip(inverse).map(|(gamma, inverse)| gamma * inverse).collect();
+    let shift: Vec<f32> =
+        beta.iter().zip(mean).zip(&scale).map(|((beta, mean), scale)| beta - mean * scale).collect();
+    y.par_chunks_mut(ROWS * channels).enumerate().for_each(|(chunk, y)| {
+        let range = chunk * ROWS * channels..chunk * ROWS * channels + y.len();
+        let residual = residual.map(|residual| &residual[range.clone()]);
+        let floor = if relu { 0.0 } else { f32::NEG_INFINITY };
+        match residual {
+            Some(residual) => write_residual(&x[range], residual, &scale, &shift, floor, y),
+            None => write_plain(&x[range], &scale, &shift, floor, y),
+        }
+    });
+}
+
+multiversion! {
+    fn write_plain(x: &[f32], scale: &[f32], shift: &[f32], floor: f32, y: &mut [f32]) {
+        let channels = scale.len();
+        for (y, x) in y.chunks_exact_mut(channels).zip(x.chunks_exact(channels)) {
+            for (((y, x), scale), shift) in y.iter_mut().zip(x).zip(scale).zip(shift) {
+                let value = x * scale + shift;
+                *y = if value > floor { value } else { floor };
+            }
+        }
+    }
+}
+
+multiversion! {
+    fn write_residual(x: &[f32], residual: &[f32], scale: &[f32], shift: &[f32], floor: f32, y: &mut [f32]) {
+        let channels = scale.len();
+        let rows = y.chunks_exact_mut(channels).zip(x.chunks_exact(channels)).zip(residual.chunks_exact(channels));
+        for ((y, x), residual) in rows {
+            for ((((y, x), residual), scale), shift) in y.iter_mut().zip(x).zip(residual).zip(scale).zip(shift) {
+                let value = x * scale + shift + residual;
+                *y = if value > floor { value } else { floor };
+            }
+        }
+    }
+}
+
+/// Column sums of g and of g xh, over all ranks.
+pub(super) struct GradientSums {
+    sums: Vec<f64>,
+    channels: usize,
+}
+
+impl GradientSums {
+    pub(super) fn beta(&self) -> &[f64] {
+        &self.sums[..self.channels]
+    }
+
+    pub(super) fn gamma(&self) -> &[f64] {
+        &self.sums[self.channels..2 * self.channels]
+    }
+
+    fn rows(&self) -> f64 {
+        self.sums[2 * self.channels]
+    }
+}
+
+/// Sums what the gradients need; `dy` becomes g where there is a ReLU (`y` given).
+pub(super) fn gradient_sums(
+    x: &[f32],
+    statistics: &[f32],
+    y: Option<&Tensor>,
+    dy: &mut Tensor,
+    collective: &Arc<dyn Collective>,
+) -> Result<GradientSums> {
+    let channels = statistics.len() / 2;
+    let rows = x.len() / channels;
+    if let Some(y) = y {
+        let y = y.as_slice::<f32>()?;
+        let chunks = dy.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * channels);
+        chunks.zip(y.par_chunks(ROWS * channels)).for_each(|(dy, y)| mask(dy, y));
+    }
+    let g = dy.as_slice::<f32>()?;
+    let mut sums = column_sums(rows, channels, 2, |first, rows, sums| {
+        let range = first * channels..(first + rows) * channels;
+        add_gradients(&x[range.clone()], &g[range], statistics, sums);
+    });
+    sums.push(rows as f64);
+    if collective.ranks() > 1 {
+        let values: Vec<f32> = sums.iter().map(|&sum| sum as f32).collect();
+        let mut tensor = Tensor::from_slice(&Device::cpu(), [values.len()], &values)?;
+        collective.all_reduce_sum(&mut tensor)?;
+        sums = tensor.as_slice::<f32>()?.iter().map(|&sum| f64::from(sum)).collect();
+    }
+    Ok(GradientSums { sums, channels })
+}
+
+multiversion! {
+    fn mask(dy: &mut [f32], y: &[f32]) {
+        for (dy, y) in dy.iter_mut().zip(y) {
+            *dy = if *y > 0.0 { *dy } else { 0.0 };
+        }
+    }
+}
+
+multiversion! {
+    fn add_gradients(x: &[f32], g: &[f32], statistics: &[f32], sums: &mut [f32]) {
+        let channels = statistics.len() / 2;
+        let (mean, inverse) = statistics.split_at(channels);
+        let (beta, gamma) = sums.split_at_mut(channels);
+        for (x, g) in x.chunks_exact(channels).zip(g.chunks_exact(channels)) {
+            for c in 0..channels {
+                beta[c] += g[c];
+                gamma[c] += g[c] * ((x[c] - mean[c]) * inverse[c]);
+            }
+        }
+    }
+}
+
+/// `dx (+)= gamma / std (g - mean(g) - xh mean(g xh))`.
+pub(super) fn input_gradient(
+    x: &[f32],
+    statistics: &[f32],
+    gamma: &[f32],
+    sums: &GradientSums,
+    g: &[f32],
+    dx: &mut Target,
+) -> Result<()> {
+    let channels = gamma.len();
+    let (mean, inverse) = statistics.split_at(channels);
+    // dx = g scale + x slope + offset
+    let rows = sums.rows();
+    let mut coefficients = vec![0.0_f32; 3 * channels];
+    for c in 0..channels {
+        let scale = f64::from(gamma[c]) * f64::from(inverse[c]);
+        let slope = -scale * f64::from(inverse[c]) * sums.gamma()[c] / rows;
+        coefficients[c] = scale as f32;
+        coefficients[channels + c] = slope as f32;
+        coefficients[2 * channels + c] = (-scale * sums.beta()[c] / rows - slope * f64::from(mean[c])) as f32;
+    }
+    let accumulate = dx.accumulate;
+    dx.tensor.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * channels).enumerate().for_each(|(chunk, dx)| {
+        let range = chunk * ROWS * channels..chunk * ROWS * channels + dx.len();
+        write_gradient(&x[range.clone()], &g[range], &coefficients, accumulate, dx);
+    });
+    Ok(())
+}
+
+multiversion! {
+    fn write_gradient(x: &[f32], g: &[f32], coefficients: &[f32], accumulate: bool, dx: &mut [f32]) {
+        let channels = coefficients.len() / 3;
+        let (scale, rest) = coefficients.split_at(channels);
+        let (slope, offset) = rest.split_at(channels);
+        let rows = dx.chunks_exact_mut(channels).zip(x.chunks_exact(channels)).zip(g.chunks_exact(channels));
+        for ((dx, x), g) in rows {
+            if accumulate {
+                for c in 0..channels {
+                    dx[c] += g[c] * scale[c] + x[c] * slope[c] + offset[c];
+                }
+            } else {
+                for c in 0..channels {
+                    dx[c] = g[c] * scale[c] + x[c] * slope[c] + offset[c];
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Losses: each takes matrices of one row per sample and gives a single float32 number, summed in float64 on the
+//! CPU. Formulas as in the published methods; weights come in by [`weighted_sum`].
+
+mod covariance;
+mod cross_entropy;
+mod me_max;
+mod mse;
+mod variance_hinge;
+mod weighted_sum;
+
+pub use covariance::covariance;
+pub use cross_entropy::activation_cross_entropy;
+pub use me_max::me_max;
+pub use mse::mse;
+pub use variance_hinge::variance_hinge;
+pub use weighted_sum::weighted_sum;
+
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use crate::tape::Target;
+
+/// Rows and columns of a matrix that is not empty.
+fn matrix(op: &'static str, shape: Shape) -> Result<(usize, usize)> {
+    match shape.dims() {
+        &[rows, columns] if rows > 0 && columns > 0 => Ok((rows, columns)),
+        _ => Err(Error::shape(op, format!("{shape} must be a matrix of at least one row and column"))),
+    }
+}
+
+/// Writes `gradient(element)` to every element of a CPU target.
+fn write(target: &mut Target, gradient: impl Fn(usize) -> f32) -> Result<()> {
+    let accumulate = target.accumulate;
+    for (index, value) in target.tensor.as_mut_slice::<f32>()?.iter_mut().enumerate() {
+        *value = if accumulate { *value + gradient(index) } else { gradient(index) };
+    }
+    Ok(())
+}

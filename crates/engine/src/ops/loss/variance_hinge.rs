@@ -1,0 +1,98 @@
+//! Variance hinge of one view: Vh = 1/2 mean_j max(0, 1 - sqrt(var_j + 1e-4)), var_j unbiased (n - 1).
+//!
+//! Shapes: z (n, d). Gradient, where the hinge is active and s_j = sqrt(var_j + 1e-4):
+//! dz_nj = - (z_nj - mean_j) / (2 d s_j (n - 1)).
+
+use super::{matrix, write};
+use crate::cpu::column_sums;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::tape::{Tape, Var};
+use crate::tensor::Tensor;
+
+/// Added to the variance.
+pub const EPSILON: f64 = 1e-4;
+
+/// Mean and sqrt(var + eps) of every column.
+fn statistics(z: &[f32], rows: usize, columns: usize) -> (Vec<f64>, Vec<f64>) {
+    let rows_of =
+        |first: usize, count: usize| z[first * columns..(first + count) * columns].chunks_exact(columns);
+    let mut means = column_sums(rows, columns, 1, |first, count, sums| {
+        rows_of(first, count).for_each(|row| crate::cpu::add_assign(sums, row));
+    });
+    means.iter_mut().for_each(|mean| *mean /= rows as f64);
+    let centre: Vec<f32> = means.iter().map(|&mean| mean as f32).collect();
+    let squares = column_sums(rows, columns, 1, |first, count, sums| {
+        for row in rows_of(first, count) {
+            for ((sum, z), centre) in sums.iter_mut().zip(row).zip(&centre) {
+                *sum += (z - centre) * (z - centre);
+            }
+        }
+    });
+    let roots = squares.into_iter().map(|square| (square / (rows as f64 - 1.0) + EPSILON).sqrt()).collect();
+    (means, roots)
+}
+
+/// The variance hinge of `z`.
+pub fn variance_hinge(tape: &mut Tape<'_>, z: &Var) -> Result<Var> {
+    const OP: &str = "variance_hinge";
+    let (rows, columns) = matrix(OP, z.shape())?;
+    if rows < 2 {
+        return Err(Error::shape(OP, format!("{}: the variance of one row is undefined", z.shape())));
+    }
+    let device = tape.device();
+    let loss = match &device {
+        Device::Cpu(_) => {
+            let (_, roots) = statistics(z.value().as_slice()?, rows, columns);
+            let sum: f64 = roots.iter().map(|root| (1.0 - root).max(0.0)).sum();
+            Tensor::from_slice(&device, [1], &[(0.5 * sum / columns as f64) as f32])?
+        }
+        Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+    };
+    let (dz, z) = (z.gradient(), z.value().clone());
+    Ok(tape.record(OP, &[dz], loss, move |context, dy| {
+        let Some(mut dz) = context.target(dz)? else { return Ok(()) };
+        match context.device() {
+            Device::Cpu(_) => {
+                let z = z.as_slice::<f32>()?;
+                let (means, roots) = statistics(z, rows, columns);
+                let scale = -f64::from(dy.scalar()?) / (2.0 * columns as f64 * (rows as f64 - 1.0));
+                let factors: Vec<(f32, f32)> = means
+                    .iter()
+                    .zip(&roots)
+                    .map(|(&mean, &root)| (mean as f32, if root < 1.0 { (scale / root) as f32 } else { 0.0 }))
+                    .collect();
+                write(&mut dz, |i| (z[i] - factors[i % columns].0) * factors[i % columns].1)?;
+            }
+            Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+        }
+        context.put(dz);
+        Ok(())
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{Case, check};
+
+    #[test]
+    fn gradient_agrees_with_finite_differences() {
+        // The last column is spread so far that its hinge is closed.
+        let mut case = Case::new(&[&[9, 4]]);
+        case.inputs[0].iter_mut().skip(3).step_by(4).for_each(|z| *z *= 9.0);
+        check(
+            &case,
+            |tape, i| variance_hinge(tape, &i[0]),
+            |i| {
+                let hinge = |j: usize| {
+                    let column: Vec<f64> = (0..9).map(|n| i[0][n * 4 + j]).collect();
+                    let mean = column.iter().sum::<f64>() / 9.0;
+                    let variance = column.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / 8.0;
+                    (1.0 - (variance + 1e-4).sqrt()).max(0.0)
+                };
+                vec![0.5 * (0..4).map(hinge).sum::<f64>() / 4.0]
+            },
+        );
+    }
+}
