@@ -5,12 +5,18 @@
 //! warning. Memory is bounded by the size of the file, by [`LoadOptions::max_triangles`] and by
 //! [`LoadOptions::max_texture_bytes`], never by what a header claims.
 
+mod colours;
 mod error;
 mod files;
+mod format;
+mod gltf;
 mod lines;
 mod mtl;
 mod obj;
+mod off;
+mod ply;
 mod polygons;
+mod stl;
 mod texture;
 mod triangulate;
 
@@ -18,6 +24,7 @@ pub use error::MeshError;
 
 use crate::Mesh;
 use files::Files;
+use format::Format;
 use std::path::{Path, PathBuf};
 
 /// The axis that points up in a file.
@@ -77,6 +84,13 @@ pub struct LoadedMesh {
 /// Reads the mesh at `path`, in whatever of the known formats it is.
 pub fn load_mesh(path: &Path, options: &LoadOptions) -> Result<LoadedMesh, MeshError> {
     let mut files = Files::open(path, options)?;
-    let mesh = obj::load(&mut files)?;
+    let mesh = match Format::of(&mut files)? {
+        Format::Obj => obj::load(&mut files),
+        Format::Gltf => gltf::load(&mut files),
+        Format::Off => off::load(&mut files),
+        Format::Ply => ply::load(&mut files),
+        Format::AsciiStl => stl::load_ascii(&mut files),
+        Format::BinaryStl => stl::load_binary(&mut files),
+    }?;
     Ok(LoadedMesh { mesh, warnings: files.into_warnings() })
 }

@@ -25,7 +25,7 @@ pub struct Texture {
     pub width: u32,
     /// Height in pixels, at least 1.
     pub height: u32,
-    /// `width * height` pixels, red, green, blue, alpha.
+    /// `width * height` pixels, red, green, blue, alpha; opacity is the material's alone, not the picture's.
     pub pixels: Vec<[u8; 4]>,
 }
 

@@ -12,7 +12,6 @@ const MAX_WARNINGS: usize = 50;
 /// What loading one mesh carries along: its path, the folder it must not leave, its limits, its warnings.
 pub(super) struct Files {
     pub path: PathBuf,
-    #[expect(dead_code, reason = "for the binary formats to come")]
     pub size: u64,
     pub options: LoadOptions,
     pub textures: TextureStore,

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Read};
 
 /// A longer line is refused: no mesh needs one, and it keeps memory bounded.
 const MAX_LINE_BYTES: usize = 16 << 20;
+/// What some editors write at the beginning of a text file.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The lines of a text file, ended by LF, CR LF or CR.
 pub(super) struct Lines<R> {
@@ -42,7 +44,10 @@ impl<R: Read> Lines<R> {
                 Err(error) => return Err(LineError::Io(error)),
             };
             if buffer.is_empty() {
-                return Ok(anything.then_some((self.number, &self.line[..])));
+                if anything {
+                    break;
+                }
+                return Ok(None);
             }
             if std::mem::take(&mut self.after_carriage_return) && buffer[0] == b'\n' {
                 self.reader.consume(1);
@@ -61,9 +66,14 @@ impl<R: Read> Lines<R> {
             let consumed = buffer.len() + usize::from(end.is_some());
             self.reader.consume(consumed);
             if end.is_some() {
-                return Ok(Some((self.number, &self.line)));
+                break;
             }
         }
+        let text = match self.number {
+            1 => self.line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.line),
+            _ => &self.line,
+        };
+        Ok(Some((self.number, text)))
     }
 }
 
@@ -148,7 +158,9 @@ mod tests {
     #[test]
     fn every_line_ending_counts_once() {
         let expected: Vec<(u64, Vec<u8>)> = vec![(1, b"a".to_vec()), (2, b"".to_vec()), (3, b"b c".to_vec())];
-        for text in [&b"a\n\nb c\n"[..], b"a\r\n\r\nb c\r\n", b"a\r\rb c\r", b"a\n\nb c"] {
+        for text in
+            [&b"a\n\nb c\n"[..], b"a\r\n\r\nb c\r\n", b"a\r\rb c\r", b"a\n\nb c", b"\xef\xbb\xbfa\n\nb c"]
+        {
             assert_eq!(all(text), expected);
         }
         assert!(all(b"").is_empty());

@@ -1,5 +1,7 @@
-//! Wavefront OBJ: polygons, texture coordinates, normals, materials and smoothing groups.
+//! Wavefront OBJ: polygons, texture coordinates, normals, materials and smoothing groups. Colours at vertices (a
+//! common extension) colour the faces without a material.
 
+use super::colours::Colours;
 use super::files::Files;
 use super::lines::{LineError, Lines, number, shown, word};
 use super::mtl::{Library, read_libraries};
@@ -79,9 +81,9 @@ impl Parser {
         let mut rest = text;
         let Some(keyword) = word(&mut rest) else { return Ok(()) };
         let result = match keyword {
-            b"v" => numbers(rest, 3).map(|[x, y, z]| self.polygons.positions.push([x, y, z])),
-            b"vt" => numbers(rest, 1).map(|[u, v, _]| self.polygons.uvs.push([u as f32, v as f32])),
-            b"vn" => numbers(rest, 3).map(|normal| self.polygons.normals.push(normal.map(|n| n as f32))),
+            b"v" => self.vertex(rest),
+            b"vt" => numbers(&mut rest, 1).map(|[u, v, _]| self.polygons.uvs.push([u as f32, v as f32])),
+            b"vn" => numbers(&mut rest, 3).map(|normal| self.polygons.normals.push(normal.map(|n| n as f32))),
             b"f" | b"fo" => self.face(rest, line),
             b"usemtl" => {
                 self.use_material(rest.trim_ascii());
@@ -101,6 +103,23 @@ impl Parser {
         if self.polygons.too_large() {
             let message = format!("the mesh has more than {} triangles", files.options.max_triangles);
             return Err(files.syntax(line, message));
+        }
+        Ok(())
+    }
+
+    /// `x y z`, `x y z w` (the weight is ignored) or `x y z r g b`.
+    fn vertex(&mut self, mut rest: &[u8]) -> Result<(), String> {
+        let position = numbers(&mut rest, 3)?;
+        self.polygons.positions.push(position);
+        if rest.trim_ascii().len() < 5 {
+            return Ok(());
+        }
+        if let ([red, green, blue], 3) = count_numbers(rest)? {
+            // Fractions of 1, or bytes.
+            let scale = if red.max(green).max(blue) <= 1.0 { 255.0 } else { 1.0 };
+            let colour = [red, green, blue].map(|c| (c * scale).round().clamp(0.0, 255.0) as u8);
+            self.polygons.colours.resize(self.polygons.positions.len() - 1, [255; 3]);
+            self.polygons.colours.push(colour);
         }
         Ok(())
     }
@@ -185,7 +204,7 @@ impl Parser {
         material
     }
 
-    fn finish(self, files: &mut Files) -> Result<Mesh, MeshError> {
+    fn finish(mut self, files: &mut Files) -> Result<Mesh, MeshError> {
         for (list, (index, line)) in self.furthest.into_iter().enumerate() {
             let count = self.count(list);
             if index as usize > count {
@@ -198,22 +217,41 @@ impl Parser {
             name => self.library.material(name, files),
         };
         let materials = self.materials.iter().map(material).collect();
+        if !self.polygons.colours.is_empty() {
+            let colouring =
+                |name: &Vec<u8>| if name.is_empty() { Colours::Vertices } else { Colours::Material };
+            self.polygons.colouring = self.materials.iter().map(colouring).collect();
+        }
         let up = files.up(Up::Y);
         self.polygons.finish(files, up, materials)
     }
 }
 
 /// Three numbers, of which the first `required` must be there; a texture coordinate may lack its second.
-fn numbers(mut rest: &[u8], required: usize) -> Result<[f64; 3], String> {
+fn numbers(rest: &mut &[u8], required: usize) -> Result<[f64; 3], String> {
     let mut values = [0.0; 3];
     for (i, value) in values.iter_mut().enumerate() {
-        match word(&mut rest) {
+        match word(rest) {
             Some(text) if i < required || !text.starts_with(b"#") => *value = number(text)?,
             None if i < required => return Err(format!("expected {required} numbers, found {i}")),
             _ => break,
         }
     }
     Ok(values)
+}
+
+/// Up to three numbers before a comment, and how many words there are.
+fn count_numbers(mut rest: &[u8]) -> Result<([f64; 3], usize), String> {
+    let (mut values, mut count) = ([0.0; 3], 0);
+    while let Some(text) = word(&mut rest)
+        && !text.starts_with(b"#")
+    {
+        if let Some(value) = values.get_mut(count) {
+            *value = number(text)?;
+        }
+        count += 1;
+    }
+    Ok((values, count))
 }
 
 /// 0 for `off`; unnamed or unreadable groups are one group.

@@ -4,6 +4,7 @@
 //! smooth within a smoothing group, weighted by the corners' angles), and corners that agree in everything become
 //! one vertex.
 
+use super::colours::{Colours, bake};
 use super::files::Files;
 use super::triangulate::Triangulator;
 use super::{MeshError, Up};
@@ -39,6 +40,12 @@ pub(super) struct Polygons {
     pub positions: Vec<[f64; 3]>,
     pub normals: Vec<[f32; 3]>,
     pub uvs: Vec<[f32; 2]>,
+    /// 8-bit sRGB for every position, where some material asks for them; white where there are too few.
+    pub colours: Vec<[u8; 3]>,
+    /// 8-bit sRGB for every face, likewise.
+    pub face_colours: Vec<[u8; 3]>,
+    /// For every material where its faces' colours come from.
+    pub colouring: Vec<Colours>,
     corners: Vec<Corner>,
     faces: Vec<Face>,
     /// No list may grow beyond this.
@@ -59,6 +66,9 @@ impl Polygons {
             positions: Vec::new(),
             normals: Vec::new(),
             uvs: Vec::new(),
+            colours: Vec::new(),
+            face_colours: Vec::new(),
+            colouring: Vec::new(),
             corners: Vec::new(),
             faces: Vec::new(),
             limit: max_triangles.saturating_mul(3).min(SMOOTH as usize - 1),
@@ -73,6 +83,17 @@ impl Polygons {
 
     pub fn push_corner(&mut self, corner: Corner) {
         self.corners.push(corner);
+    }
+
+    /// One triangle whose corners have the same index in every list that has one.
+    pub fn push_triangle(&mut self, corners: [Corner; 3], material: u32) {
+        self.corners.extend(corners);
+        self.end_face(material, 0);
+    }
+
+    /// The number of corners of the polygon that is being pushed.
+    pub fn open_corners(&self) -> usize {
+        self.corners.len() - self.faces.last().map_or(0, |face| face.end as usize)
     }
 
     /// Ends the polygon of the corners pushed since the last one.
@@ -102,7 +123,23 @@ impl Polygons {
         let smooth = SmoothNormals::new(&self, &positions, &parts);
         let mut mesh = self.emit(&positions, &parts, &smooth);
         mesh.materials = if materials.is_empty() { vec![Material::default()] } else { materials };
+        if self.colouring.iter().any(|source| *source != Colours::Material) {
+            let colours: Vec<_> = parts.iter().map(|part| self.part_colours(part)).collect();
+            bake(&mut mesh, &colours);
+        }
         Ok(mesh)
+    }
+
+    fn part_colours(&self, part: &Part) -> Option<[[u8; 3]; 3]> {
+        let face = part.face as usize;
+        match self.colouring.get(self.faces[face].material as usize)? {
+            Colours::Material => None,
+            Colours::Faces => Some([self.face_colours.get(face).copied().unwrap_or([255; 3]); 3]),
+            Colours::Vertices => Some(part.corners.map(|corner| {
+                let position = self.corners[corner as usize].position as usize;
+                self.colours.get(position).copied().unwrap_or([255; 3])
+            })),
+        }
     }
 
     /// Positions in single precision; a mesh far from the origin is moved there first, so that it keeps its detail.

@@ -7,6 +7,11 @@ use std::io::{BufRead, BufReader, Cursor, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Below this size nobody asks how well a picture is compressed.
+const SMALL_BYTES: u64 = 16 << 20;
+/// No real picture shrinks more: DEFLATE reaches 1032 to 1 on an empty one.
+const MAX_RATIO: u64 = 5000;
+
 /// The textures of one mesh by their canonical path.
 pub(super) struct TextureStore {
     budget_bytes: u64,
@@ -31,7 +36,6 @@ impl TextureStore {
     }
 
     /// A picture inside another file.
-    #[expect(dead_code, reason = "for glTF to come")]
     pub fn decode_bytes(&mut self, bytes: &[u8]) -> Result<Arc<Texture>, String> {
         self.decode(Cursor::new(bytes))
     }
@@ -44,6 +48,10 @@ impl TextureStore {
         let bytes = u64::from(width) * u64::from(height) * 4;
         if width == 0 || height == 0 {
             return Err("an empty picture".to_owned());
+        }
+        let stored = reader.seek(std::io::SeekFrom::End(0)).map_err(|error| error.to_string())?;
+        if bytes > SMALL_BYTES && bytes / MAX_RATIO > stored {
+            return Err(format!("claims {width} x {height} pixels in {stored} bytes"));
         }
         if bytes > self.budget_bytes {
             return Err(format!("{width} x {height} pixels exceed the memory for textures"));
