@@ -5,6 +5,7 @@
 
 pub mod arrays;
 pub mod card;
+pub mod check;
 pub mod durable;
 pub mod error;
 pub mod jpeg;
@@ -13,6 +14,7 @@ pub mod lists;
 pub mod loader;
 pub mod object;
 pub mod order;
+pub mod picture;
 pub mod plan;
 pub mod reader;
 pub mod resize;

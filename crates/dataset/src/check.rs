@@ -1,0 +1,222 @@
+//! `dataset check`: is everything there, and does it say the same everywhere?
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use crate::arrays;
+use crate::card::{Format, named_ranges};
+use crate::error::{Error, Result};
+use crate::jpeg;
+use crate::object::{Object, Split};
+use crate::reader::Dataset;
+use crate::storage::{archive_name, file_names, sample_key};
+use crate::tar;
+use crate::views::Views;
+
+/// What was looked at, and what is wrong with it.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Objects.
+    pub objects: usize,
+    /// Pictures.
+    pub images: usize,
+    /// One sentence a problem.
+    pub problems: Vec<String>,
+}
+
+/// Checks lists, labels, latents and every picture of an open dataset; `on_object` is called after each object.
+pub fn check(dataset: &Dataset, on_object: &(dyn Fn() + Sync)) -> Report {
+    let mut problems = check_lists(dataset);
+    problems.extend(check_latents(dataset));
+    if dataset.card().is_some_and(|card| card.settings.format == Format::Shards) {
+        problems.extend(check_archives(dataset));
+    }
+    let single_latents = dataset.card().is_none_or(|card| card.settings.format == Format::Files);
+    let pictures: Vec<Vec<String>> = (0..dataset.objects().len())
+        .into_par_iter()
+        .map(|object| {
+            let problems = check_object(dataset, object, single_latents);
+            on_object();
+            problems
+        })
+        .collect();
+    problems.extend(pictures.into_iter().flatten());
+    let objects = dataset.objects().len();
+    Report { objects, images: objects * dataset.views(), problems }
+}
+
+/// Labels are ranks of synsets, no object is listed twice, counts agree with the card.
+fn check_lists(dataset: &Dataset) -> Vec<String> {
+    let mut problems = Vec::new();
+    let synsets: Vec<&str> = if dataset.card().is_some() {
+        dataset.classes().iter().map(|class| class.synset.as_str()).collect()
+    } else {
+        dataset.objects().iter().map(|o| o.synset.as_str()).collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    if !synsets.is_sorted() {
+        problems.push("the classes are not in the order of their synsets".to_owned());
+    }
+    let mut seen: HashMap<(&str, &str), Split> = HashMap::new();
+    for object in dataset.objects() {
+        let id = object.id();
+        if synsets.get(object.label as usize) != Some(&object.synset.as_str()) {
+            let expected = synsets.iter().position(|synset| *synset == object.synset);
+            let expected = expected.map_or("none".to_owned(), |label| label.to_string());
+            problems.push(format!("{id} has label {}, its synset's is {expected}", object.label));
+        }
+        match seen.insert((&object.synset, &object.name), object.split) {
+            Some(split) if split == object.split => problems.push(format!("{id} is listed twice in {split}")),
+            Some(_) => problems.push(format!("{id} is on both sides of the split")),
+            None => {}
+        }
+    }
+    if let Some(counts) = dataset.card().and_then(|card| card.counts.as_ref()) {
+        let sides = [(Split::Train, counts.train_objects), (Split::Val, counts.val_objects)];
+        for (split, expected) in sides {
+            let found = dataset.split(split).len();
+            if found != expected {
+                problems.push(format!("{found} objects in {split}, the card says {expected}"));
+            }
+        }
+        if dataset.classes().len() != counts.classes {
+            let found = dataset.classes().len();
+            problems.push(format!("{found} classes, the card says {}", counts.classes));
+        }
+    }
+    problems
+}
+
+/// Latents are finite, in range, and those that seed, object and view give.
+fn check_latents(dataset: &Dataset) -> Vec<String> {
+    let settings = dataset.card().map(|card| &card.settings);
+    let ranges = settings.map(|settings| named_ranges(&settings.ranges));
+    let of_object = |(number, object): (usize, &Object)| {
+        let mut problems = Vec::new();
+        for view in 0..dataset.views() {
+            let row = dataset.latent_table().row(number * dataset.views() + view);
+            if row.iter().any(|value| !value.is_finite()) {
+                problems.push(format!("{}, view {view}: a latent is not a number", object.id()));
+                continue;
+            }
+            for (value, (name, [low, high])) in row.iter().zip(ranges.iter().flatten()) {
+                if value < low || value > high {
+                    problems.push(format!(
+                        "{}, view {view}: {name} is {value}, outside {low} to {high}",
+                        object.id()
+                    ));
+                }
+            }
+            if let Some(settings) = settings
+                && settings.ranges.sample(settings.seed, &object.id(), view as u64).to_vec() != row
+            {
+                problems.push(format!("{}, view {view}: the latents are not those of the seed", object.id()));
+            }
+        }
+        problems
+    };
+    dataset
+        .objects()
+        .par_iter()
+        .enumerate()
+        .map(of_object)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Every picture decodes at the right size, and its latent file says what the table says.
+fn check_object(dataset: &Dataset, number: usize, single_latents: bool) -> Vec<String> {
+    let object = &dataset.objects()[number];
+    let side = dataset.side();
+    let mut problems = Vec::new();
+    for view in 0..dataset.views() {
+        let name = dataset.picture_name(number, view);
+        match dataset.read_jpeg(number, view).map(|bytes| jpeg::decode(&bytes)) {
+            Err(error) => problems.push(error.to_string()),
+            Ok(Err(message)) => problems.push(format!("{}: {message}", name.display())),
+            Ok(Ok(picture)) if (picture.width, picture.height) != (side, side) => problems.push(format!(
+                "{}: {}x{} pixels, expected {side}x{side}",
+                name.display(),
+                picture.width,
+                picture.height
+            )),
+            Ok(Ok(_)) => {}
+        }
+        if single_latents {
+            let path = dataset.root().join(&object.synset).join(&object.name).join(&file_names(view)[1]);
+            let row = dataset.latent_table().row(number * dataset.views() + view);
+            match arrays::read_floats(&path) {
+                Err(error) => problems.push(error.to_string()),
+                Ok((shape, values)) if shape != [row.len()] || values != row => {
+                    problems.push(format!(
+                        "{}: not the latents that the table has for this view",
+                        path.display()
+                    ));
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+    problems
+}
+
+/// The members of the archives are those of the lists, in order, with the latents and labels of the tables.
+fn check_archives(dataset: &Dataset) -> Vec<String> {
+    let mut problems = Vec::new();
+    for split in Split::ALL {
+        let mut expected =
+            dataset.split(split).flat_map(|object| (0..dataset.views()).map(move |view| (object, view)));
+        for number in 0.. {
+            let path = dataset.root().join(archive_name(split, number));
+            if !path.exists() {
+                break;
+            }
+            match check_archive(dataset, &path, &mut expected) {
+                Ok(found) => problems.extend(found),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+    }
+    problems
+}
+
+fn check_archive(
+    dataset: &Dataset,
+    path: &Path,
+    expected: &mut impl Iterator<Item = (usize, usize)>,
+) -> Result<Vec<String>> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut problems = Vec::new();
+    let mut file = File::open(path).map_err(Error::read(path))?;
+    for sample in tar::members(&mut file, path)?.chunks(3) {
+        let Some((object, view)) = expected.next() else {
+            problems.push(format!("{}: more samples than the lists name", path.display()));
+            break;
+        };
+        let key = sample_key(&dataset.objects()[object], view);
+        let names: Vec<&str> = sample.iter().map(|member| member.name.as_str()).collect();
+        let wanted = ["jpg", "latent.npy", "cls"].map(|extension| format!("{key}.{extension}"));
+        if names != wanted {
+            problems.push(format!("{}: found {names:?} where {key} was expected", path.display()));
+            continue;
+        }
+        let mut read = |member: &tar::Member| -> Result<Vec<u8>> {
+            let mut bytes = vec![0; member.length as usize];
+            file.seek(SeekFrom::Start(member.offset)).map_err(Error::read(path))?;
+            file.read_exact(&mut bytes).map_err(Error::read(path))?;
+            Ok(bytes)
+        };
+        let row = dataset.latent_table().row(object * dataset.views() + view);
+        if arrays::parse_floats(&read(&sample[1])?).ok() != Some((vec![row.len()], row.to_vec())) {
+            problems.push(format!("{}: {} is not the table's row", path.display(), sample[1].name));
+        }
+        if read(&sample[2])? != dataset.objects()[object].label.to_string().as_bytes() {
+            problems.push(format!("{}: {} is not the object's label", path.display(), sample[2].name));
+        }
+    }
+    Ok(problems)
+}
