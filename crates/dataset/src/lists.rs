@@ -96,7 +96,8 @@ fn classes_of(objects: &[Object]) -> Vec<Class> {
 
 /// The usual name of a ShapeNet synset; any other folder is its own name.
 pub fn class_name(synset: &str) -> String {
-    synset.to_owned()
+    let known = procedural::classes().iter().find(|class| class.synset == synset);
+    known.map_or(synset, |class| class.name).to_owned()
 }
 
 #[cfg(test)]

@@ -1,0 +1,236 @@
+//! Where objects come from (the built-in library or a folder of meshes) and how they become pictures on the CPU.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+use render::{PreparedMesh, Quality};
+use scene::objects::{self, ObjectSource};
+use scene::{Latents, LoadOptions, Mesh, Up};
+
+use crate::error::{Error, Result};
+use crate::object::Object;
+use crate::work::ViewSource;
+
+/// `CLASSESxOBJECTS`: so many classes of the built-in library, so many objects of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProceduralSize {
+    /// Classes, 1 to 55.
+    pub classes: u32,
+    /// Objects of each class, at least 1.
+    pub objects: u32,
+}
+
+impl FromStr for ProceduralSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let all = procedural::classes().len() as u32;
+        let expected = || format!("expected CLASSESxOBJECTS, for example {all}x20");
+        let (classes, objects) = text.split_once(['x', 'X']).ok_or_else(expected)?;
+        let classes: u32 = classes.parse().map_err(|_| expected())?;
+        let objects: u32 = objects.parse().map_err(|_| expected())?;
+        if !(1..=all).contains(&classes) {
+            return Err(format!("the built-in library has 1 to {all} classes, {classes} were asked for"));
+        }
+        if !(1..=1_000_000).contains(&objects) {
+            return Err(format!("a class has 1 to 1000000 objects, {objects} were asked for"));
+        }
+        Ok(Self { classes, objects })
+    }
+}
+
+/// A set of objects that can be loaded one by one.
+#[derive(Debug)]
+pub enum ObjectSet {
+    /// The built-in library.
+    Procedural {
+        /// How many.
+        size: ProceduralSize,
+        /// Seed of the instances.
+        seed: u64,
+    },
+    /// Mesh files.
+    Meshes {
+        /// How to read them.
+        options: LoadOptions,
+        /// The files by object id.
+        files: HashMap<String, ObjectSource>,
+        /// Ids in the order in which they were found.
+        ids: Vec<(String, String)>,
+    },
+}
+
+impl ObjectSet {
+    /// Objects of the built-in library.
+    pub fn procedural(size: ProceduralSize, seed: u64) -> Self {
+        Self::Procedural { size, seed }
+    }
+
+    /// The objects below `root`, or those of them that `list` names; at most `limit`, spread over the classes.
+    pub fn meshes(root: &Path, list: Option<&Path>, up: Option<Up>, limit: Option<usize>) -> Result<Self> {
+        let failed = |error: objects::ObjectsError| Error::Request(error.to_string());
+        if !root.is_dir() {
+            return Err(Error::Request(format!("there is no mesh folder {}", root.display())));
+        }
+        let mut found = match list {
+            Some(list) => objects::locate(root, &objects::read_list(list).map_err(failed)?),
+            None => objects::discover(root).map_err(failed)?,
+        };
+        if let Some(limit) = limit {
+            found = spread(found, limit);
+        }
+        let options = LoadOptions { up, ..LoadOptions::under(root) };
+        let ids = found.iter().map(|object| (object.class.clone(), object.name.clone())).collect();
+        let files = found.into_iter().map(|object| (object.id(), object)).collect();
+        Ok(Self::Meshes { options, files, ids })
+    }
+
+    /// All (synset, name).
+    pub fn ids(&self) -> Vec<(String, String)> {
+        match self {
+            Self::Procedural { size, .. } => procedural::classes()
+                .iter()
+                .take(size.classes as usize)
+                .flat_map(|class| (0..size.objects).map(|k| (class.synset.to_owned(), format!("{k:04}"))))
+                .collect(),
+            Self::Meshes { ids, .. } => ids.clone(),
+        }
+    }
+
+    /// Loads an object, ready to be rendered (centred, diagonal 1); the error is the reason to skip it. Remarks on
+    /// what is not as it should be go to `remark`.
+    pub fn load(
+        &self,
+        object: &Object,
+        remark: impl FnOnce(Vec<String>),
+    ) -> std::result::Result<Mesh, String> {
+        match self {
+            Self::Procedural { seed, .. } => {
+                let class = procedural::classes().iter().find(|class| class.synset == object.synset);
+                let index = object.name.parse().ok();
+                match class.zip(index) {
+                    Some((class, index)) => Ok(procedural::build(*seed, class.label, index)),
+                    None => Err("not an object of the built-in library".to_owned()),
+                }
+            }
+            Self::Meshes { options, files, .. } => {
+                let file = files.get(&object.id()).ok_or("it is not among the meshes")?;
+                let loaded = file.load(options)?;
+                if !loaded.warnings.is_empty() {
+                    remark(loaded.warnings);
+                }
+                Ok(loaded.mesh)
+            }
+        }
+    }
+}
+
+/// At most `limit` objects: the first of every class, then the second of every class, and so on.
+fn spread(objects: Vec<ObjectSource>, limit: usize) -> Vec<ObjectSource> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut ranked: Vec<(usize, ObjectSource)> = objects
+        .into_iter()
+        .map(|object| {
+            let rank = seen.entry(object.class.clone()).or_default();
+            *rank += 1;
+            (*rank, object)
+        })
+        .collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.truncate(limit);
+    ranked.into_iter().map(|(_, object)| object).collect()
+}
+
+/// Renders the objects of a set on the CPU.
+#[derive(Debug)]
+pub struct CpuRenderer {
+    /// The objects.
+    pub set: ObjectSet,
+    /// How well.
+    pub quality: Quality,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl CpuRenderer {
+    /// A renderer without warnings yet.
+    pub fn new(set: ObjectSet, quality: Quality) -> Self {
+        Self { set, quality, warnings: Mutex::default() }
+    }
+
+    /// What was noticed while loading objects, sorted.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        warnings.sort();
+        warnings.dedup();
+        warnings
+    }
+}
+
+impl ViewSource for CpuRenderer {
+    type Prepared = PreparedMesh;
+
+    fn prepare(&self, object: &Object) -> std::result::Result<PreparedMesh, String> {
+        let remark = |warnings| {
+            self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend::<Vec<String>>(warnings)
+        };
+        let mesh = self.set.load(object, remark)?;
+        Ok(PreparedMesh::new(&mesh))
+    }
+
+    fn render(&self, prepared: &PreparedMesh, latents: &Latents, side: usize) -> Vec<u8> {
+        render::render(Some(prepared), latents, side as u32, self.quality).pixels
+    }
+}
+
+/// A dataset named on a command line: a folder, or `procedural:CLASSESxOBJECTS`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataSpec {
+    /// A dataset on disk.
+    Folder(PathBuf),
+    /// Rendered on the fly.
+    Procedural(ProceduralSize),
+}
+
+impl FromStr for DataSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text.strip_prefix("procedural:") {
+            Some(size) => size.parse().map(Self::Procedural),
+            None => Ok(Self::Folder(PathBuf::from(text))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_refused_with_a_sentence() {
+        assert_eq!("55x20".parse(), Ok(ProceduralSize { classes: 55, objects: 20 }));
+        let refusal = |text: &str| text.parse::<ProceduralSize>().unwrap_err();
+        assert_eq!(refusal("55"), "expected CLASSESxOBJECTS, for example 55x20");
+        assert_eq!(refusal("0x3"), "the built-in library has 1 to 55 classes, 0 were asked for");
+        assert_eq!(refusal("56x3"), "the built-in library has 1 to 55 classes, 56 were asked for");
+        assert_eq!(refusal("5x0"), "a class has 1 to 1000000 objects, 0 were asked for");
+        assert_eq!(
+            "procedural:5x4".parse(),
+            Ok(DataSpec::Procedural(ProceduralSize { classes: 5, objects: 4 }))
+        );
+        assert_eq!("some/folder".parse(), Ok(DataSpec::Folder("some/folder".into())));
+    }
+
+    #[test]
+    fn a_limit_takes_from_every_class() {
+        let object = |id: &str| {
+            let (class, name) = id.split_once('/').unwrap();
+            ObjectSource { class: class.to_owned(), name: name.to_owned(), mesh: Ok(PathBuf::new()) }
+        };
+        let objects = ["a/1", "a/2", "a/3", "b/1", "c/1", "c/2"].map(object).to_vec();
+        let ids: Vec<String> = spread(objects, 5).iter().map(ObjectSource::id).collect();
+        assert_eq!(ids, ["a/1", "b/1", "c/1", "a/2", "c/2"]);
+    }
+}
