@@ -87,6 +87,19 @@ impl ObjectSet {
         Ok(Self::Meshes { options, files, ids })
     }
 
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Procedural { size, .. } => size.classes as usize * size.objects as usize,
+            Self::Meshes { ids, .. } => ids.len(),
+        }
+    }
+
+    /// Whether there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// All (synset, name).
     pub fn ids(&self) -> Vec<(String, String)> {
         match self {

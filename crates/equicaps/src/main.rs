@@ -5,6 +5,8 @@
 //! - exit status 0: done, 1: failed, 2: wrong usage.
 
 mod commands;
+mod contact_sheet;
+mod interrupt;
 mod terminal;
 
 use std::process::ExitCode;

@@ -7,24 +7,32 @@ use clap::Subcommand;
 
 use crate::terminal::Terminal;
 
+mod dataset;
 mod demo;
 mod devices;
+mod render;
 
 /// What `equicaps` can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Look at a dataset of views, check it, finish it
+    Dataset(dataset::Arguments),
     /// Show what this is in a few minutes: the first command to try
     Demo(demo::Arguments),
     /// List the processors and GPUs that can be used, and what is missing where one cannot
     Devices(devices::Arguments),
+    /// Render views of 3D objects: a dataset from meshes or from the built-in library
+    Render(Box<render::Arguments>),
 }
 
 impl Command {
     /// Runs the command.
     pub fn run(self, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         match self {
+            Self::Dataset(arguments) => dataset::run(&arguments, terminal),
             Self::Demo(arguments) => demo::run(&arguments, terminal),
             Self::Devices(arguments) => devices::run(&arguments, terminal),
+            Self::Render(arguments) => render::run(&arguments, terminal),
         }
     }
 }

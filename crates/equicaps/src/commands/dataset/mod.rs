@@ -1,0 +1,56 @@
+//! `equicaps dataset`: looking at datasets, checking them, finishing them.
+
+mod check;
+mod finish;
+pub mod preview;
+mod stats;
+
+use std::process::ExitCode;
+
+use crate::terminal::Terminal;
+
+/// Arguments of `equicaps dataset`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Subcommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Subcommand {
+    /// Verify every image, latent, split and label, and list what is wrong
+    Check(check::Arguments),
+    /// Make a contact sheet: one labelled row of pictures a class
+    Preview(preview::Arguments),
+    /// Show how latents and classes are distributed, as text and PNG
+    Stats(stats::Arguments),
+    /// Write the final lists of a dataset whose shards are all there
+    Finish(finish::Arguments),
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        Subcommand::Check(arguments) => check::run(arguments, terminal),
+        Subcommand::Preview(arguments) => preview::run(arguments, terminal),
+        Subcommand::Stats(arguments) => stats::run(arguments, terminal),
+        Subcommand::Finish(arguments) => finish::run(arguments, terminal),
+    }
+}
+
+/// The dataset to look at: its folder and, for the published sets, the folder of its split files.
+#[derive(Clone, Debug, clap::Args)]
+struct DatasetFolder {
+    /// The dataset's folder
+    #[arg(value_name = "DIR")]
+    folder: std::path::PathBuf,
+    /// Folder of the split files, where they are not beside the pictures
+    #[arg(long, value_name = "DIR")]
+    lists: Option<std::path::PathBuf>,
+}
+
+impl DatasetFolder {
+    fn open(&self) -> dataset::Result<dataset::Dataset> {
+        dataset::Dataset::open_with_lists(&self.folder, self.lists.as_deref().unwrap_or(&self.folder))
+    }
+}

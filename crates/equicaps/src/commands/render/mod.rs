@@ -1,0 +1,295 @@
+//! `equicaps render`: a dataset of views from meshes or from the built-in library.
+
+mod options;
+mod views;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Context;
+use dataset::card::{Origin, Settings};
+use dataset::plan::Plan;
+use dataset::work::{Outcome, ProduceOptions, Shard, produce};
+use dataset::{CpuRenderer, ObjectSet, ProceduralSize};
+use render::Quality;
+use serde_json::json;
+
+use crate::UsageError;
+use crate::interrupt;
+use crate::terminal::Terminal;
+
+pub use options::{Format, Order, Preset};
+use options::{RangeOption, Up, parse_shard};
+
+/// Arguments of `equicaps render`.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:
+  equicaps render --procedural 55x20 --out views                 a dataset from the built-in library
+  equicaps render --meshes ShapeNetCore.v2 --out views           ... from ShapeNet, or any CLASS/OBJECT folders
+  equicaps render --meshes objects --preset 3diebench --views 50 --range rot_x=-pi/4,pi/4 --out views
+  equicaps render --meshes objects --shard 0/8 --out views       the first of eight processes that share the work
+  equicaps render views --views views.json --root . --out again  pictures for given latents
+
+Interrupt it at any time; the same command goes on where it was. The result is the same, byte for byte, whatever the
+number of jobs, shards and interruptions.
+Exit status: 0 done (skipped objects are listed), 1 failed, interrupted, no usable object, or --strict and any skipped."
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Subcommand>,
+    #[command(flatten)]
+    dataset: DatasetArguments,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Subcommand {
+    /// Render views for given latents, as PNG
+    Views(views::Arguments),
+}
+
+/// What to render, and how.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+#[command(group = clap::ArgGroup::new("objects_from").required(true).args(["meshes", "procedural"]))]
+struct DatasetArguments {
+    /// Which published dataset to follow
+    #[arg(long, value_enum, default_value_t = Preset::BenchT)]
+    preset: Preset,
+    /// Folder of meshes: ShapeNetCore v2, or CLASS/OBJECT.ext, or CLASS/OBJECT/*.ext (obj, glb, gltf, ply, off, stl)
+    #[arg(long, value_name = "DIR")]
+    meshes: Option<PathBuf>,
+    /// List of the objects to take: a NumPy array of (class, object), or text with CLASS/OBJECT lines
+    #[arg(long, value_name = "LIST", requires = "meshes")]
+    objects: Option<PathBuf>,
+    /// Objects of the built-in library: so many classes (at most 55), so many objects of each
+    #[arg(long, value_name = "CLASSESxOBJECTS")]
+    procedural: Option<ProceduralSize>,
+    /// Folder of the dataset, made if need be
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
+    /// Views of each object
+    #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    views: u32,
+    /// Width and height of a view in pixels
+    #[arg(long, default_value_t = 256, value_name = "PX", value_parser = clap::value_parser!(u16).range(8..=8192))]
+    size: u16,
+    /// Seed of latents, split and built-in objects
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// Quality of the pictures: reference, standard or fast
+    #[arg(long, default_value_t = Quality::Standard)]
+    quality: Quality,
+    /// Layout on disk: the published folders, or tar shards for WebDataset with an index
+    #[arg(long, value_enum, default_value_t = Format::Files)]
+    format: Format,
+    /// Objects of one tar archive
+    #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    objects_per_tar: u32,
+    /// Do part I of N of the work (I from 0); all parts may share one --out
+    #[arg(long, default_value = "0/1", value_name = "I/N", value_parser = parse_shard)]
+    shard: Shard,
+    /// Objects and views rendered at the same time [default: --threads]
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Order of the colour channels in the files; the published ones are bgr (red and blue exchanged)
+    #[arg(long, value_enum, default_value_t = Order::Rgb)]
+    channel_order: Order,
+    /// Take at most N objects, spread over the classes
+    #[arg(long, value_name = "N", requires = "meshes", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Axis that points up in the mesh files [default: y for obj and gltf, z for stl, ply and off]
+    #[arg(long, value_enum, requires = "meshes")]
+    up: Option<Up>,
+    /// Range of a latent, for example rot_x=-pi/4,pi/4 or translation=-0.2,0.2; may be repeated
+    #[arg(long = "range", value_name = "NAME=LOW,HIGH", allow_hyphen_values = true)]
+    ranges: Vec<RangeOption>,
+    /// Fail if any object had to be skipped
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        Some(Subcommand::Views(arguments)) => views::run(arguments, terminal),
+        None => render_dataset(&arguments.dataset, terminal),
+    }
+}
+
+fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let out = arguments.out.clone().context("--out is missing")?;
+    let mut ranges = arguments.preset.ranges();
+    for range in &arguments.ranges {
+        range.apply(&mut ranges).map_err(UsageError)?;
+    }
+    ranges.validate().map_err(|error| UsageError(error.to_string()))?;
+    let limit = arguments.limit.map(|limit| limit as usize);
+    let (set, origin) = match (&arguments.meshes, arguments.procedural) {
+        (Some(root), _) => {
+            let set =
+                ObjectSet::meshes(root, arguments.objects.as_deref(), arguments.up.map(Into::into), limit)?;
+            let up = arguments.up.map(|up| up.to_string());
+            (set, Origin::Meshes { up, limit })
+        }
+        (None, Some(size)) => {
+            let origin = Origin::Procedural { classes: size.classes, objects: size.objects };
+            (ObjectSet::procedural(size, arguments.seed), origin)
+        }
+        (None, None) => {
+            return Err(UsageError("give --meshes DIR or --procedural CLASSESxOBJECTS".into()).into());
+        }
+    };
+    let format = dataset::card::Format::from(arguments.format);
+    let sharded = arguments.format == Format::Shards;
+    let request = Request {
+        settings: Settings {
+            preset: arguments.preset.to_string(),
+            origin,
+            objects: 0,
+            objects_digest: String::new(),
+            views: arguments.views as usize,
+            size: usize::from(arguments.size),
+            seed: arguments.seed,
+            quality: arguments.quality.to_string(),
+            device: "cpu".to_owned(),
+            channel_order: arguments.channel_order.into(),
+            format,
+            objects_per_tar: sharded.then_some(arguments.objects_per_tar as usize),
+            ranges,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        renderer: CpuRenderer::new(set, arguments.quality),
+        out,
+        shard: arguments.shard,
+        jobs: arguments.jobs.map_or_else(rayon::current_num_threads, usize::from),
+    };
+    let made = make(&request, terminal)?;
+    report(&request, &made, arguments.strict, terminal)
+}
+
+/// A dataset to make.
+pub struct Request {
+    /// What determines its bytes.
+    pub settings: Settings,
+    /// What renders it.
+    pub renderer: CpuRenderer,
+    /// Where it goes.
+    pub out: PathBuf,
+    /// The part to do.
+    pub shard: Shard,
+    /// Pictures rendered at the same time.
+    pub jobs: usize,
+}
+
+/// What became of a request.
+pub struct Made {
+    /// What producing came to.
+    pub outcome: Outcome,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Makes a dataset, or goes on with it, with progress on the terminal.
+pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
+    let plan = Plan::new(request.settings.clone(), &request.renderer.set.ids());
+    let progress = std::sync::OnceLock::new();
+    let begin = |before: usize, images: u64| {
+        if before > 0 {
+            terminal.note(format!("{before} objects are there already"));
+        }
+        let _ = progress.set(terminal.progress(images, "images"));
+    };
+    let options = ProduceOptions {
+        jobs: request.jobs,
+        shard: request.shard,
+        stop: interrupt::flag(),
+        on_begin: &begin,
+        on_images: &|images| {
+            if let Some(progress) = progress.get() {
+                progress.advance(images);
+            }
+        },
+    };
+    let began = Instant::now();
+    let outcome = produce(&request.out, plan, &request.renderer, &options);
+    if let Some(progress) = progress.get() {
+        progress.finish();
+    }
+    for warning in request.renderer.warnings().iter().take(SHOWN) {
+        terminal.warn(warning);
+    }
+    let more = request.renderer.warnings().len().saturating_sub(SHOWN);
+    if more > 0 {
+        terminal.warn(format!("{more} more warnings about meshes"));
+    }
+    Ok(Made { outcome: outcome?, seconds: began.elapsed().as_secs_f64() })
+}
+
+/// How many warnings and skipped objects are shown; all skipped ones are in `skipped.json`.
+const SHOWN: usize = 10;
+
+fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let outcome = &made.outcome;
+    for skipped in outcome.skipped.iter().take(SHOWN) {
+        terminal.warn(format!("skipped {}/{}: {}", skipped.synset, skipped.name, skipped.reason));
+    }
+    if outcome.skipped.len() > SHOWN {
+        let list = if outcome.complete.is_some() { ", all of them in skipped.json" } else { "" };
+        terminal.warn(format!("{} more objects skipped{list}", outcome.skipped.len() - SHOWN));
+    }
+    let out = request.out.display();
+    let rate = outcome.images_rendered as f64 / made.seconds.max(1e-9);
+    let done = format!("{} images in {:.1} s ({rate:.1} images/s)", outcome.images_rendered, made.seconds);
+    let text = match (&outcome.complete, outcome.interrupted) {
+        (Some(card), _) => {
+            let counts = card.counts.as_ref();
+            let objects = counts.map_or(0, |counts| counts.train_objects + counts.val_objects);
+            let images = counts.map_or(0, |counts| counts.images);
+            let skipped = match outcome.skipped.len() {
+                0 => String::new(),
+                skipped => format!(", {skipped} objects skipped"),
+            };
+            let now = if outcome.images_rendered > 0 { done } else { "nothing was left to do".to_owned() };
+            format!("{out}: complete, {images} images of {objects} objects{skipped}; {now}")
+        }
+        (None, true) => format!("interrupted after {done}; run the same command again to go on"),
+        (None, false) => format!(
+            "{out}: shard {}/{} is done, {done}; {} objects of other shards are missing \
+             (the last shard finishes the dataset, `equicaps dataset finish {out}` does it by hand)",
+            request.shard.index, request.shard.count, outcome.objects_missing
+        ),
+    };
+    let counts = outcome.complete.as_ref().and_then(|card| card.counts.as_ref());
+    terminal.result(
+        text,
+        &json!({
+            "out": request.out,
+            "complete": outcome.complete.is_some(),
+            "interrupted": outcome.interrupted,
+            "objects": request.settings_objects(),
+            "counts": counts,
+            "objects_before": outcome.objects_before,
+            "objects_rendered": outcome.objects_rendered,
+            "objects_missing": outcome.objects_missing,
+            "images_rendered": outcome.images_rendered,
+            "seconds": made.seconds,
+            "images_per_s": rate,
+            "skipped": outcome.skipped,
+        }),
+    );
+    let failed = outcome.interrupted || (strict && !outcome.skipped.is_empty());
+    if strict && !outcome.skipped.is_empty() {
+        eprintln!("error: {} objects were skipped, which --strict does not allow", outcome.skipped.len());
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+impl Request {
+    fn settings_objects(&self) -> usize {
+        self.renderer.set.len()
+    }
+}

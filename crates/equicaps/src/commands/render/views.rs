@@ -1,0 +1,158 @@
+//! `equicaps render views`: pictures for given latents, for comparing renderers and for seeing a view again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use dataset::jpeg::{self, ChannelOrder};
+use rayon::prelude::*;
+use render::{PreparedMesh, Quality};
+use scene::{LoadOptions, ViewRecord, load_mesh, normalise};
+use serde_json::json;
+
+use crate::interrupt;
+use crate::terminal::{Progress, Terminal};
+
+/// Arguments of `equicaps render views`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  equicaps render views --views renders/views.json --root renders --out again --quality reference
+
+FILE is a JSON array of records: image, mesh (or null: the empty scene), rotation_xyz, floor_hue, spot_theta, spot_phi,
+spot_hue, translation_xyz. Meshes are found below --root, pictures are written below --out.")]
+pub struct Arguments {
+    /// The views, as JSON
+    #[arg(long, value_name = "FILE")]
+    views: PathBuf,
+    /// Folder that the mesh paths start from
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// Folder for the pictures, made if need be
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Quality of the pictures: reference, standard or fast
+    #[arg(long, default_value_t = Quality::Standard)]
+    quality: Quality,
+    /// Width and height of a picture in pixels
+    #[arg(long, default_value_t = 256, value_name = "PX", value_parser = clap::value_parser!(u16).range(1..=8192))]
+    size: u16,
+    /// Pictures rendered at the same time [default: --threads]
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let records = scene::read_views(&arguments.views)?;
+    refuse_repeated_images(&records)?;
+    let began = Instant::now();
+    let mut by_mesh: BTreeMap<Option<&Path>, Vec<&ViewRecord>> = BTreeMap::new();
+    for record in &records {
+        by_mesh.entry(record.mesh.as_deref()).or_default().push(record);
+    }
+    let progress = terminal.progress(records.len() as u64, "images");
+    let jobs = arguments.jobs.map_or_else(rayon::current_num_threads, usize::from);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build()?;
+    let groups: Vec<(Option<&Path>, Vec<&ViewRecord>)> = by_mesh.into_iter().collect();
+    let failures: Vec<String> = pool.install(|| {
+        groups
+            .par_iter()
+            .flat_map_iter(|(mesh, records)| render_group(arguments, *mesh, records, &progress))
+            .collect()
+    });
+    progress.finish();
+    for failure in failures.iter() {
+        terminal.warn(failure);
+    }
+    if interrupt::flag().load(Ordering::Relaxed) {
+        bail!("interrupted");
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let written = records.len() - failures.len();
+    let rate = written as f64 / seconds.max(1e-9);
+    terminal.result(
+        format!("{written} images in {} ({seconds:.1} s, {rate:.1} images/s)", arguments.out.display()),
+        &json!({
+            "out": arguments.out,
+            "images": written,
+            "failed": failures,
+            "seconds": seconds,
+            "images_per_s": rate,
+        }),
+    );
+    if !failures.is_empty() {
+        bail!("{} of {} views could not be rendered", failures.len(), records.len());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn refuse_repeated_images(records: &[ViewRecord]) -> anyhow::Result<()> {
+    let mut seen: HashMap<&Path, usize> = HashMap::new();
+    for (index, record) in records.iter().enumerate() {
+        if let Some(first) = seen.insert(&record.image, index) {
+            bail!("records {first} and {index} both name the image {}", record.image.display());
+        }
+    }
+    Ok(())
+}
+
+/// Renders the views of one mesh; returns a sentence for each that failed.
+fn render_group(
+    arguments: &Arguments,
+    mesh: Option<&Path>,
+    records: &[&ViewRecord],
+    progress: &Progress,
+) -> Vec<String> {
+    let stopped = || interrupt::flag().load(Ordering::Relaxed);
+    if stopped() {
+        return Vec::new();
+    }
+    let prepared = match mesh.map(|mesh| prepare(&arguments.root, mesh)).transpose() {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            let failed = |record: &&ViewRecord| format!("{}: {error:#}", record.image.display());
+            return records.iter().map(failed).collect();
+        }
+    };
+    records
+        .par_iter()
+        .filter(|_| !stopped())
+        .filter_map(|record| {
+            let image = render::render(
+                prepared.as_ref(),
+                &record.latents(),
+                u32::from(arguments.size),
+                arguments.quality,
+            );
+            let written = write(arguments, record, &image);
+            progress.advance(1);
+            written.err().map(|error| format!("{}: {error:#}", record.image.display()))
+        })
+        .collect()
+}
+
+fn prepare(root: &Path, mesh: &Path) -> anyhow::Result<PreparedMesh> {
+    let path = root.join(mesh);
+    let mut loaded = load_mesh(&path, &LoadOptions::under(root))?;
+    normalise(&mut loaded.mesh).with_context(|| format!("{}: the mesh has no extent", path.display()))?;
+    Ok(PreparedMesh::new(&loaded.mesh))
+}
+
+/// PNG, unless the name asks for JPEG.
+fn write(arguments: &Arguments, record: &ViewRecord, image: &render::Image) -> anyhow::Result<()> {
+    let path = arguments.out.join(&record.image);
+    let extension = record.image.extension().map(|extension| extension.to_ascii_lowercase());
+    let bytes = if extension.is_some_and(|extension| extension == "jpg" || extension == "jpeg") {
+        jpeg::encode(&image.pixels, arguments.size, ChannelOrder::Rgb).map_err(anyhow::Error::msg)?
+    } else {
+        report::Picture::new(image.width, image.height, image.pixels.clone())?.to_png()?
+    };
+    if let Some(folder) = path.parent() {
+        dataset::durable::create_folder(folder)?;
+    }
+    dataset::durable::write(&path, &bytes)?;
+    Ok(())
+}
