@@ -8,9 +8,12 @@
 
 use rayon::prelude::*;
 
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::storage_view;
 use crate::device::Device;
 use crate::error::Result;
 use crate::flat::WholeMut;
+use crate::tensor::DType;
 
 /// The settings of Adam; the defaults are those of all published pre-trainings.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -90,7 +93,33 @@ impl AdamConfig {
                 chunks.for_each(|(((p, g), m), v)| crate::cpu::adam(numbers, p, g, m, v));
                 Ok(())
             }
-            Device::Cuda(cuda) => Err(cuda.missing("adam")),
+            Device::Cuda(cuda) => {
+                let (len, program) = (values.len(), Program::new(kernels::ELEMENTWISE, DType::F32));
+                let (values, gradients) = (storage_view(values.storage()), storage_view(gradients.storage()));
+                let (first, second) = (storage_view(first.storage()), storage_view(second.storage()));
+                let AdamStep { weight_decay, beta1, beta2, step_size, root_scale, epsilon } = numbers;
+                let _scope = cuda.context().scope(|| "adam".into(), 10.0 * len as f64, 28.0 * len as f64);
+                cuda.launch(
+                    &program,
+                    "adam",
+                    cuda.elementwise(len),
+                    &[
+                        values?.into(),
+                        gradients?.into(),
+                        first?.into(),
+                        second?.into(),
+                        (len as i64).into(),
+                        weight_decay.into(),
+                        beta1.0.into(),
+                        beta1.1.into(),
+                        beta2.0.into(),
+                        beta2.1.into(),
+                        step_size.into(),
+                        root_scale.into(),
+                        epsilon.into(),
+                    ],
+                )
+            }
         }
     }
 }

@@ -1,29 +1,34 @@
 //! The CUDA side of [`Device`](crate::Device) and [`Storage`](crate::Storage): the device type and its buffers.
 //! Operations keep their launch code beside their formula, in `ops/NAME/cuda.rs`, and their kernels in `ops/NAME.cu`.
 
+pub mod kernels;
+
 use std::sync::Arc;
 
+use gpu::{Argument, Context, Launch, View};
+
+use crate::cuda::kernels::Program;
 use crate::device::Precision;
 use crate::error::{Error, Result};
 use crate::pool::PoolReport;
-use crate::tensor::Storage;
+use crate::tensor::{DType, Storage, Tensor};
 
-/// One GPU: its context, streams, libraries, kernels and memory pool.
+/// One GPU: its context, stream, libraries, kernels and memory pool.
 #[derive(Debug)]
 pub struct CudaDevice {
-    ordinal: usize,
+    context: Context,
     precision: Precision,
 }
 
 impl CudaDevice {
     /// Opens device `ordinal`.
-    pub fn open(ordinal: usize, _precision: Precision) -> Result<Self> {
-        Err(Error::Device(format!("cuda:{ordinal}: this build of the engine has no CUDA operations yet")))
+    pub fn open(ordinal: usize, precision: Precision) -> Result<Self> {
+        Ok(Self { context: Context::new(ordinal)?, precision })
     }
 
     /// `"cuda:0"`, ...
     pub fn name(&self) -> String {
-        format!("cuda:{}", self.ordinal)
+        format!("cuda:{}", self.context.properties().index)
     }
 
     /// The precision of activations.
@@ -31,49 +36,98 @@ impl CudaDevice {
         self.precision
     }
 
+    /// The device's context.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// What the memory pool holds.
     pub fn memory(&self) -> PoolReport {
-        PoolReport::default()
+        let usage = self.context.memory_use();
+        PoolReport {
+            in_use: usage.current_bytes,
+            peak: usage.peak_bytes,
+            reserved: usage.reserved_bytes,
+            allocations: usage.driver_allocations,
+        }
     }
 
     /// Starts a new measurement of the peak.
-    pub fn reset_peak(&self) {}
+    pub fn reset_peak(&self) {
+        self.context.reset_peak();
+    }
 
     /// Waits for the device.
     pub fn synchronise(&self) -> Result<()> {
-        Ok(())
+        Ok(self.context.synchronize()?)
     }
 
     /// A buffer of `bytes` from the pool, contents unspecified.
-    pub fn allocate(self: &Arc<Self>, _bytes: usize) -> Result<CudaBuffer> {
-        Err(self.missing("allocation"))
+    pub fn allocate(self: &Arc<Self>, bytes: usize) -> Result<CudaBuffer> {
+        let buffer = self.context.allocate(bytes)?;
+        Ok(CudaBuffer { view: buffer.view(), context: self.context.clone(), owner: Owner::Pool(buffer) })
     }
 
     /// The error of an operation that has no CUDA implementation.
     pub fn missing(&self, op: &'static str) -> Error {
         Error::Unsupported { op, device: self.name() }
     }
+
+    /// Launches the kernel `name` of `program`. The arguments must be those that the kernel declares: everything the
+    /// launch code of an operation is responsible for, and what `check ops` tries.
+    pub(crate) fn launch(
+        &self,
+        program: &Program,
+        name: &str,
+        launch: Launch,
+        arguments: &[Argument],
+    ) -> Result<()> {
+        let kernel = self.context.kernel(&program.source(), name)?;
+        // SAFETY: see above; addresses come from live tensors by `view` and `view_mut`.
+        unsafe { kernel.launch(launch, arguments)? };
+        Ok(())
+    }
+
+    /// Blocks of 256 threads that fill the device for an elementwise kernel over `count` items.
+    pub(crate) fn elementwise(&self, count: usize) -> Launch {
+        let most = self.multiprocessors() * 16;
+        Launch::linear(count.div_ceil(256).min(most), 256)
+    }
+
+    pub(crate) fn multiprocessors(&self) -> usize {
+        self.context.properties().multiprocessors as usize
+    }
 }
 
 /// A range of GPU memory. Dropping one that came from the pool gives it back; a part keeps its whole alive.
 #[derive(Debug)]
 pub struct CudaBuffer {
-    address: u64,
-    bytes: usize,
-    /// The buffer this is a part of, kept alive by it.
+    view: View,
+    context: Context,
     #[expect(dead_code, reason = "held for its lifetime only")]
-    whole: Option<Arc<Storage>>,
+    owner: Owner,
+}
+
+#[derive(Debug)]
+enum Owner {
+    Pool(#[expect(dead_code, reason = "held for its lifetime only")] gpu::Buffer),
+    Part(#[expect(dead_code, reason = "held for its lifetime only")] Arc<Storage>),
 }
 
 impl CudaBuffer {
     /// Device address.
     pub fn address(&self) -> u64 {
-        self.address
+        self.view.address
     }
 
     /// Length in bytes.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.view.bytes
+    }
+
+    /// The range.
+    pub fn view(&self) -> View {
+        self.view
     }
 
     /// The `bytes` bytes at `offset` of `whole`, whose buffer this is.
@@ -81,26 +135,60 @@ impl CudaBuffer {
     /// # Safety
     /// As for [`Storage::part`].
     pub(crate) unsafe fn part(&self, whole: Arc<Storage>, offset: usize, bytes: usize) -> Self {
-        Self { address: self.address + offset as u64, bytes, whole: Some(whole) }
+        assert!(offset + bytes <= self.view.bytes, "a part must lie within its buffer");
+        let view = View { address: self.view.address + offset as u64, bytes };
+        Self { view, context: self.context.clone(), owner: Owner::Part(whole) }
     }
 
     /// Copies `source` to the start of the buffer.
-    pub fn upload(&mut self, _source: &[u8]) -> Result<()> {
-        Err(Error::Device("upload: no CUDA".into()))
+    pub fn upload(&mut self, source: &[u8]) -> Result<()> {
+        // SAFETY: the buffer is alive and its own.
+        Ok(unsafe { self.context.write(self.view, source) }?)
     }
 
     /// Copies the start of the buffer to `target`.
-    pub fn download(&self, _target: &mut [u8]) -> Result<()> {
-        Err(Error::Device("download: no CUDA".into()))
+    pub fn download(&self, target: &mut [u8]) -> Result<()> {
+        // SAFETY: the buffer is alive.
+        Ok(unsafe { self.context.read(self.view, target) }?)
     }
 
     /// Copies all of `source`, which is as long.
-    pub fn copy_from(&mut self, _source: &Self) -> Result<()> {
-        Err(Error::Device("copy: no CUDA".into()))
+    pub fn copy_from(&mut self, source: &Self) -> Result<()> {
+        // SAFETY: both buffers are alive.
+        Ok(unsafe { self.context.copy(self.view, source.view) }?)
     }
 
     /// Sets all bytes to zero.
     pub fn zero(&mut self) -> Result<()> {
-        Err(Error::Device("zero: no CUDA".into()))
+        // SAFETY: the buffer is alive and its own.
+        Ok(unsafe { self.context.fill(self.view, 0) }?)
+    }
+}
+
+/// Where a tensor lies, for reading.
+pub(crate) fn view(tensor: &Tensor) -> Result<View> {
+    storage_view(tensor.storage())
+}
+
+/// Where a tensor lies, for writing; an error while it is shared.
+pub(crate) fn view_mut(tensor: &mut Tensor) -> Result<View> {
+    storage_view(tensor.storage_mut()?)
+}
+
+/// Where memory lies.
+pub(crate) fn storage_view(storage: &Storage) -> Result<View> {
+    match storage {
+        Storage::Cuda(buffer) => Ok(buffer.view()),
+        Storage::Cpu(_) => Err(Error::WrongDevice { what: "an operand".into(), device: "cpu".into() }),
+        Storage::Nothing => Err(Error::Shared { what: "an operand".into() }),
+    }
+}
+
+/// The precision of the library calls for tensors of `dtype`.
+pub(crate) fn precision_of(dtype: DType) -> Result<gpu::Precision> {
+    match dtype {
+        DType::F32 => Ok(gpu::Precision::F32),
+        DType::Bf16 => Ok(gpu::Precision::Bf16),
+        other => Err(Error::Device(format!("tensors of {} have no arithmetic", other.name()))),
     }
 }

@@ -64,6 +64,9 @@ pub enum Error {
         /// What is wrong.
         detail: String,
     },
+    /// A failure of the GPU or its libraries.
+    #[error(transparent)]
+    Gpu(#[from] gpu::Error),
     /// A failure reported by a device or its libraries.
     #[error("{0}")]
     Device(String),

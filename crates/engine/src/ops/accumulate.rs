@@ -1,5 +1,7 @@
 //! Adding a whole gradient into another, for values that are used more than once.
 
+mod cuda;
+
 use rayon::prelude::*;
 
 use crate::cpu;
@@ -24,7 +26,7 @@ pub fn accumulate(device: &Device, gradient: &Tensor, target: &mut Target) -> Re
             });
             Ok(())
         }
-        Device::Cuda(cuda) => Err(cuda.missing("accumulate")),
+        Device::Cuda(cuda) => cuda::accumulate(cuda, gradient, target),
     }
 }
 

@@ -3,6 +3,8 @@
 //! Shapes: x (rows, in), W (out, in) as published, b (out), y (rows, out).
 //! Backward: dx = dy W, dW = dy^T x, db = column sums of dy.
 
+mod cuda;
+
 use crate::cpu::matmul::{self, Matrix};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -36,7 +38,7 @@ pub fn linear(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: Option<&Var>) ->
             let x = Matrix::new(x.value().as_slice()?, rows, width);
             matmul::nt(&device, x, Matrix::new(weight.value().as_slice()?, out, width), to, bias.is_some())?;
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("linear")),
+        Device::Cuda(cuda) => cuda::forward(cuda, x.value(), weight.value(), bias.map(Var::value), &mut y)?,
     }
     let (dx, dw, db) = (x.gradient(), weight.gradient(), bias.map(Var::gradient));
     let (x, weight) = (x.value().clone(), weight.value().clone());
@@ -60,7 +62,7 @@ pub fn linear(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: Option<&Var>) ->
                     super::column_sum_gradient(dy.values, db)?;
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("linear")),
+            Device::Cuda(cuda) => cuda::backward(&cuda, &x, &weight, &dy, [&mut dx, &mut dw, &mut db])?,
         }
         [dx, dw, db].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())

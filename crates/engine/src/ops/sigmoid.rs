@@ -1,5 +1,7 @@
 //! Sigmoid: y = 1 / (1 + exp(-x)), elementwise. Backward: dx = dy y (1 - y).
 
+mod cuda;
+
 use rayon::prelude::*;
 
 use crate::device::Device;
@@ -22,7 +24,7 @@ pub fn sigmoid(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
                 }
             });
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("sigmoid")),
+        Device::Cuda(cuda) => cuda::forward(cuda, x.value(), &mut y)?,
     }
     let (dx, kept) = (x.gradient(), y.clone());
     Ok(tape.record("sigmoid", &[dx], y, move |context, dy| {
@@ -39,7 +41,7 @@ pub fn sigmoid(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
                     }
                 });
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("sigmoid")),
+            Device::Cuda(cuda) => cuda::backward(&cuda, &dy, &kept, &mut target)?,
         }
         context.put(target);
         Ok(())

@@ -1,0 +1,96 @@
+// What all kernels share: number types without CUDA's headers (NVRTC alone compiles this), vectors of eight channels,
+// reductions of fixed order. `T` is the storage type of activations, bf16 or float, set
+// when compiling by the macro STORAGE.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef long long i64;
+
+struct bf16 { u16 bits; };
+
+#ifdef STORAGE
+typedef STORAGE T;
+#endif
+
+__device__ __forceinline__ float to_float(float x) { return x; }
+__device__ __forceinline__ float to_float(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
+
+template <typename S> __device__ __forceinline__ S from_float(float x);
+template <> __device__ __forceinline__ float from_float<float>(float x) { return x; }
+template <> __device__ __forceinline__ bf16 from_float<bf16>(float x) {
+  bf16 result;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+  return result;
+}
+
+// Two floats as a pair of bf16: `low` in the lower half.
+__device__ __forceinline__ u32 pack_bf16(float low, float high) {
+  u32 result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+}
+__device__ __forceinline__ float low_half(u32 pair) { return __uint_as_float(pair << 16); }
+__device__ __forceinline__ float high_half(u32 pair) { return __uint_as_float(pair & 0xffff0000u); }
+
+// V neighbouring channels as floats. V is 8 (16-byte accesses; addresses must be multiples of 8 elements) or 1.
+template <int V> struct Channels { float v[V]; };
+
+__device__ __forceinline__ void load_channels(Channels<1>& c, const bf16* p) { c.v[0] = to_float(*p); }
+__device__ __forceinline__ void load_channels(Channels<1>& c, const float* p) { c.v[0] = *p; }
+__device__ __forceinline__ void load_channels(Channels<8>& c, const bf16* p) {
+  uint4 raw = *reinterpret_cast<const uint4*>(p);
+  c.v[0] = low_half(raw.x); c.v[1] = high_half(raw.x);
+  c.v[2] = low_half(raw.y); c.v[3] = high_half(raw.y);
+  c.v[4] = low_half(raw.z); c.v[5] = high_half(raw.z);
+  c.v[6] = low_half(raw.w); c.v[7] = high_half(raw.w);
+}
+__device__ __forceinline__ void load_channels(Channels<8>& c, const float* p) {
+  float4 a = reinterpret_cast<const float4*>(p)[0], b = reinterpret_cast<const float4*>(p)[1];
+  c.v[0] = a.x; c.v[1] = a.y; c.v[2] = a.z; c.v[3] = a.w;
+  c.v[4] = b.x; c.v[5] = b.y; c.v[6] = b.z; c.v[7] = b.w;
+}
+__device__ __forceinline__ void store_channels(bf16* p, const Channels<1>& c) { *p = from_float<bf16>(c.v[0]); }
+__device__ __forceinline__ void store_channels(float* p, const Channels<1>& c) { *p = c.v[0]; }
+__device__ __forceinline__ void store_channels(bf16* p, const Channels<8>& c) {
+  uint4 raw;
+  raw.x = pack_bf16(c.v[0], c.v[1]); raw.y = pack_bf16(c.v[2], c.v[3]);
+  raw.z = pack_bf16(c.v[4], c.v[5]); raw.w = pack_bf16(c.v[6], c.v[7]);
+  *reinterpret_cast<uint4*>(p) = raw;
+}
+__device__ __forceinline__ void store_channels(float* p, const Channels<8>& c) {
+  reinterpret_cast<float4*>(p)[0] = make_float4(c.v[0], c.v[1], c.v[2], c.v[3]);
+  reinterpret_cast<float4*>(p)[1] = make_float4(c.v[4], c.v[5], c.v[6], c.v[7]);
+}
+
+// Sum over the 32 lanes of a warp, in every lane; the order is always the same.
+__device__ __forceinline__ float warp_sum(float x) {
+#pragma unroll
+  for (int step = 16; step > 0; step >>= 1) x += __shfl_xor_sync(0xffffffffu, x, step);
+  return x;
+}
+__device__ __forceinline__ double warp_sum(double x) {
+#pragma unroll
+  for (int step = 16; step > 0; step >>= 1) x += __shfl_xor_sync(0xffffffffu, x, step);
+  return x;
+}
+__device__ __forceinline__ float warp_max(float x) {
+#pragma unroll
+  for (int step = 16; step > 0; step >>= 1) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+  return x;
+}
+
+// Sum over all threads of a block (a multiple of 32), in every thread. `scratch`: 33 doubles of shared memory.
+__device__ __forceinline__ double block_sum(double x, double* scratch) {
+  x = warp_sum(x);
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, warps = blockDim.x >> 5;
+  __syncthreads();
+  if (lane == 0) scratch[warp] = x;
+  __syncthreads();
+  if (warp == 0) {
+    double y = warp_sum(lane < warps ? scratch[lane] : 0.0);
+    if (lane == 0) scratch[32] = y;
+  }
+  __syncthreads();
+  return scratch[32];
+}

@@ -1,0 +1,142 @@
+// The losses: f32 matrices of one row per sample to single numbers, summed in f64 in a fixed order. `dy` is the
+// gradient of the single number, on the device.
+
+#define EACH(i, count) \
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (count); i += (size_t)gridDim.x * blockDim.x)
+
+__device__ __forceinline__ void put(float* to, size_t i, int add, float value) { to[i] = add ? to[i] + value : value; }
+
+// out = offset + scale * sum of partial[count]; one block.
+extern "C" __global__ void __launch_bounds__(256) finish_sum(const double* partial, int count, float scale,
+                                                             float offset, float* out) {
+  __shared__ double scratch[33];
+  double sum = 0.0;
+  for (int i = threadIdx.x; i < count; i += blockDim.x) sum += partial[i];
+  sum = block_sum(sum, scratch);
+  if (threadIdx.x == 0) *out = (float)(offset + scale * sum);
+}
+
+#define WRITE_PARTIAL(sum)                    \
+  __shared__ double scratch[33];              \
+  double total = block_sum(sum, scratch);     \
+  if (threadIdx.x == 0) partial[blockIdx.x] = total;
+
+extern "C" __global__ void __launch_bounds__(256) mse(const float* u, const float* v, i64 count, double* partial) {
+  double sum = 0.0;
+  EACH(i, (size_t)count) {
+    double d = (double)u[i] - v[i];
+    sum += d * d;
+  }
+  WRITE_PARTIAL(sum)
+}
+extern "C" __global__ void __launch_bounds__(256)
+    mse_backward(const float* dy, const float* u, const float* v, i64 count, float* du, int add_u, float* dv,
+                 int add_v) {
+  float scale = 2.f * *dy / count;
+  EACH(i, (size_t)count) {
+    float d = scale * (u[i] - v[i]);
+    if (du) put(du, i, add_u, d);
+    if (dv) put(dv, i, add_v, -d);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    cross_entropy(const float* p, const float* t, i64 count, float smallest, double* partial) {
+  double sum = 0.0;
+  EACH(i, (size_t)count) sum += (double)t[i] * log((double)fmaxf(p[i], smallest));
+  WRITE_PARTIAL(sum)
+}
+extern "C" __global__ void __launch_bounds__(256)
+    cross_entropy_backward(const float* dy, const float* p, const float* t, i64 count, int rows, float smallest,
+                           float* dp, int add_p, float* dt, int add_t) {
+  float scale = -*dy / rows;
+  EACH(i, (size_t)count) {
+    float safe = fmaxf(p[i], smallest);
+    if (dp) put(dp, i, add_p, scale * t[i] / safe);
+    if (dt) put(dt, i, add_t, scale * logf(safe));
+  }
+}
+
+// Means and sqrt(var + epsilon) (unbiased) of columns: threads are 32 columns x 32 lines.
+extern "C" __global__ void __launch_bounds__(1024)
+    column_moments(const float* z, int rows, int C, double epsilon, float* means, float* roots) {
+  __shared__ double lines[32][33];
+  int lane = threadIdx.x & 31, line = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
+  double sum = 0.0;
+  if (column < C)
+    for (int row = line; row < rows; row += 32) sum += z[(size_t)row * C + column];
+  lines[line][lane] = sum;
+  __syncthreads();
+  double mean = 0.0;
+  for (int k = 0; k < 32; k++) mean += lines[k][lane];
+  mean /= rows;
+  __syncthreads();
+  sum = 0.0;
+  if (column < C && roots)
+    for (int row = line; row < rows; row += 32) {
+      double d = z[(size_t)row * C + column] - mean;
+      sum += d * d;
+    }
+  lines[line][lane] = sum;
+  __syncthreads();
+  if (line == 0 && column < C) {
+    means[column] = (float)mean;
+    if (roots) {
+      double square = 0.0;
+      for (int k = 0; k < 32; k++) square += lines[k][lane];
+      roots[column] = (float)sqrt(square / (rows - 1.0) + epsilon);
+    }
+  }
+}
+
+// One block: the sum over columns of the hinge of the roots, and of mean ln mean.
+extern "C" __global__ void __launch_bounds__(256) hinge_sum(const float* roots, int C, double* partial) {
+  double sum = 0.0;
+  for (int i = threadIdx.x; i < C; i += blockDim.x) sum += fmax(0.0, 1.0 - (double)roots[i]);
+  WRITE_PARTIAL(sum)
+}
+extern "C" __global__ void __launch_bounds__(256) entropy_sum(const float* means, int C, double* partial) {
+  double sum = 0.0;
+  for (int i = threadIdx.x; i < C; i += blockDim.x) {
+    double mean = fmax((double)means[i], 1e-30);
+    sum += mean * log(mean);
+  }
+  WRITE_PARTIAL(sum)
+}
+extern "C" __global__ void __launch_bounds__(256)
+    hinge_backward(const float* dy, const float* z, const float* means, const float* roots, int rows, int C, float* dz,
+                   int add) {
+  float scale = -*dy / (2.f * C * (rows - 1.f));
+  EACH(i, (size_t)rows * C) {
+    int c = (int)(i % C);
+    put(dz, i, add, roots[c] < 1.f ? (z[i] - means[c]) * (scale / roots[c]) : 0.f);
+  }
+}
+extern "C" __global__ void __launch_bounds__(256)
+    me_max_backward(const float* dy, const float* means, int rows, int C, float* da, int add) {
+  float scale = *dy / rows;
+  EACH(i, (size_t)rows * C) put(da, i, add, scale * (logf(fmaxf(means[i % C], 1e-30f)) + 1.f));
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    centre(const float* z, const float* means, i64 count, int C, float* centred) {
+  EACH(i, (size_t)count) centred[i] = z[i] - means[i % C];
+}
+// Sets the diagonal to zero, divides, and adds up the squares.
+extern "C" __global__ void __launch_bounds__(256) off_diagonal(float* cov, int C, float divisor, double* partial) {
+  double sum = 0.0;
+  EACH(i, (size_t)C * C) {
+    float value = i / C == i % C ? 0.f : cov[i] / divisor;
+    cov[i] = value;
+    sum += (double)value * value;
+  }
+  WRITE_PARTIAL(sum)
+}
+extern "C" __global__ void __launch_bounds__(256)
+    scale_into(const float* dy, float factor, const float* from, i64 count, float* to, int add) {
+  float scale = factor * *dy;
+  EACH(i, (size_t)count) put(to, i, add, scale * from[i]);
+}
+
+// to (+)= weight * from, single numbers.
+extern "C" __global__ void weigh(const float* from, float weight, float* to, int add) { put(to, 0, add, weight * *from); }

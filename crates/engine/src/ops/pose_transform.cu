@@ -1,0 +1,62 @@
+// X = P M / ||P M|| for d x d matrices, a thread per capsule; without M (null) X = P / ||P||.
+
+constexpr int D = SIDE;
+
+__device__ __forceinline__ float transform(const float* p, const float* m, float* q) {
+  double square = 0.0;
+#pragma unroll
+  for (int r = 0; r < D; r++)
+#pragma unroll
+    for (int c = 0; c < D; c++) {
+      float value = 0.f;
+      if (m) {
+#pragma unroll
+        for (int k = 0; k < D; k++) value += p[r * D + k] * m[k * D + c];
+      } else {
+        value = p[r * D + c];
+      }
+      q[r * D + c] = value;
+      square += (double)value * value;
+    }
+  return 1.f / fmaxf((float)sqrt(square), 1e-20f);
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+    pose_transform(const float* poses, const float* transforms, float* x, int batch, int capsules) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= batch * capsules) return;
+  float q[D * D];
+  float inverse = transform(poses + (size_t)i * D * D, transforms ? transforms + (size_t)(i / capsules) * D * D : 0, q);
+#pragma unroll
+  for (int e = 0; e < D * D; e++) x[(size_t)i * D * D + e] = q[e] * inverse;
+}
+
+// dQ = (dX - X <X, dX>) / ||Q||, dP = dQ M^T
+extern "C" __global__ void __launch_bounds__(128)
+    pose_transform_backward(const float* poses, const float* transforms, const float* x, const float* dx, float* dp,
+                            int add, int batch, int capsules) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= batch * capsules) return;
+  const float* m = transforms ? transforms + (size_t)(i / capsules) * D * D : 0;
+  float q[D * D];
+  float inverse = transform(poses + (size_t)i * D * D, m, q);
+  size_t start = (size_t)i * D * D;
+  float along = 0.f;
+#pragma unroll
+  for (int e = 0; e < D * D; e++) along += x[start + e] * dx[start + e];
+#pragma unroll
+  for (int e = 0; e < D * D; e++) q[e] = (dx[start + e] - x[start + e] * along) * inverse;
+#pragma unroll
+  for (int r = 0; r < D; r++)
+#pragma unroll
+    for (int c = 0; c < D; c++) {
+      float value = 0.f;
+      if (m) {
+#pragma unroll
+        for (int k = 0; k < D; k++) value += q[r * D + k] * m[c * D + k];
+      } else {
+        value = q[r * D + c];
+      }
+      dp[start + r * D + c] = add ? dp[start + r * D + c] + value : value;
+    }
+}
