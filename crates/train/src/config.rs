@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::suggest;
@@ -227,8 +228,8 @@ impl Config {
         FREE_KEYS.iter().any(|free| key == *free || (free.ends_with('.') && key.starts_with(free)))
     }
 
-    /// A hash of all settings that the weights depend on: 16 hexadecimal digits.
-    pub fn identity(&self) -> Result<String> {
+    /// The settings that the weights depend on, as TOML, one dotted key a line.
+    pub fn identity_toml(&self) -> Result<String> {
         let settings = Self::settings_of("configuration", &self.to_toml()?)?;
         let keys: Vec<String> =
             settings.keys().filter(|key| !Self::is_free(key)).map(str::to_owned).collect();
@@ -238,7 +239,21 @@ impl Config {
             let value = key.split('.').try_fold(&table, |value, part| value.get(part));
             text.push_str(&format!("{key} = {}\n", value.map_or_else(String::new, ToString::to_string)));
         }
-        Ok(format!("{:016x}", random::fnv1a(text.as_bytes())))
+        Ok(text)
+    }
+
+    /// A hash of all settings that the weights depend on: 16 hexadecimal digits.
+    pub fn identity(&self) -> Result<String> {
+        Ok(format!("{:016x}", random::fnv1a(self.identity_toml()?.as_bytes())))
+    }
+
+    /// The configuration that a checkpoint's metadata hold; what the weights do not depend on is at its default.
+    pub fn of_checkpoint(path: &Path, checkpoint: &Checkpoint) -> Result<Self> {
+        let text = checkpoint
+            .metadata
+            .get("config")
+            .ok_or_else(|| Error::content(path, "the checkpoint holds no configuration"))?;
+        Self::resolve(Self::settings_of(&path.display().to_string(), text)?)
     }
 
     fn check(&self) -> Result<()> {

@@ -1,19 +1,35 @@
 //! Pre-training: from a dataset to a checkpoint that can be trusted. The run folder, its metrics and checkpoints, the
 //! loop, online probes, and what stops a run that went wrong.
 
+pub mod bad_samples;
+pub mod batches;
 pub mod checkpoint;
 #[cfg(test)]
 mod checkpoint_tests;
 pub mod config;
 mod crc32c;
 mod durable;
+pub mod environment;
 pub mod error;
+pub mod guard;
+pub mod health;
+pub mod learner;
+mod means;
 pub mod metrics;
+mod pairs_picture;
 pub mod run_folder;
 pub mod settings;
 pub mod suggest;
+pub mod tally;
 pub mod tensorboard;
+#[cfg(test)]
+mod testing;
+pub mod trainer;
+#[cfg(test)]
+mod trainer_tests;
 
 pub use config::Config;
 pub use error::{Error, Result};
+pub use learner::Learner;
 pub use run_folder::{OwnedRun, RunFolder};
+pub use trainer::{Event, Outcome, Progress, Trainer};

@@ -1,0 +1,114 @@
+//! What stops a run that went wrong: a loss that is no number, one that explodes, a representation that collapses.
+//! Thresholds are settings.
+
+use crate::config::Guards;
+use crate::health::Health;
+
+/// Watches losses and looks at the representation's health, in the order of steps.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    settings: Guards,
+    /// Looks in a row that showed a collapse.
+    strikes: u64,
+}
+
+impl Guard {
+    /// A guard that has seen `strikes` collapsed looks in a row so far.
+    pub fn new(settings: Guards, strikes: u64) -> Self {
+        Self { settings, strikes }
+    }
+
+    /// Looks in a row that showed a collapse; part of a checkpoint.
+    pub fn strikes(&self) -> u64 {
+        self.strikes
+    }
+
+    /// Whether step `step` (counted from 1) is one whose health is looked at.
+    pub fn looks_at(&self, step: u64) -> bool {
+        self.settings.every_steps > 0 && step.is_multiple_of(self.settings.every_steps)
+    }
+
+    /// What is wrong after `step`, if anything: the beginning of a sentence.
+    pub fn check(&mut self, step: u64, loss: f64, health: Option<&Health>) -> Option<String> {
+        let settings = &self.settings;
+        if !loss.is_finite() {
+            return Some(format!("the loss became {loss}"));
+        }
+        if loss.abs() > settings.explosion {
+            return Some(format!(
+                "the loss exploded to {loss:.3e} (guards.explosion is {:e})",
+                settings.explosion
+            ));
+        }
+        let health = health.filter(|_| step > settings.collapse_after)?;
+        let narrow = !(health.std_mean >= settings.collapse_std);
+        let flat = !(health.effective_rank >= settings.collapse_rank);
+        self.strikes = if narrow || flat { self.strikes + 1 } else { 0 };
+        if self.strikes < settings.collapse_patience.max(1) {
+            return None;
+        }
+        Some(if narrow {
+            format!(
+                "the representation collapsed: the mean standard deviation of its dimensions is {:.2e} (guards.collapse_std is {:e})",
+                health.std_mean, settings.collapse_std
+            )
+        } else {
+            format!(
+                "the representation collapsed: its effective rank is {:.3} (guards.collapse_rank is {})",
+                health.effective_rank, settings.collapse_rank
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard() -> Guard {
+        let settings = Guards {
+            every_steps: 5,
+            explosion: 1e4,
+            collapse_std: 1e-3,
+            collapse_rank: 1.5,
+            collapse_patience: 3,
+            collapse_after: 10,
+        };
+        Guard::new(settings, 0)
+    }
+
+    fn health(std_mean: f64, effective_rank: f64) -> Health {
+        Health { std_mean, std_min: 0.0, effective_rank, capsule_entropy: None }
+    }
+
+    #[test]
+    fn losses_are_judged_at_every_step() {
+        assert_eq!(guard().check(1, 3.0, None), None);
+        assert_eq!(guard().check(1, f64::NAN, None).unwrap(), "the loss became NaN");
+        assert_eq!(guard().check(1, f64::INFINITY, None).unwrap(), "the loss became inf");
+        assert!(guard().check(1, -2e4, None).unwrap().starts_with("the loss exploded to -2.000e4"));
+    }
+
+    #[test]
+    fn a_collapse_must_last() {
+        let mut guard = guard();
+        let good = health(0.1, 5.0);
+        let looks = [health(0.0, 0.0), health(0.1, 1.0), good, health(0.0, 5.0), health(0.1, 1.1)];
+        for (look, health) in looks.iter().enumerate() {
+            assert_eq!(guard.check(15 + look as u64, 1.0, Some(health)), None);
+        }
+        assert_eq!(guard.strikes(), 2);
+        assert!(guard.check(30, 1.0, Some(&health(0.0, 5.0))).unwrap().contains("standard deviation"));
+        let mut early = Guard::new(guard.settings.clone(), 2);
+        assert_eq!(early.check(10, 1.0, Some(&health(0.0, 0.0))), None);
+        assert!(early.check(11, 1.0, Some(&health(0.1, 1.2))).unwrap().contains("effective rank is 1.200"));
+        let not_a_number = health(f64::NAN, 5.0);
+        assert!(Guard::new(guard.settings.clone(), 2).check(11, 1.0, Some(&not_a_number)).is_some());
+    }
+
+    #[test]
+    fn looks_come_every_so_many_steps() {
+        let steps: Vec<u64> = (1..=12).filter(|&step| guard().looks_at(step)).collect();
+        assert_eq!(steps, [5, 10]);
+    }
+}

@@ -1,0 +1,183 @@
+//! How a representation fares: whether its dimensions still vary, how many directions it really uses, and how evenly
+//! capsules are used. All of it is computed on the host, in float64, from the rows of one batch.
+
+/// The health of one batch's representation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Health {
+    /// Mean over dimensions of the standard deviation over rows.
+    pub std_mean: f64,
+    /// The smallest of them.
+    pub std_min: f64,
+    /// Exponential of the entropy of the normalised singular values (Roy and Vetterli, 2007), from 1 to at most
+    /// [`RANK_ROWS`] - 1.
+    pub effective_rank: f64,
+    /// Entropy of the mean activations over its largest value: 1 when all capsules are used alike, 0 when one is.
+    pub capsule_entropy: Option<f64>,
+}
+
+/// Rows that the effective rank is computed from; more would cost more than they tell.
+pub const RANK_ROWS: usize = 128;
+
+impl Health {
+    /// From `representation` (rows of `width`), and `activations` (rows of `capsules`) where there are capsules.
+    pub fn of(representation: &[f32], width: usize, activations: Option<(&[f32], usize)>) -> Self {
+        let (std_mean, std_min) = spread(representation, width);
+        Self {
+            std_mean,
+            std_min,
+            effective_rank: effective_rank(representation, width),
+            capsule_entropy: activations.map(|(rows, capsules)| usage_entropy(rows, capsules)),
+        }
+    }
+
+    /// The numbers by their names in metrics.
+    pub fn values(&self) -> Vec<(String, f64)> {
+        let mut values = vec![
+            ("health/std_mean".to_owned(), self.std_mean),
+            ("health/std_min".to_owned(), self.std_min),
+            ("health/effective_rank".to_owned(), self.effective_rank),
+        ];
+        values.extend(self.capsule_entropy.map(|entropy| ("health/capsule_entropy".to_owned(), entropy)));
+        values
+    }
+}
+
+fn column_means(rows: &[f32], width: usize) -> Vec<f64> {
+    let mut means = vec![0.0; width];
+    for row in rows.chunks_exact(width) {
+        means.iter_mut().zip(row).for_each(|(mean, &value)| *mean += f64::from(value));
+    }
+    let count = (rows.len() / width).max(1) as f64;
+    means.iter_mut().for_each(|mean| *mean /= count);
+    means
+}
+
+fn spread(rows: &[f32], width: usize) -> (f64, f64) {
+    let means = column_means(rows, width);
+    let mut squares = vec![0.0; width];
+    for row in rows.chunks_exact(width) {
+        for ((square, &value), mean) in squares.iter_mut().zip(row).zip(&means) {
+            *square += (f64::from(value) - mean).powi(2);
+        }
+    }
+    let degrees = (rows.len() / width).saturating_sub(1).max(1) as f64;
+    let deviations: Vec<f64> = squares.iter().map(|square| (square / degrees).sqrt()).collect();
+    let mean = deviations.iter().sum::<f64>() / width as f64;
+    (mean, deviations.iter().copied().fold(f64::INFINITY, f64::min))
+}
+
+fn effective_rank(rows: &[f32], width: usize) -> f64 {
+    let count = (rows.len() / width).min(RANK_ROWS);
+    let rows = &rows[..count * width];
+    let means = column_means(rows, width);
+    let centred: Vec<f64> = rows
+        .chunks_exact(width)
+        .flat_map(|row| row.iter().zip(&means).map(|(&value, mean)| f64::from(value) - mean))
+        .collect();
+    let mut gram = vec![0.0; count * count];
+    for i in 0..count {
+        for j in 0..=i {
+            let (a, b) = (&centred[i * width..(i + 1) * width], &centred[j * width..(j + 1) * width]);
+            let product = a.iter().zip(b).map(|(a, b)| a * b).sum();
+            gram[i * count + j] = product;
+            gram[j * count + i] = product;
+        }
+    }
+    let singular: Vec<f64> =
+        eigenvalues(gram, count).into_iter().map(|value| value.max(0.0).sqrt()).collect();
+    let largest = singular.iter().copied().fold(0.0, f64::max);
+    // Rounding leaves noise where exact arithmetic has zeros.
+    let kept: Vec<f64> = singular.into_iter().filter(|&value| value > 1e-6 * largest).collect();
+    let total: f64 = kept.iter().sum();
+    if !total.is_finite() || total <= 0.0 {
+        return 0.0;
+    }
+    (-kept.iter().map(|value| value / total).map(|p| p * p.ln()).sum::<f64>()).exp()
+}
+
+/// Eigenvalues of a symmetric matrix by cyclic Jacobi rotations.
+fn eigenvalues(mut a: Vec<f64>, n: usize) -> Vec<f64> {
+    let total: f64 = a.iter().map(|value| value * value).sum();
+    for _ in 0..30 {
+        let off: f64 =
+            (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| a[i * n + j].powi(2)).sum();
+        if !off.is_finite() || off <= 1e-18 * total {
+            break;
+        }
+        for p in 0..n {
+            for q in p + 1..n {
+                let apq = a[p * n + q];
+                if apq.abs() < 1e-300 {
+                    continue;
+                }
+                let theta = (a[q * n + q] - a[p * n + p]) / (2.0 * apq);
+                let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
+                let cosine = 1.0 / (t * t + 1.0).sqrt();
+                let sine = t * cosine;
+                for k in 0..n {
+                    let (x, y) = (a[p * n + k], a[q * n + k]);
+                    a[p * n + k] = cosine * x - sine * y;
+                    a[q * n + k] = sine * x + cosine * y;
+                }
+                for k in 0..n {
+                    let (x, y) = (a[k * n + p], a[k * n + q]);
+                    a[k * n + p] = cosine * x - sine * y;
+                    a[k * n + q] = sine * x + cosine * y;
+                }
+            }
+        }
+    }
+    (0..n).map(|i| a[i * n + i]).collect()
+}
+
+fn usage_entropy(activations: &[f32], capsules: usize) -> f64 {
+    let means = column_means(activations, capsules);
+    let total: f64 = means.iter().sum();
+    let entropy: f64 = means.iter().map(|mean| mean / total).filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum();
+    entropy / (capsules as f64).ln().max(f64::MIN_POSITIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use random::{Random, Stream};
+
+    fn normal(rows: usize, width: usize, seed: u64) -> Vec<f32> {
+        let mut random = Random::new(seed, Stream::new("health"), 0);
+        (0..rows * width).map(|_| random.normal() as f32).collect()
+    }
+
+    #[test]
+    fn independent_dimensions_have_full_rank_and_their_spread() {
+        let health = Health::of(&normal(128, 8, 1), 8, None);
+        assert!((health.std_mean - 1.0).abs() < 0.1, "{health:?}");
+        assert!(health.effective_rank > 7.8 && health.effective_rank <= 8.0 + 1e-9, "{health:?}");
+    }
+
+    #[test]
+    fn rows_on_a_line_have_rank_one_and_equal_rows_none() {
+        let line: Vec<f32> = (0..40).flat_map(|row| [1.0, -2.0, 0.5].map(|x| x * row as f32)).collect();
+        let health = Health::of(&line, 3, None);
+        assert!((health.effective_rank - 1.0).abs() < 1e-6, "{health:?}");
+        let equal = Health::of(&[0.7; 60], 3, None);
+        assert_eq!((equal.std_mean, equal.effective_rank), (0.0, 0.0));
+    }
+
+    #[test]
+    fn known_singular_values_give_their_rank() {
+        // Rows +-s_i e_i: singular values proportional to s = (3, 1).
+        let rows = [3.0, 0.0, -3.0, 0.0, 0.0, 1.0, 0.0, -1.0];
+        let (p, q) = (0.75_f64, 0.25_f64);
+        let expected = (-(p * p.ln() + q * q.ln())).exp();
+        assert!((Health::of(&rows, 2, None).effective_rank - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn capsule_entropy_runs_from_one_capsule_to_all() {
+        let entropy = |rows: &[f32]| Health::of(&[0.0, 1.0], 1, Some((rows, 4))).capsule_entropy.unwrap();
+        assert!((entropy(&[0.25; 8]) - 1.0).abs() < 1e-12);
+        assert!(entropy(&[1.0, 0.0, 0.0, 0.0]).abs() < 1e-12);
+        // Different rows may use different capsules.
+        assert!((entropy(&[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]) - 0.5).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,47 @@
+//! A picture of a few training pairs: first views on top, second views below.
+
+use std::io::Cursor;
+
+use dataset::Batch;
+use image::ImageEncoder;
+use image::codecs::png::PngEncoder;
+
+use crate::error::{Error, Result};
+use crate::tensorboard::Picture;
+
+/// A finished picture.
+#[derive(Debug)]
+pub struct PairsPicture {
+    width: usize,
+    height: usize,
+    png: Vec<u8>,
+}
+
+impl PairsPicture {
+    /// The picture under the name `tag`.
+    pub fn for_tensorboard<'a>(&'a self, tag: &'a str) -> Picture<'a> {
+        Picture { tag, width: self.width, height: self.height, png: &self.png }
+    }
+}
+
+/// Draws the first `pairs` pairs of a batch.
+pub fn draw(batch: &Batch, pairs: usize) -> Result<PairsPicture> {
+    let side = batch.side;
+    let (width, height) = (pairs * side, 2 * side);
+    let mut pixels = vec![0; width * height * 3];
+    let all = batch.items.len() / 2;
+    for view in 0..2 {
+        for pair in 0..pairs {
+            let from = &batch.pixels[(view * all + pair) * side * side * 3..][..side * side * 3];
+            for (row, line) in from.chunks_exact(side * 3).enumerate() {
+                let at = ((view * side + row) * width + pair * side) * 3;
+                pixels[at..at + side * 3].copy_from_slice(line);
+            }
+        }
+    }
+    let mut png = Cursor::new(Vec::new());
+    PngEncoder::new(&mut png)
+        .write_image(&pixels, width as u32, height as u32, image::ExtendedColorType::Rgb8)
+        .map_err(|error| Error::Request(format!("cannot draw the pairs: {error}")))?;
+    Ok(PairsPicture { width, height, png: png.into_inner() })
+}

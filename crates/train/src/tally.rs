@@ -1,0 +1,138 @@
+//! Scores of probes, summed over batches: accuracy, and R2 with one scalar mean over all samples and components, as
+//! published.
+
+use std::collections::BTreeMap;
+
+/// The sums of one score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tally {
+    /// Right answers.
+    Accuracy {
+        /// How many were right.
+        right: f64,
+        /// Of how many.
+        count: f64,
+    },
+    /// Squared errors and the targets' moments.
+    R2 {
+        /// Sum of squared errors.
+        error: f64,
+        /// Sum of targets.
+        sum: f64,
+        /// Sum of squared targets.
+        squares: f64,
+        /// Number of target components.
+        count: f64,
+    },
+}
+
+impl Tally {
+    /// Counts rows of `logits` (`[rows, classes]`) whose largest entry is their label's; the first one among equals.
+    pub fn accuracy(logits: &[f32], labels: &[i32]) -> Self {
+        let classes = logits.len() / labels.len().max(1);
+        let right = logits.chunks_exact(classes.max(1)).zip(labels).filter(|(row, label)| {
+            let best = row.iter().enumerate().fold((0, f32::NEG_INFINITY), |best, (index, &value)| {
+                if value > best.1 { (index, value) } else { best }
+            });
+            best.0 as i32 == **label
+        });
+        Self::Accuracy { right: right.count() as f64, count: labels.len() as f64 }
+    }
+
+    /// Sums over predictions and targets of the same shape.
+    pub fn r2(predictions: &[f32], targets: &[f32]) -> Self {
+        let (mut error, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for (&prediction, &target) in predictions.iter().zip(targets) {
+            let (prediction, target) = (f64::from(prediction), f64::from(target));
+            error += (prediction - target).powi(2);
+            sum += target;
+            squares += target * target;
+        }
+        Self::R2 { error, sum, squares, count: targets.len() as f64 }
+    }
+
+    fn add(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Accuracy { right, count }, Self::Accuracy { right: r, count: c }) => {
+                *right += r;
+                *count += c;
+            }
+            (
+                Self::R2 { error, sum, squares, count },
+                Self::R2 { error: e, sum: s, squares: q, count: c },
+            ) => {
+                *error += e;
+                *sum += s;
+                *squares += q;
+                *count += c;
+            }
+            (slot, other) => *slot = *other,
+        }
+    }
+
+    /// The score.
+    pub fn score(&self) -> f64 {
+        match *self {
+            Self::Accuracy { right, count } => right / count.max(1.0),
+            Self::R2 { error, sum, squares, count } => 1.0 - error / (squares - sum * sum / count.max(1.0)),
+        }
+    }
+}
+
+/// Tallies by the probe's name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tallies(BTreeMap<String, Tally>);
+
+impl Tallies {
+    /// Adds to the tally called `name`.
+    pub fn add(&mut self, name: impl Into<String>, tally: Tally) {
+        self.0.entry(name.into()).and_modify(|sum| sum.add(&tally)).or_insert(tally);
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        other.0.iter().for_each(|(name, tally)| self.add(name.clone(), *tally));
+    }
+
+    /// The scores by name.
+    pub fn scores(&self) -> impl Iterator<Item = (String, f64)> + '_ {
+        self.0.iter().map(|(name, tally)| (name.clone(), tally.score()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_over_batches_equal_the_whole() {
+        let predictions: Vec<f32> = (0..24).map(|i| (i as f32 * 0.7).sin()).collect();
+        let targets: Vec<f32> =
+            (0..24).map(|i| (i as f32 * 0.7).sin() + 0.1 * (i % 3) as f32 + 0.5).collect();
+        let whole = Tally::r2(&predictions, &targets).score();
+        let mut tallies = Tallies::default();
+        for (p, t) in predictions.chunks(8).zip(targets.chunks(8)) {
+            tallies.add("rotation", Tally::r2(p, t));
+        }
+        assert!((tallies.scores().next().unwrap().1 - whole).abs() < 1e-12);
+        let mean = targets.iter().sum::<f32>() / 24.0;
+        let total: f32 = targets.iter().map(|t| (t - mean).powi(2)).sum();
+        let error: f32 = predictions.iter().zip(&targets).map(|(p, t)| (p - t).powi(2)).sum();
+        assert!((whole - f64::from(1.0 - error / total)).abs() < 1e-5);
+    }
+
+    #[test]
+    fn the_mean_of_quaternion_targets_is_one_number() {
+        // A constant prediction that is right per component scores above 0, as in the published protocol.
+        let targets = [0.0, 1.0, 0.0, 1.0];
+        assert_eq!(Tally::r2(&[0.0, 1.0, 0.0, 1.0], &targets).score(), 1.0);
+        assert_eq!(Tally::r2(&[0.5; 4], &targets).score(), 0.0);
+    }
+
+    #[test]
+    fn accuracy_counts_the_largest() {
+        let tally = Tally::accuracy(&[0.1, 0.9, 0.8, 0.2, 0.5, 0.5], &[1, 1, 0]);
+        assert!((tally.score() - 2.0 / 3.0).abs() < 1e-12);
+        assert_eq!(Tally::accuracy(&[f32::NAN, f32::NAN], &[1]).score(), 0.0);
+    }
+}

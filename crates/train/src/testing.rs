@@ -1,0 +1,177 @@
+//! Views and a learner of a few lines, for tests of everything around them.
+
+use std::f64::consts::FRAC_PI_2;
+
+use dataset::{Class, Object, Split, Views};
+use random::{Random, Stream};
+use scene::Latents;
+
+use crate::batches::{Item, PairBatch};
+use crate::checkpoint::{Checkpoint, Numbers};
+use crate::error::{Error, Result};
+use crate::health::Health;
+use crate::learner::{Ask, Learner, Measurement};
+use crate::tally::{Tallies, Tally};
+
+/// Small pictures whose colours tell class and rotation.
+pub(crate) struct FakeViews {
+    objects: Vec<Object>,
+    classes: Vec<Class>,
+    bad: Box<dyn Fn(Item) -> bool + Send + Sync>,
+}
+
+impl FakeViews {
+    /// `classes` classes of `each` training objects and one held-out object each.
+    pub(crate) fn new(classes: u32, each: usize) -> Self {
+        let of = |split, count: usize| {
+            (0..classes).flat_map(move |label| {
+                (0..count).map(move |k| Object {
+                    synset: format!("{label:08}"),
+                    name: format!("{split}{k}"),
+                    label,
+                    split,
+                })
+            })
+        };
+        let class = |label| Class { label, synset: format!("{label:08}"), name: format!("class {label}") };
+        Self {
+            objects: of(Split::Train, each).chain(of(Split::Val, 1)).collect(),
+            classes: (0..classes).map(class).collect(),
+            bad: Box::new(|_| false),
+        }
+    }
+
+    /// The same, with pictures that cannot be read.
+    pub(crate) fn with_bad(mut self, bad: impl Fn(Item) -> bool + Send + Sync + 'static) -> Self {
+        self.bad = Box::new(bad);
+        self
+    }
+}
+
+impl Views for FakeViews {
+    fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+    fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+    fn views(&self) -> usize {
+        6
+    }
+    fn side(&self) -> usize {
+        32
+    }
+    fn has_translation(&self) -> bool {
+        false
+    }
+    fn latents(&self, object: usize, view: usize) -> Latents {
+        let mut random = Random::new(1, Stream::new("fake"), (object * 64 + view) as u64);
+        Latents {
+            rotation: std::array::from_fn(|_| random.range(-FRAC_PI_2, FRAC_PI_2)),
+            floor_hue: random.uniform(),
+            spot_theta: 0.0,
+            spot_phi: 0.0,
+            spot_hue: random.uniform(),
+            translation: None,
+        }
+    }
+    fn picture(&self, object: usize, view: usize, _side: usize, pixels: &mut [u8]) -> dataset::Result<()> {
+        if (self.bad)((object, view)) {
+            return Err(dataset::Error::Request(format!("object {object}, view {view} is unreadable")));
+        }
+        let angle = self.latents(object, view).rotation[0];
+        for (at, byte) in pixels.iter_mut().enumerate() {
+            *byte = ((at % 97) as f64 * (angle + 2.0) + f64::from(self.objects[object].label) * 60.0) as u8;
+        }
+        Ok(())
+    }
+    fn description(&self) -> String {
+        "fake views".to_owned()
+    }
+}
+
+/// A few weights that every batch moves a little, in a way that depends on all of its bytes and on their order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FakeLearner {
+    pub(crate) weights: Vec<f32>,
+    pending: Vec<Loss>,
+    steps: u64,
+    /// From this step on the loss is this.
+    pub(crate) loss_from: Option<(u64, f64)>,
+    /// From this step on the representation is constant.
+    pub(crate) collapse_from: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Loss(f64, Ask, Option<Health>);
+
+impl FakeLearner {
+    pub(crate) fn new() -> Self {
+        Self {
+            weights: vec![0.0; 4],
+            pending: Vec::new(),
+            steps: 0,
+            loss_from: None,
+            collapse_from: u64::MAX,
+        }
+    }
+}
+
+impl Learner for FakeLearner {
+    fn step(&mut self, batch: &PairBatch<'_>, ask: Ask) -> Result<()> {
+        self.steps += 1;
+        for (k, bytes) in [batch.first, batch.second].into_iter().enumerate() {
+            let hash = random::fnv1a(bytes) as f32 / u64::MAX as f32;
+            self.weights[k] = 0.99 * self.weights[k] + 0.01 * hash;
+            self.weights[2 + k] = (self.weights[k] + batch.labels[0] as f32).sin();
+        }
+        let loss = self.loss_from.filter(|(step, _)| self.steps >= *step).map(|(_, loss)| loss);
+        let rows: Vec<f32> = (0..60_u64)
+            .map(|i| if self.steps >= self.collapse_from { 1.0 } else { (i * i % 17) as f32 })
+            .collect();
+        let health = ask.health.then(|| Health::of(&rows, 3, None));
+        self.pending.push(Loss(loss.unwrap_or_else(|| f64::from(self.weights[0])), ask, health));
+        Ok(())
+    }
+
+    fn collect(&mut self) -> Result<Vec<Measurement>> {
+        let measure = |Loss(loss, ask, health): Loss| {
+            let mut probes = Tallies::default();
+            if ask.probes {
+                probes.add("class_accuracy/representation", Tally::Accuracy { right: loss, count: 1.0 });
+            }
+            Measurement { loss, terms: vec![("variance".to_owned(), loss * 0.5)], probes, health }
+        };
+        Ok(std::mem::take(&mut self.pending).into_iter().map(measure).collect())
+    }
+
+    fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies> {
+        let mut tallies = Tallies::default();
+        let logits: Vec<f32> = batch.labels.iter().flat_map(|&label| [-label as f32, label as f32]).collect();
+        tallies.add("class_accuracy/representation", Tally::accuracy(&logits, &batch.labels));
+        Ok(tallies)
+    }
+
+    fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {
+        assert!(self.pending.is_empty(), "a checkpoint is later than all measurements before it");
+        checkpoint.insert("backbone.weights", &[4], Numbers::F32(self.weights.clone()));
+        checkpoint.insert("optimiser.steps", &[], Numbers::I64(vec![self.steps as i64]));
+        Ok(())
+    }
+
+    fn load(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+        self.load_weights(checkpoint)?;
+        self.steps = checkpoint.position.step;
+        Ok(())
+    }
+
+    fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<usize> {
+        match checkpoint.tensors.get("backbone.weights").map(|stored| &stored.numbers) {
+            Some(Numbers::F32(weights)) => {
+                self.weights.clone_from(weights);
+                Ok(1)
+            }
+            _ => Err(Error::Request("no weights".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! The loop, readable from top to bottom: load a batch, step, now and then look, write down, check, save.
+//!
+//! Everything that decides the weights is a function of (configuration, data, position). A checkpoint stores the
+//! learner's state and the position; lines of metrics are durable before the checkpoint that is later than they are,
+//! and lines later than the checkpoint are taken back when a run goes on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dataset::{Loader, LoaderOptions, Split, Views};
+use serde_json::Map;
+
+use crate::bad_samples::Skipping;
+use crate::batches::{PairBatch, TrainingPlan, pair_items};
+use crate::checkpoint::{self, Checkpoint, Position};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::guard::Guard;
+use crate::learner::{Ask, Learner, Measurement};
+use crate::means::{Means, values_of};
+use crate::metrics::{Kind, MetricsFile, Record, number};
+use crate::pairs_picture;
+use crate::run_folder::OwnedRun;
+use crate::tally::Tallies;
+use crate::tensorboard::EventFile;
+
+/// What the outside is told while a run goes on.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Steps were done.
+    Progress(&'a Progress),
+    /// A line was written to the metrics.
+    Record(&'a Record),
+    /// A checkpoint was written.
+    Saved(&'a PathBuf),
+    /// Something is wrong but the run goes on.
+    Warning(String),
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Where the run stands.
+    pub position: Position,
+    /// Steps in an epoch.
+    pub steps_per_epoch: u64,
+    /// Epochs in all.
+    pub epochs: u64,
+    /// The last step's loss.
+    pub loss: f64,
+    /// Its terms.
+    pub terms: Vec<(String, f64)>,
+    /// Images (two a pair) per second, lately.
+    pub images_per_second: f64,
+    /// Share of the time spent waiting for data, lately.
+    pub waited_share: f64,
+    /// Estimated time to the end.
+    pub left: Duration,
+}
+
+/// How a session ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All epochs are done; the last checkpoint.
+    Finished(PathBuf),
+    /// All epochs had been done before; the last checkpoint.
+    AlreadyFinished(PathBuf),
+    /// Asked to stop: what was saved, if there was anything to save.
+    Interrupted(Option<PathBuf>),
+}
+
+/// A session on a run.
+pub struct Trainer<'a> {
+    run: &'a OwnedRun,
+    config: Config,
+    views: Arc<Skipping>,
+    learner: &'a mut dyn Learner,
+    plan: TrainingPlan,
+    position: Position,
+    means: Means,
+    guard: Guard,
+    metrics: MetricsFile,
+    events: EventFile,
+    tell: &'a mut dyn FnMut(Event<'_>),
+    /// Steps done but not yet collected: what was asked of each, and the bad samples in it.
+    pending: Vec<usize>,
+    clock: Clock,
+}
+
+/// Measures speed between two collections.
+struct Clock {
+    since: Instant,
+    images: usize,
+    waited: Duration,
+    rate: f64,
+    saved: Instant,
+}
+
+impl<'a> Trainer<'a> {
+    /// Prepares to continue `run` from its newest whole checkpoint, or to begin it. `None` with the outcome where
+    /// there is nothing left to do.
+    pub fn prepare(
+        run: &'a OwnedRun,
+        config: Config,
+        views: Arc<dyn Views>,
+        learner: &'a mut dyn Learner,
+        tell: &'a mut dyn FnMut(Event<'_>),
+    ) -> Result<std::result::Result<Self, Outcome>> {
+        let folder = run.folder();
+        let objects = views.split(Split::Train).len();
+        if objects < 2 {
+            let what = views.description();
+            return Err(Error::Request(format!(
+                "{what} has {objects} training objects, but a step needs two"
+            )));
+        }
+        let plan = TrainingPlan {
+            seed: config.seed,
+            objects,
+            views: views.views(),
+            batch: config.batch,
+            epochs: config.epochs,
+        };
+        let newest = checkpoint::newest(&folder.checkpoints_path(), |text| tell(Event::Warning(text)))?;
+        let mut position = Position::default();
+        let mut means = Means::default();
+        let mut strikes = 0;
+        if let Some((path, checkpoint)) = newest {
+            check_belongs(&path, &checkpoint, &config, &views)?;
+            if checkpoint.position.epoch >= config.epochs {
+                return Ok(Err(Outcome::AlreadyFinished(path)));
+            }
+            learner.load(&checkpoint)?;
+            position = checkpoint.position;
+            means = Means::load(&checkpoint)
+                .ok_or_else(|| Error::content(&path, "the checkpoint lacks the means of its epoch"))?;
+            strikes = checkpoint.metadata.get("guard_strikes").and_then(|s| s.parse().ok()).unwrap_or(0);
+        }
+        let metrics = MetricsFile::open(&folder.metrics_path(), position.step)?;
+        let events = EventFile::create(&folder.tensorboard_path(), position.step)?;
+        let now = Instant::now();
+        Ok(Ok(Self {
+            run,
+            views: Arc::new(Skipping::new(views, config.loader.on_bad_sample == "skip")),
+            learner,
+            plan,
+            position,
+            means,
+            guard: Guard::new(config.guards.clone(), strikes),
+            metrics,
+            events,
+            tell,
+            pending: Vec::new(),
+            clock: Clock { since: now, images: 0, waited: Duration::ZERO, rate: 0.0, saved: now },
+            config,
+        }))
+    }
+
+    /// Where the run stands.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Steps in every epoch.
+    pub fn steps_per_epoch(&self) -> u64 {
+        self.plan.steps_per_epoch()
+    }
+
+    /// Trains until the end, or until `stop` says so.
+    pub fn train(mut self, stop: &dyn Fn() -> bool) -> Result<Outcome> {
+        let steps_per_epoch = self.steps_per_epoch();
+        let mut loader = self.start_loader(self.plan.steps_from(self.position))?;
+        while self.position.epoch < self.config.epochs {
+            if stop() {
+                return self.interrupted();
+            }
+            let waited = loader.waited();
+            let Some(batch) = loader.next() else {
+                return Err(Error::Request("the loader ended before the run".to_owned()));
+            };
+            let batch = batch?;
+            self.clock.waited += loader.waited() - waited;
+            if self.position.step == 0 {
+                self.show_pairs(&batch)?;
+            }
+            let step = self.position.step + 1;
+            let ask = Ask {
+                probes: self.config.probes.enabled && self.is_logged(step),
+                health: self.guard.looks_at(step),
+            };
+            let pairs = PairBatch::new(&*self.views, &*self.views, &batch);
+            self.learner.step(&pairs, ask)?;
+            self.pending.push(self.views.count(&batch.items));
+            self.clock.images += batch.items.len();
+            loader.recycle(batch);
+            self.position.step = step;
+            self.position.step_in_epoch += 1;
+            let ends_epoch = self.position.step_in_epoch == steps_per_epoch;
+            if self.is_logged(step) || ask.health || ends_epoch {
+                self.collect()?;
+            }
+            if ends_epoch {
+                self.position.epoch += 1;
+                self.position.step_in_epoch = 0;
+                self.end_epoch()?;
+            } else if self.is_time_to_save() {
+                self.save()?;
+            }
+        }
+        Ok(Outcome::Finished(checkpoint::path_of(&self.run.folder().checkpoints_path(), self.position)))
+    }
+
+    fn start_loader(
+        &self,
+        plan: impl Iterator<Item = Vec<(usize, usize)>> + Send + 'static,
+    ) -> Result<Loader> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = if self.config.loader.workers == 0 { cores } else { self.config.loader.workers };
+        let options =
+            LoaderOptions { side: self.config.image_size, workers, queue: self.config.loader.queue };
+        Ok(Loader::start(Arc::clone(&self.views) as Arc<dyn Views>, plan, options)?)
+    }
+
+    fn is_logged(&self, step: u64) -> bool {
+        step.is_multiple_of(self.config.logging.every_steps)
+    }
+
+    fn is_time_to_save(&self) -> bool {
+        let minutes = self.config.checkpoints.every_minutes;
+        minutes > 0.0 && self.clock.saved.elapsed().as_secs_f64() >= 60.0 * minutes
+    }
+
+    /// Takes in what the pending steps showed: means, lines, guards.
+    fn collect(&mut self) -> Result<()> {
+        let measurements = self.learner.collect()?;
+        let elapsed = self.clock.since.elapsed().as_secs_f64().max(1e-9);
+        self.clock.rate = self.clock.images as f64 / elapsed;
+        let waited_share = (self.clock.waited.as_secs_f64() / elapsed).min(1.0);
+        let first = self.position.step + 1 - measurements.len() as u64;
+        let pending = std::mem::take(&mut self.pending);
+        for ((step, measurement), bad) in (first..).zip(&measurements).zip(pending) {
+            self.take_in(step, measurement, bad, waited_share)?;
+        }
+        if let Some(last) = measurements.into_iter().last() {
+            let steps_left = self.plan.steps_per_epoch() * self.config.epochs - self.position.step;
+            let images_left = steps_left as f64 * 2.0 * self.plan.batch.min(self.plan.objects) as f64;
+            let left =
+                Duration::try_from_secs_f64(images_left / self.clock.rate.max(1e-9)).unwrap_or_default();
+            (self.tell)(Event::Progress(&Progress {
+                position: self.position,
+                steps_per_epoch: self.plan.steps_per_epoch(),
+                epochs: self.config.epochs,
+                loss: last.loss,
+                terms: last.terms,
+                images_per_second: self.clock.rate,
+                waited_share,
+                left,
+            }));
+        }
+        self.clock.since = Instant::now();
+        self.clock.images = 0;
+        self.clock.waited = Duration::ZERO;
+        Ok(())
+    }
+
+    fn take_in(&mut self, step: u64, measurement: &Measurement, bad: usize, waited_share: f64) -> Result<()> {
+        let values = values_of(measurement);
+        self.means.add_measurement(&values);
+        self.means.add("bad_samples", bad as f64);
+        let trouble = self.guard.check(step, measurement.loss, measurement.health.as_ref());
+        if self.is_logged(step) || trouble.is_some() {
+            let epoch = (step - 1) / self.plan.steps_per_epoch() + 1;
+            let timing = [("images_per_second", self.clock.rate), ("waited_share", waited_share)];
+            self.write_record(Kind::Step, epoch, step, values, &timing)?;
+        }
+        trouble.map_or(Ok(()), |what| Err(self.unhealthy(step, &what)))
+    }
+
+    fn unhealthy(&self, step: u64, what: &str) -> Error {
+        let per_epoch = self.plan.steps_per_epoch();
+        let folder = self.run.folder().checkpoints_path();
+        let good = checkpoint::list(&folder).ok().and_then(|mut list| list.pop());
+        let good = match good.and_then(|(_, path)| Checkpoint::read_metadata(&path).ok().map(|c| (path, c))) {
+            Some((path, checkpoint)) => {
+                format!("the last good checkpoint is {} ({})", path.display(), checkpoint.position.describe())
+            }
+            None => "there is no checkpoint before it".to_owned(),
+        };
+        Error::Unhealthy(format!("{what} at step {step} (epoch {}); {good}", (step - 1) / per_epoch + 1))
+    }
+
+    fn write_record(
+        &mut self,
+        kind: Kind,
+        epoch: u64,
+        step: u64,
+        values: Vec<(String, f64)>,
+        timing: &[(&str, f64)],
+    ) -> Result<()> {
+        let group = match kind {
+            Kind::Step => "step",
+            Kind::Epoch => "epoch",
+            Kind::HeldOut => "held_out",
+        };
+        let tagged: Vec<(String, f64)> =
+            values.iter().map(|(name, value)| (format!("{group}/{name}"), *value)).collect();
+        let timed = timing.iter().map(|&(name, value)| (format!("timing/{name}"), value));
+        let tagged: Vec<(String, f64)> = tagged.into_iter().chain(timed).collect();
+        self.events.scalars(step, tagged.iter().map(|(name, value)| (name.as_str(), *value)))?;
+        let values = values.into_iter().map(|(name, value)| (name, number(value))).collect();
+        let timing: Map<_, _> =
+            timing.iter().map(|&(name, value)| (name.to_owned(), number(value))).collect();
+        let record = Record { kind, epoch, step, values, timing };
+        self.metrics.write(&record)?;
+        (self.tell)(Event::Record(&record));
+        Ok(())
+    }
+
+    fn end_epoch(&mut self) -> Result<()> {
+        let epoch = self.position.epoch;
+        let means = std::mem::take(&mut self.means);
+        let bad = means.sum("bad_samples");
+        let mut values: Vec<(String, f64)> =
+            means.means().filter(|(name, _)| name != "bad_samples").collect();
+        if bad > 0.0 {
+            values.push(("bad_samples".to_owned(), bad));
+            let found = self.views.found();
+            if let Some((_, what)) = found.first() {
+                let text =
+                    format!("{bad} pictures were replaced in epoch {epoch}; the first bad one: {what}");
+                (self.tell)(Event::Warning(text));
+            }
+        }
+        self.write_record(
+            Kind::Epoch,
+            epoch,
+            self.position.step,
+            values,
+            &[("images_per_second", self.clock.rate)],
+        )?;
+        let is_last = epoch == self.config.epochs;
+        let every = self.config.probes.held_out_every;
+        if self.config.probes.enabled && every > 0 && (epoch.is_multiple_of(every) || is_last) {
+            self.look_at_held_out()?;
+        }
+        let checkpoints = &self.config.checkpoints;
+        let by_epochs = checkpoints.every_epochs > 0 && epoch.is_multiple_of(checkpoints.every_epochs);
+        if by_epochs || is_last || checkpoints.milestones.contains(&epoch) || self.is_time_to_save() {
+            self.save()?;
+        }
+        self.clock.since = Instant::now();
+        Ok(())
+    }
+
+    /// Scores the probes on pairs of held-out objects: always the same objects and pairs, so that looks compare.
+    fn look_at_held_out(&mut self) -> Result<()> {
+        let side = self.views.split(Split::Val);
+        if side.is_empty() {
+            return Ok(());
+        }
+        let wanted = self.config.probes.held_out_objects.clamp(1, side.len());
+        let objects: Vec<usize> = (0..wanted).map(|k| side.start + k * side.len() / wanted).collect();
+        let (seed, views) = (self.config.seed, self.plan.views);
+        // The published batch is of objects; the last one may be small, as nothing is normalised over it.
+        let chunks: Vec<Vec<usize>> = objects.chunks(self.config.batch).map(<[usize]>::to_vec).collect();
+        let passes = self.config.probes.held_out_passes.max(1);
+        let plan = (0..passes).flat_map(move |pass| {
+            chunks
+                .iter()
+                .map(|objects| pair_items(objects.iter().copied(), seed, u64::MAX - pass, views))
+                .collect::<Vec<_>>()
+        });
+        let mut loader = self.start_loader(plan)?;
+        let mut tallies = Tallies::default();
+        while let Some(batch) = loader.next() {
+            let batch = batch?;
+            let pairs = PairBatch::new(&*self.views, &*self.views, &batch);
+            tallies.merge(&self.learner.probe(&pairs)?);
+            loader.recycle(batch);
+        }
+        let values: Vec<(String, f64)> =
+            tallies.scores().map(|(name, score)| (format!("probe/{name}"), score)).collect();
+        self.write_record(Kind::HeldOut, self.position.epoch, self.position.step, values, &[])
+    }
+
+    fn save(&mut self) -> Result<PathBuf> {
+        self.collect()?;
+        let mut checkpoint = Checkpoint { position: self.position, ..Checkpoint::default() };
+        let metadata = [
+            ("seed", self.config.seed.to_string()),
+            ("config_hash", self.config.identity()?),
+            ("config", self.config.identity_toml()?),
+            ("objects", self.plan.objects.to_string()),
+            ("classes", self.views.classes().len().to_string()),
+            ("guard_strikes", self.guard.strikes().to_string()),
+        ];
+        checkpoint.metadata.extend(metadata.map(|(key, value)| (key.to_owned(), value)));
+        self.learner.save(&mut checkpoint)?;
+        self.means.save(&mut checkpoint);
+        self.metrics.sync()?;
+        let folder = self.run.folder().checkpoints_path();
+        let path = checkpoint.write(&folder)?;
+        let settings = &self.config.checkpoints;
+        let last = self.config.epochs;
+        checkpoint::rotate(&folder, settings.keep, |epoch| {
+            epoch == last || settings.milestones.contains(&epoch)
+        })?;
+        self.clock.saved = Instant::now();
+        (self.tell)(Event::Saved(&path));
+        Ok(path)
+    }
+
+    fn interrupted(mut self) -> Result<Outcome> {
+        if self.position.step == 0 {
+            return Ok(Outcome::Interrupted(None));
+        }
+        self.save().map(|path| Outcome::Interrupted(Some(path)))
+    }
+
+    /// The first pairs of a run, for TensorBoard.
+    fn show_pairs(&mut self, batch: &dataset::Batch) -> Result<()> {
+        let pairs = self.config.logging.image_pairs.min(batch.items.len() / 2);
+        if pairs == 0 {
+            return Ok(());
+        }
+        let picture = pairs_picture::draw(batch, pairs)?;
+        self.events.picture(0, &picture.for_tensorboard("pairs"))
+    }
+}
+
+/// Refuses a checkpoint made with other settings or other data.
+fn check_belongs(
+    path: &std::path::Path,
+    checkpoint: &Checkpoint,
+    config: &Config,
+    views: &Arc<dyn Views>,
+) -> Result<()> {
+    let text = |key: &str| checkpoint.metadata.get(key).cloned().unwrap_or_default();
+    if text("config_hash") != config.identity()? {
+        return Err(Error::content(path, "was made with other settings than config.toml has now"));
+    }
+    let objects = views.split(Split::Train).len().to_string();
+    if text("objects") != objects {
+        return Err(Error::content(
+            path,
+            format!("was made with {} training objects, but the data now have {objects}", text("objects")),
+        ));
+    }
+    Ok(())
+}
