@@ -1,6 +1,7 @@
 //! Losses: each takes matrices of one row per sample and gives a single float32 number, summed in float64 on the
 //! CPU. Formulas as in the published methods; weights come in by [`weighted_sum`].
 
+mod class_cross_entropy;
 mod covariance;
 mod cross_entropy;
 mod me_max;
@@ -8,6 +9,7 @@ mod mse;
 mod variance_hinge;
 mod weighted_sum;
 
+pub use class_cross_entropy::class_cross_entropy;
 pub use covariance::covariance;
 pub use cross_entropy::activation_cross_entropy;
 pub use me_max::me_max;

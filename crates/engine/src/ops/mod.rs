@@ -40,7 +40,9 @@ pub use concat::{columns, concat};
 pub use conv2d::{Geometry, Padding, conv2d};
 pub use image_conv::{Images, image_conv};
 pub use linear::linear;
-pub use loss::{activation_cross_entropy, covariance, me_max, mse, variance_hinge, weighted_sum};
+pub use loss::{
+    activation_cross_entropy, class_cross_entropy, covariance, me_max, mse, variance_hinge, weighted_sum,
+};
 pub use max_pool::max_pool;
 pub use pose_transform::pose_transform;
 pub use relu::relu;
