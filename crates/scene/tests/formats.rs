@@ -301,6 +301,66 @@ fn gltf_materials_have_colour_texture_roughness_and_alpha() {
     assert!((i32::from(pixel[1]) - 137).abs() <= 1, "{pixel:?}");
 }
 
+/// A strip of four corners with 8-bit colours, normalised 16-bit texture coordinates, one corner moved by a sparse
+/// accessor, and the same corners as a fan.
+#[test]
+fn gltf_accessors_come_in_many_types() {
+    let mut data: Vec<u8> = [[0.0_f32, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [9.0, 9.0, 9.0]]
+        .as_flattened()
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    data.extend([255, 0, 0, 255, 0, 255, 0, 255, 0, 0, 255, 255, 255, 255, 255, 255]); // 48: colours
+    data.extend([0_u16, 0, 65535, 0, 0, 65535, 65535, 65535].iter().flat_map(|value| value.to_le_bytes())); // 64
+    data.extend([3, 0, 0, 0]); // 80: sparse index
+    data.extend([1.0_f32, 1.0, 0.0].iter().flat_map(|value| value.to_le_bytes())); // 84: its value
+    data.extend([0, 1, 3, 2]); // 96: fan
+    let text = format!(
+        r#"{{"asset":{{"version":"2.0"}},"nodes":[{{"mesh":0}}],
+        "meshes":[{{"primitives":[{{"mode":5,"attributes":{{"POSITION":0,"COLOR_0":1,"TEXCOORD_0":2}}}},
+                                  {{"mode":6,"attributes":{{"POSITION":0,"TEXCOORD_0":2}},"indices":3}},
+                                  {{"mode":1,"attributes":{{"POSITION":0}}}}]}}],
+        "accessors":[{{"bufferView":0,"componentType":5126,"count":4,"type":"VEC3","sparse":{{"count":1,
+                        "indices":{{"bufferView":3,"componentType":5121}},"values":{{"bufferView":4}}}}}},
+                     {{"bufferView":1,"componentType":5121,"count":4,"type":"VEC4","normalized":true}},
+                     {{"bufferView":2,"componentType":5123,"count":4,"type":"VEC2","normalized":true}},
+                     {{"bufferView":5,"componentType":5121,"count":4,"type":"SCALAR"}}],
+        "bufferViews":[{{"buffer":0,"byteLength":48}},{{"buffer":0,"byteOffset":48,"byteLength":16}},
+                       {{"buffer":0,"byteOffset":64,"byteLength":16}},{{"buffer":0,"byteOffset":80,"byteLength":4}},
+                       {{"buffer":0,"byteOffset":84,"byteLength":12}},{{"buffer":0,"byteOffset":96,"byteLength":4}}],
+        "buffers":[{{"uri":"{}","byteLength":{}}}]}}"#,
+        data_uri(&data),
+        data.len()
+    );
+    let mesh = load_with("a.gltf", text.as_bytes(), Some(Up::Z)).expect("loads").mesh;
+    assert_eq!(mesh.triangles.len(), 4);
+    assert!(mesh.vertices.iter().all(|vertex| vertex.normal == [0.0, 0.0, 1.0]));
+    let corners = |range: std::ops::Range<usize>| {
+        let indices = mesh.triangles[range].as_flattened().iter();
+        indices.map(|i| mesh.vertices[*i as usize]).collect::<Vec<_>>()
+    };
+    // The strip takes the colours of its corners, half of the triangles in the other order.
+    let coloured = &mesh.materials[mesh.triangle_materials[0] as usize];
+    for vertex in corners(0..2) {
+        let expected = match vertex.position {
+            [0.0, 0.0, 0.0] => [255.0, 0.0, 0.0],
+            [1.0, 0.0, 0.0] => [0.0, 255.0, 0.0],
+            [0.0, 1.0, 0.0] => [0.0, 0.0, 255.0],
+            position => {
+                assert_eq!(position, [1.0, 1.0, 0.0]);
+                [255.0; 3]
+            }
+        };
+        let found = sample(coloured, vertex.uv);
+        assert!((0..3).all(|i| (found[i] - expected[i]).abs() < 0.1), "{found:?} {expected:?}");
+    }
+    // The fan is grey; its texture coordinates begin at the bottom left.
+    assert!(mesh.materials[mesh.triangle_materials[2] as usize].texture.is_none());
+    for vertex in corners(2..4) {
+        assert_eq!(vertex.uv, [vertex.position[0], 1.0 - vertex.position[1]]);
+    }
+}
+
 #[test]
 fn gltf_claims_are_checked() {
     let glb = cube_glb();

@@ -172,8 +172,49 @@ const FRAGMENTS: &[&str] = &[
     " ",
 ];
 
+/// A picture with some structure.
+fn picture(format: image::ImageFormat) -> Vec<u8> {
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    let colour = |x: u32, y: u32| image::Rgb([(x * 37) as u8, (y * 53) as u8, (x * y) as u8]);
+    image::RgbImage::from_fn(19, 23, colour).write_to(&mut bytes, format).expect("encodes");
+    bytes.into_inner()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn damaged_companions_never_panic(
+        format in prop::sample::select(vec![image::ImageFormat::Png, image::ImageFormat::Jpeg]),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+        statements in prop::collection::vec(prop::sample::select(vec![
+            "newmtl a", "newmtl b", "Kd 1 0 0", "Kd", "Kd x", "Ks 0.5", "Ns 1e9", "d -halo 0.5", "Tr nan", "illum 2",
+            "map_Kd t.img", "map_Kd -s 1 1 1 t.img", "map_Kd -o", "map_Kd ../../t.img", "map_Kd .", "\0", "#",
+        ]), 0..12),
+    ) {
+        let _turn = TURN.lock();
+        let folder = tempfile::TempDir::new().expect("a temporary folder");
+        let mut bytes = picture(format);
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let path = folder.path().join("mesh.obj");
+        let obj = "mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl a\nf 1 2 3\nusemtl b\nf 1 2 3\n";
+        std::fs::write(folder.path().join("t.img"), bytes).expect("writes");
+        std::fs::write(folder.path().join("m.mtl"), format!("{}\n", statements.join("\n"))).expect("writes");
+        std::fs::write(&path, obj).expect("writes");
+        let mesh = load_mesh(&path, &LoadOptions::default()).expect("what is wrong is only a warning").mesh;
+        for material in &mesh.materials {
+            prop_assert!(material.base_colour.iter().all(|channel| (0.0..=1.0).contains(channel)));
+            prop_assert!((0.0..=1.0).contains(&material.roughness) && (0.0..=1.0).contains(&material.alpha));
+            if let Some(texture) = &material.texture {
+                prop_assert_eq!(texture.pixels.len(), (texture.width * texture.height) as usize);
+            }
+        }
+    }
 
     #[test]
     fn damaged_files_never_panic(

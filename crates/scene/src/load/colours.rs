@@ -45,6 +45,11 @@ pub(super) fn bake(mesh: &mut Mesh, colours: &[Option<[[u8; 3]; 3]>]) {
     let size = 2 * blocks;
     let mut pixels = vec![[0, 0, 0, 255]; size * size];
     let mut block = 0;
+    // A vertex gets the texture coordinate of the first triangle that needs one; the others get copies of it.
+    let mut taken = vec![false; mesh.vertices.len()];
+    for (triangle, _) in mesh.triangles.iter().zip(colours).filter(|(_, corners)| corners.is_none()) {
+        triangle.iter().for_each(|corner| taken[*corner as usize] = true);
+    }
     for (triangle, corners) in mesh.triangles.iter_mut().zip(colours) {
         let Some([a, b, c]) = *corners else { continue };
         let (column, row) = (2 * (block % blocks), 2 * (block / blocks));
@@ -60,30 +65,18 @@ pub(super) fn bake(mesh: &mut Mesh, colours: &[Option<[[u8; 3]; 3]>]) {
             let uv =
                 [((column + x) as f64 + 0.5) / size as f64, 1.0 - ((row + y) as f64 + 0.5) / size as f64];
             let vertex = Vertex { uv: uv.map(|u| u as f32), ..mesh.vertices[*corner as usize] };
-            *corner = mesh.vertices.len() as u32;
-            mesh.vertices.push(vertex);
+            if std::mem::replace(&mut taken[*corner as usize], true) {
+                *corner = mesh.vertices.len() as u32;
+                mesh.vertices.push(vertex);
+            } else {
+                mesh.vertices[*corner as usize] = vertex;
+            }
         }
     }
-    drop_unused_vertices(mesh);
     let texture = Arc::new(Texture { width: size as u32, height: size as u32, pixels });
     for material in coloured() {
         mesh.materials[material].texture = Some(Arc::clone(&texture));
     }
-}
-
-/// Keeps only the vertices that triangles use, in the order of their first use.
-fn drop_unused_vertices(mesh: &mut Mesh) {
-    let mut moved = vec![u32::MAX; mesh.vertices.len()];
-    let mut vertices = Vec::new();
-    for corner in mesh.triangles.as_flattened_mut() {
-        let place = &mut moved[*corner as usize];
-        if *place == u32::MAX {
-            *place = vertices.len() as u32;
-            vertices.push(mesh.vertices[*corner as usize]);
-        }
-        *corner = *place;
-    }
-    mesh.vertices = vertices;
 }
 
 /// The sRGB transfer function, decoding.
