@@ -7,6 +7,8 @@ use clap::Subcommand;
 
 use crate::terminal::Terminal;
 
+mod bench;
+mod check;
 mod dataset;
 mod demo;
 mod devices;
@@ -15,6 +17,10 @@ mod render;
 /// What `equicaps` can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Measure how fast this program is on this machine
+    Bench(bench::Arguments),
+    /// Check what this program computes against references
+    Check(check::Arguments),
     /// Look at a dataset of views, check it, finish it
     Dataset(dataset::Arguments),
     /// Show what this is in a few minutes: the first command to try
@@ -29,6 +35,8 @@ impl Command {
     /// Runs the command.
     pub fn run(self, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         match self {
+            Self::Bench(arguments) => bench::run(&arguments, terminal),
+            Self::Check(arguments) => check::run(&arguments, terminal),
             Self::Dataset(arguments) => dataset::run(&arguments, terminal),
             Self::Demo(arguments) => demo::run(&arguments, terminal),
             Self::Devices(arguments) => devices::run(&arguments, terminal),

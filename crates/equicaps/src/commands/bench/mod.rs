@@ -1,0 +1,29 @@
+//! `equicaps bench`: how fast is it here? One file a subcommand.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::terminal::Terminal;
+
+mod render;
+
+/// Arguments of `equicaps bench`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// Measure how many views a second are rendered and encoded
+    Render(render::Arguments),
+}
+
+/// Runs the benchmark.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    match &arguments.bench {
+        Bench::Render(arguments) => render::run(arguments, terminal),
+    }
+}

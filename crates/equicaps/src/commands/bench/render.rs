@@ -1,0 +1,189 @@
+//! `equicaps bench render`: views a second, from a mesh in memory to the bytes of a JPEG, on all cores.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use dataset::jpeg::{self, ChannelOrder};
+use render::{PreparedMesh, Quality};
+use scene::{LatentRanges, LoadOptions, Mesh};
+use serde_json::json;
+
+use crate::UsageError;
+use crate::terminal::Terminal;
+
+/// Views for which one hierarchy is built, as in the published datasets.
+const VIEWS_PER_OBJECT: u64 = 50;
+/// Seed of the latents.
+const SEED: u64 = 2025;
+
+/// Arguments of `equicaps bench render`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Quality preset: reference, standard or fast
+    #[arg(long, value_name = "Q", default_value_t)]
+    quality: Quality,
+    /// Side of the picture in pixels
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    size: u32,
+    /// How long to measure
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    seconds: f64,
+    /// Folder of meshes (CLASS/OBJECT...) instead of the built-in set of 20 procedural objects
+    #[arg(long, value_name = "DIR")]
+    meshes: Option<PathBuf>,
+}
+
+/// Sums over all threads, times in nanoseconds.
+#[derive(Default)]
+struct Totals {
+    images: AtomicU64,
+    rays: AtomicU64,
+    bytes: AtomicU64,
+    build: AtomicU64,
+    trace: AtomicU64,
+    encode: AtomicU64,
+}
+
+/// Runs `equicaps bench render`.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    if !(arguments.seconds > 0.0 && arguments.seconds < 1e6) {
+        return Err(UsageError("--seconds must be a positive number".to_owned()).into());
+    }
+    let meshes = load(arguments, terminal)?;
+    let triangles_mean =
+        meshes.iter().map(|mesh| mesh.triangles.len()).sum::<usize>() as f64 / meshes.len() as f64;
+    terminal.note(format!(
+        "{} objects of {triangles_mean:.0} triangles on average, {} quality, {} x {} pixels",
+        meshes.len(),
+        arguments.quality,
+        arguments.size,
+        arguments.size
+    ));
+    // Tables that are made once a program are no part of the rate.
+    render::render(None, &latents(0, 0), 16, arguments.quality);
+
+    let totals = Totals::default();
+    let cpu_start = cpu_seconds();
+    let next = AtomicU64::new(0);
+    let start = Instant::now();
+    let deadline = start + Duration::from_secs_f64(arguments.seconds);
+    let failed = std::sync::Mutex::new(None);
+    rayon::broadcast(|_| {
+        while Instant::now() < deadline {
+            let object = next.fetch_add(1, Ordering::Relaxed);
+            let mesh = &meshes[object as usize % meshes.len()];
+            if let Err(error) = render_object(arguments, mesh, object, deadline, &totals)
+                && let Ok(mut failed) = failed.lock()
+            {
+                *failed = Some(error);
+            }
+        }
+    });
+    let elapsed = start.elapsed().as_secs_f64();
+    if let Ok(Some(error)) = failed.into_inner() {
+        return Err(error);
+    }
+
+    let cpu_seconds = cpu_seconds().zip(cpu_start).map(|(end, start)| end - start);
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
+    let images = read(&totals.images);
+    let [build, trace, encode] = [&totals.build, &totals.trace, &totals.encode].map(read);
+    let busy = build + trace + encode;
+    let (images_per_s, rays_per_s) = (images / elapsed, read(&totals.rays) / elapsed);
+    let threads = rayon::current_num_threads();
+    let cpu_ms = cpu_seconds.map(|seconds| 1e3 * seconds / images);
+    let text = format!(
+        "{images_per_s:.1} images/s, {:.1} million rays/s on {threads} threads{}\n\
+         hierarchy {:.1} %, tracing {:.1} %, encoding {:.1} %",
+        rays_per_s / 1e6,
+        cpu_ms.map_or(String::new(), |ms| format!(", {ms:.1} ms of processor time an image")),
+        100.0 * build / busy,
+        100.0 * trace / busy,
+        100.0 * encode / busy
+    );
+    let report = json!({
+        "quality": arguments.quality.to_string(),
+        "size": arguments.size,
+        "threads": threads,
+        "seconds": elapsed,
+        "images": images,
+        "images_per_s": images_per_s,
+        "rays_per_s": rays_per_s,
+        "rays_per_image": read(&totals.rays) / images,
+        "objects": meshes.len(),
+        "triangles_mean": triangles_mean,
+        "cpu_ms_per_image": cpu_ms,
+        "jpeg_bytes_mean": read(&totals.bytes) / images,
+        "share_bvh": build / busy,
+        "share_tracing": trace / busy,
+        "share_encoding": encode / busy,
+    });
+    terminal.result(text, &report);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Processor time of this program so far, which other programs on the machine do not disturb; Linux only.
+fn cpu_seconds() -> Option<f64> {
+    /// Clock ticks a second in `/proc`, the same on every Linux.
+    const TICKS: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field, in parentheses, may contain anything; user and system time are the 14th and 15th.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some((user + system) / TICKS)
+}
+
+fn latents(object: u64, view: u64) -> scene::Latents {
+    LatentRanges::BENCH_T.sample(SEED, &format!("bench/{object}"), view)
+}
+
+/// Fifty views of one object, or as many as there is time for.
+fn render_object(
+    arguments: &Arguments,
+    mesh: &Mesh,
+    object: u64,
+    deadline: Instant,
+    totals: &Totals,
+) -> anyhow::Result<()> {
+    let add = |counter: &AtomicU64, since: Instant| {
+        let now = Instant::now();
+        counter.fetch_add((now - since).as_nanos() as u64, Ordering::Relaxed);
+        now
+    };
+    let start = Instant::now();
+    let prepared = PreparedMesh::new(mesh);
+    let mut now = add(&totals.build, start);
+    for view in 0..VIEWS_PER_OBJECT {
+        if now >= deadline {
+            break;
+        }
+        let latents = latents(object, view);
+        let (image, stats) =
+            render::render_with_stats(Some(&prepared), &latents, arguments.size, arguments.quality);
+        now = add(&totals.trace, now);
+        let bytes = jpeg::encode(&image.pixels, arguments.size as u16, ChannelOrder::Rgb)
+            .map_err(anyhow::Error::msg)?;
+        now = add(&totals.encode, now);
+        totals.images.fetch_add(1, Ordering::Relaxed);
+        totals.rays.fetch_add(stats.rays, Ordering::Relaxed);
+        totals.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+fn load(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Vec<Mesh>> {
+    let Some(root) = &arguments.meshes else {
+        return Ok(procedural::benchmark_set());
+    };
+    let mut meshes = Vec::new();
+    for source in scene::objects::discover(root)? {
+        match source.load(&LoadOptions::under(root)) {
+            Ok(loaded) => meshes.push(loaded.mesh),
+            Err(error) => terminal.warn(format!("skipped {}: {error}", source.id())),
+        }
+    }
+    anyhow::ensure!(!meshes.is_empty(), "{}: no usable mesh", root.display());
+    Ok(meshes)
+}

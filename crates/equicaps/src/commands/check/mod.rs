@@ -1,0 +1,29 @@
+//! `equicaps check`: is what this program computes right? One file a subcommand.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::terminal::Terminal;
+
+mod renders;
+
+/// Arguments of `equicaps check`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    check: Check,
+}
+
+#[derive(Debug, Subcommand)]
+enum Check {
+    /// Compare rendered views with reference pictures of the same scenes
+    Renders(renders::Arguments),
+}
+
+/// Runs the check.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    match &arguments.check {
+        Check::Renders(arguments) => renders::run(arguments, terminal),
+    }
+}
