@@ -1,50 +1,61 @@
 //! Labels and the 80/20 split, from the full list of objects: whoever holds the list gets the same answer, whatever
 //! is rendered or skipped later.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use random::{Random, Stream, fnv1a};
 
 use crate::object::{Object, Split};
 
 const SPLIT: Stream = Stream::new("split");
+const SHARE: Stream = Stream::new("split-share");
+const ORDER: Stream = Stream::new("split-order");
 
 /// Gives every `(synset, name)` its label and its side of the split, and puts the objects in split order: all of
 /// training, then all of validation, each side shuffled.
 ///
 /// A label is the rank of the synset among all those listed. One object in five (rounded to the nearest, at least one
-/// of two) is held out; each class gives its share, up to rounding. Both depend on `seed` and the ids only.
+/// of two) is held out; each class gives its share, up to rounding, and a class of one object gives it last. Both
+/// depend on `seed` and the ids only.
 pub fn assign(seed: u64, ids: &[(String, String)]) -> Vec<Object> {
-    let synsets: Vec<&str> =
-        ids.iter().map(|(synset, _)| synset.as_str()).collect::<BTreeSet<_>>().into_iter().collect();
-    let mut keyed: Vec<(u32, u64, &(String, String))> = ids
-        .iter()
-        .map(|id| {
-            let label = synsets.binary_search(&id.0.as_str()).unwrap_or_default() as u32;
-            let position = fnv1a(format!("{}/{}", id.0, id.1).as_bytes());
-            (label, Random::new(seed, SPLIT, position).next_u64(), id)
-        })
-        .collect();
-    keyed.sort_unstable();
-    let held_out = held_out(keyed.len());
-    let total = keyed.len().max(1);
-    let mut objects: Vec<(Split, u64, Object)> = keyed
-        .iter()
-        .enumerate()
-        .map(|(rank, &(label, key, (synset, name)))| {
-            // Systematic sampling over the list sorted by class: exactly `held_out` ranks are chosen.
-            let chosen = (rank + 1) * held_out / total > rank * held_out / total;
-            let split = if chosen { Split::Val } else { Split::Train };
-            (split, key, Object { synset: synset.clone(), name: name.clone(), label, split })
-        })
-        .collect();
+    let mut classes: BTreeMap<&str, Vec<(u64, &str)>> = BTreeMap::new();
+    for (synset, name) in ids {
+        let position = fnv1a(format!("{synset}/{name}").as_bytes());
+        let key = Random::new(seed, SPLIT, position).next_u64();
+        classes.entry(synset).or_default().push((key, name));
+    }
+    for objects in classes.values_mut() {
+        objects.sort_unstable();
+    }
+    let sizes: Vec<usize> = classes.values().map(Vec::len).collect();
+    let mut objects: Vec<(Split, u64, Object)> = Vec::with_capacity(ids.len());
+    for (label, ((synset, members), held_out)) in classes.iter().zip(held_out(seed, &sizes)).enumerate() {
+        for (rank, &(_, name)) in members.iter().enumerate() {
+            let split = if rank < held_out { Split::Val } else { Split::Train };
+            let object =
+                Object { synset: (*synset).to_owned(), name: name.to_owned(), label: label as u32, split };
+            // A key of its own for the order, or the smallest keys of every class would come first in validation.
+            let order = Random::new(seed, ORDER, fnv1a(object.id().as_bytes())).next_u64();
+            objects.push((split, order, object));
+        }
+    }
     objects.sort_by(|a, b| (a.0, a.1, &a.2.synset, &a.2.name).cmp(&(b.0, b.1, &b.2.synset, &b.2.name)));
     objects.into_iter().map(|(_, _, object)| object).collect()
 }
 
-/// How many of `objects` are held out.
-fn held_out(objects: usize) -> usize {
-    if objects < 2 { 0 } else { ((objects + 2) / 5).max(1) }
+/// How many objects of each class are held out: a fifth of all, shared out by the largest remainders.
+fn held_out(seed: u64, sizes: &[usize]) -> Vec<usize> {
+    let total: usize = sizes.iter().sum();
+    let wanted = if total < 2 { 0 } else { ((total + 2) / 5).max(1) };
+    let mut shares: Vec<usize> = sizes.iter().map(|size| size / 5).collect();
+    let mut classes: Vec<usize> = (0..sizes.len()).collect();
+    classes.sort_by_cached_key(|&class| {
+        let lot = Random::new(seed, SHARE, class as u64).next_u64();
+        (sizes[class] < 2, std::cmp::Reverse(sizes[class] % 5), lot)
+    });
+    let missing = wanted - shares.iter().sum::<usize>();
+    classes.iter().take(missing).for_each(|&class| shares[class] += 1);
+    shares
 }
 
 #[cfg(test)]
@@ -64,6 +75,17 @@ mod tests {
             assert_eq!((of(Split::Train), of(Split::Val)), (8, 2));
         }
         assert_ne!(assign(1, &ids(7, 10)), assign(2, &ids(7, 10)));
+    }
+
+    #[test]
+    fn a_class_of_one_object_is_held_out_last() {
+        let mut list = ids(5, 2);
+        list.extend((0..20).map(|k| (format!("single{k}"), "o".to_owned())));
+        let objects = assign(3, &list);
+        let of = |split, single: bool| {
+            objects.iter().filter(|o| o.split == split && o.synset.starts_with("single") == single).count()
+        };
+        assert_eq!((of(Split::Val, false), of(Split::Val, true)), (5, 1));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! on a terminal, plain lines otherwise, nothing with `--quiet`; results go to standard output, or, with `--json`,
 //! as one object.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -40,11 +40,12 @@ impl Terminal {
 
     /// The command's result: `json` where `--json` was given, `text` otherwise.
     pub fn result(&self, text: impl AsRef<str>, json: &serde_json::Value) {
-        if self.json {
-            println!("{json}");
+        // A reader that has seen enough (`| head`) is no reason to fail.
+        let _ = if self.json {
+            writeln!(std::io::stdout(), "{json}")
         } else {
-            println!("{}", text.as_ref());
-        }
+            writeln!(std::io::stdout(), "{}", text.as_ref())
+        };
     }
 
     /// Progress over `total` items called `unit` (for example `"images"`).

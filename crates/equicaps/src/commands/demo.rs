@@ -27,6 +27,8 @@ pub struct Arguments {
 const SIZE: ProceduralSize = ProceduralSize { classes: 55, objects: 2 };
 const VIEWS: usize = 4;
 const SIDE: usize = 128;
+/// Side of a picture on the contact sheet.
+const CELL: usize = 96;
 const SEED: u64 = 0;
 const QUALITY: Quality = Quality::Fast;
 
@@ -52,7 +54,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     }
     let dataset = Dataset::open(&views)?;
     let sheet = arguments.out.join("contact-sheet.png");
-    preview::of_dataset(&dataset, &sheet, SIDE, SIZE.objects as usize * VIEWS)?;
+    preview::of_dataset(&dataset, &sheet, CELL, SIZE.objects as usize * VIEWS)?;
     let images = dataset.objects().len() * dataset.views();
     let text = format!(
         "{images} images in {:.1} s\n\n\

@@ -84,7 +84,8 @@ pub fn of_dataset(dataset: &Dataset, out: &Path, cell: usize, per_class: usize) 
             Ok(Arc::new(Picture::new(cell as u32, cell as u32, pixels)?))
         };
         let pictures = chosen.par_iter().map(picture).collect::<anyhow::Result<_>>()?;
-        Ok(SheetRow { label: format!("{} ({} objects)", class.name, objects.len()), pictures })
+        let plural = if objects.len() == 1 { "" } else { "s" };
+        Ok(SheetRow { label: format!("{} ({} object{plural})", class.name, objects.len()), pictures })
     };
     let rows: Vec<SheetRow> = dataset
         .classes()

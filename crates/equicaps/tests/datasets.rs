@@ -1,0 +1,383 @@
+//! Datasets through the binary: the same bytes whatever happens on the way, refusals, exit statuses, one JSON object.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+fn equicaps(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_equicaps"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    equicaps(arguments).output().unwrap()
+}
+
+fn ok(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Exit status and standard error of a command that must fail.
+fn failure(arguments: &[&str]) -> (i32, String) {
+    let output = run(arguments);
+    assert!(!output.status.success(), "{arguments:?} succeeded");
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn json(text: &str) -> serde_json::Value {
+    assert_eq!(text.lines().count(), 1, "more than one line: {text}");
+    let value: serde_json::Value = serde_json::from_str(text).unwrap();
+    assert!(value.is_object());
+    value
+}
+
+/// Every file below `root` with its content, the work folder included.
+fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    fn walk(root: &Path, folder: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(root, &path, into);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                into.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut files = BTreeMap::new();
+    walk(root, root, &mut files);
+    files
+}
+
+fn assert_same(found: &BTreeMap<String, Vec<u8>>, expected: &BTreeMap<String, Vec<u8>>) {
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    let differing: Vec<_> = found.iter().filter(|(name, bytes)| expected[*name] != **bytes).collect();
+    assert!(
+        differing.is_empty(),
+        "differing: {:?}",
+        differing.iter().map(|(name, _)| name).collect::<Vec<_>>()
+    );
+}
+
+#[rustfmt::skip]
+const SMALL: [&str; 13] = [
+    "render", "--procedural", "6x4", "--views", "3", "--size", "16", "--quality", "fast", "--seed", "7",
+    "--objects-per-tar", "5",
+];
+
+fn small<'a>(format: &'a str, out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL[..], &["--format", format, "--out", out], more].concat()
+}
+
+#[test]
+fn kills_jobs_and_shards_do_not_change_a_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for format in ["files", "shards"] {
+        let whole = path(&format!("{format}-whole"));
+        ok(&small(format, &whole, &["--jobs", "1", "--quiet"]));
+        let expected = tree(Path::new(&whole));
+
+        let jobs = path(&format!("{format}-jobs"));
+        ok(&small(format, &jobs, &["--jobs", "5", "--quiet"]));
+        assert_same(&tree(Path::new(&jobs)), &expected);
+
+        let shards = path(&format!("{format}-shards"));
+        let running: Vec<_> = ["1/3", "0/3", "2/3"]
+            .map(|shard| {
+                let arguments = small(format, &shards, &["--shard", shard, "--quiet"]);
+                equicaps(&arguments).stdout(Stdio::null()).spawn().unwrap()
+            })
+            .into_iter()
+            .collect();
+        for mut process in running {
+            assert!(process.wait().unwrap().success());
+        }
+        assert_same(&tree(Path::new(&shards)), &expected);
+
+        let killed = path(&format!("{format}-killed"));
+        for round in 0..12_u64 {
+            let mut process = equicaps(&small(format, &killed, &["--jobs", "2", "--quiet"])).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(3 + round * 7 % 40));
+            process.kill().unwrap();
+            process.wait().unwrap();
+            // Nothing half-written is ever visible: what is there is final, but for the card.
+            if Path::new(&killed).exists() {
+                for (name, bytes) in tree(Path::new(&killed)) {
+                    if !name.starts_with(".equicaps") && name != "dataset.json" {
+                        assert_eq!(Some(&bytes), expected.get(&name), "{name} after kill {round}");
+                    }
+                }
+            }
+        }
+        ok(&small(format, &killed, &["--quiet"]));
+        assert_same(&tree(Path::new(&killed)), &expected);
+        assert!(ok(&["dataset", "check", &killed]).contains("all is well"));
+    }
+}
+
+#[test]
+fn an_interrupt_stops_in_good_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("views").to_str().unwrap().to_owned();
+    let arguments = [
+        "render",
+        "--procedural",
+        "55x40",
+        "--views",
+        "20",
+        "--size",
+        "64",
+        "--quality",
+        "fast",
+        "--out",
+        &out,
+    ];
+    let process = equicaps(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !Path::new(&out).join("dataset.json").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let signalled = Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
+    assert!(signalled.success());
+    let output = process.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("run the same command again to go on"), "{text}");
+    // Its staging folder is gone; only finished objects and the plan are left.
+    assert_eq!(std::fs::read_dir(Path::new(&out).join(".equicaps/staging")).unwrap().count(), 0);
+    let (status, message) = failure(&["dataset", "check", &out]);
+    assert_eq!(status, 1);
+    assert!(!message.contains("panicked"));
+}
+
+#[test]
+fn other_settings_are_refused_with_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("views").to_str().unwrap().to_owned();
+    let result = json(&ok(&small("files", &out, &["--json"])));
+    assert_eq!((&result["complete"], &result["images_rendered"]), (&true.into(), &72.into()));
+    let again = json(&ok(&small("files", &out, &["--json"])));
+    assert_eq!((&again["complete"], &again["images_rendered"]), (&true.into(), &0.into()));
+    let before = tree(Path::new(&out));
+    for (more, sentence) in [
+        (["--views", "4"], "views is 3 there, 4 was asked for"),
+        (["--range", "rot_x=0,1"], "ranges.rotation is"),
+        (["--channel-order", "bgr"], "channel_order is rgb there, bgr was asked for"),
+        (["--preset", "3diebench"], "preset is 3diebench-t there, 3diebench was asked for"),
+    ] {
+        let mut arguments: Vec<&str> = small("files", &out, &[]);
+        if let Some(at) = arguments.iter().position(|argument| *argument == more[0]) {
+            arguments.drain(at..at + 2);
+        }
+        arguments.extend(more);
+        let (status, message) = failure(&arguments);
+        assert_eq!(status, 1);
+        assert!(message.contains(sentence) && message.lines().count() == 1, "{message}");
+    }
+    assert_same(&tree(Path::new(&out)), &before);
+}
+
+/// A folder of meshes: a usable tetrahedron, one without faces, one that is no mesh.
+fn meshes(root: &Path) {
+    let corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n";
+    let write = |name: &str, text: &str| {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("pyramid/good/model.obj", &format!("{corners}f 1 2 3\nf 1 2 4\nf 2 3 4\nf 1 3 4\n"));
+    write("pyramid/good.2.obj", &format!("{corners}f 1 2 3\nf 1 2 4\n"));
+    write("pyramid/faceless.obj", corners);
+    write("wreck/broken/model.obj", "v 0 0\nf 1 2 3\n");
+}
+
+#[test]
+fn unusable_objects_are_skipped_and_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    meshes(&folder.path().join("meshes"));
+    let meshes = path("meshes");
+    let arguments = |out: &str, more: &[&str]| -> Vec<String> {
+        ["render", "--meshes", &meshes, "--views", "2", "--size", "16", "--quality", "fast", "--out", out]
+            .iter()
+            .chain(more)
+            .map(ToString::to_string)
+            .collect()
+    };
+    let call = |arguments: Vec<String>| run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+
+    let out = path("views");
+    let output = call(arguments(&out, &["--json"]));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let result = json(std::str::from_utf8(&output.stdout).unwrap());
+    assert_eq!(result["skipped"].as_array().unwrap().len(), 2);
+    let skipped = std::fs::read_to_string(Path::new(&out).join("skipped.json")).unwrap();
+    assert!(skipped.contains("faceless") && skipped.contains("wreck/broken/model.obj:1"), "{skipped}");
+    assert!(!skipped.contains(&meshes), "the reason must not depend on where the meshes are: {skipped}");
+    // The label comes from the full list, though the other class has no usable object.
+    let classes = std::fs::read_to_string(Path::new(&out).join("classes.json")).unwrap();
+    assert!(classes.contains("wreck") && classes.contains("pyramid"));
+    assert!(ok(&["dataset", "check", &out]).contains("2 objects, 4 images, all is well"));
+
+    let strict = call(arguments(&path("strict"), &["--strict"]));
+    assert_eq!(strict.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&strict.stderr).contains("2 objects were skipped"));
+    assert_same(&tree(Path::new(&path("strict"))), &tree(Path::new(&out)));
+
+    let list = path("list.txt");
+    std::fs::write(&list, "wreck/broken\nnot/there\n").unwrap();
+    let none = call(arguments(&path("none"), &["--objects", &list]));
+    assert_eq!(none.status.code(), Some(1));
+    let message = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(message.contains("none of the 2 objects can be used"), "{message}");
+}
+
+#[test]
+fn wrong_usage_and_wrong_paths_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let out = path("views");
+    let library = |more: &[&'static str]| -> Vec<String> {
+        let start = ["render", "--procedural", "2x2", "--out", &out];
+        start.iter().chain(more).map(ToString::to_string).collect()
+    };
+    let words =
+        |text: &str| -> Vec<String> { text.replace("OUT", &out).split(' ').map(str::to_owned).collect() };
+    for (arguments, part) in [
+        (words("render --out OUT"), "--meshes"),
+        (words("render --procedural 2x2"), "--out"),
+        (words("render --procedural 2 --out OUT"), "CLASSESxOBJECTS"),
+        (words("render --procedural 99x2 --out OUT"), "1 to 55 classes"),
+        (library(&["--shard", "2/2"]), "I from 0 to N-1"),
+        (library(&["--range", "rotx=0,1"]), "there is no latent"),
+        (library(&["--quality", "best"]), "reference, standard or fast"),
+        (library(&["--vews", "3"]), "--views"),
+        (library(&["--meshes", "a"]), "cannot be used with"),
+        (library(&["--preset", "3diebench", "--range", "trans_x=0,1"]), "3diebench-t"),
+        (words("dataset preview --out OUT"), "--procedural"),
+    ] {
+        let (status, message) = failure(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(status, 2, "{arguments:?}: {message}");
+        assert!(message.contains(part), "{arguments:?}: {message}");
+        assert!(!Path::new(&out).exists());
+    }
+    std::fs::write(path("file"), "").unwrap();
+    let inside = path("file/views");
+    for (arguments, part) in [
+        (words("render --meshes /no/such/folder --out OUT"), "/no/such/folder"),
+        (words(&format!("render --procedural 2x2 --out {inside}")), "cannot"),
+        (words("dataset check /no/such/folder"), ""),
+        (words("dataset stats /no/such/folder"), "/no/such/folder"),
+        (words("dataset preview /no/such/folder --out OUT"), "/no/such/folder"),
+        (words("dataset finish /no/such/folder"), "/no/such/folder"),
+        (words("render views --views /no/such.json --root . --out OUT"), "/no/such.json"),
+    ] {
+        let (status, message) = failure(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(status, 1, "{arguments:?}: {message}");
+        assert!(message.contains(part) && !message.contains("panicked"), "{arguments:?}: {message}");
+    }
+}
+
+/// A write that fails (here: a limit on the size of files) is an error, and nothing is damaged.
+#[test]
+#[cfg(unix)]
+fn a_failing_disk_is_an_error_and_damages_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (whole, out) = (path("whole"), path("views"));
+    ok(&small("shards", &whole, &["--quiet"]));
+    // Fragments (9 kB) fit below the limit, archives do not. The shell counts blocks of 512 or 1024 bytes.
+    let script =
+        format!("trap '' XFSZ; ulimit -f 20; exec \"$0\" {}", small("shards", &out, &["--quiet"]).join(" "));
+    let output = Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_equicaps")]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("cannot write") && message.lines().count() == 1, "{message}");
+    assert!(!tree(Path::new(&out)).keys().any(|name| name.starts_with("shards/")));
+    ok(&small("shards", &out, &["--quiet"]));
+    assert_same(&tree(Path::new(&out)), &tree(Path::new(&whole)));
+}
+
+#[test]
+fn looking_at_datasets() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let out = path("views");
+    ok(&small("shards", &out, &["--quiet"]));
+    let sheet = path("sheet.png");
+    assert_eq!(json(&ok(&["dataset", "preview", &out, "--out", &sheet, "--json"]))["pictures"], 48);
+    assert_eq!(&std::fs::read(&sheet).unwrap()[..4], b"\x89PNG");
+    let stats = path("stats.png");
+    let counted = json(&ok(&["dataset", "stats", &out, "--out", &stats, "--json"]));
+    assert_eq!(counted["latents"].as_array().unwrap().len(), 10);
+    let total: u64 =
+        counted["classes"].as_array().unwrap().iter().map(|c| c["train"].as_u64().unwrap()).sum();
+    assert_eq!(total, 19);
+    assert_eq!(&std::fs::read(&stats).unwrap()[..4], b"\x89PNG");
+
+    // Damage is found: one byte of a picture, one label.
+    let archive = Path::new(&out).join("shards/val-000000.tar");
+    let mut bytes = std::fs::read(&archive).unwrap();
+    bytes[512 + 2] = 0;
+    std::fs::write(&archive, bytes).unwrap();
+    let labels = Path::new(&out).join("train_labels.npy");
+    let mut bytes = std::fs::read(&labels).unwrap();
+    let last = bytes.len() - 8;
+    bytes[last] ^= 1;
+    std::fs::write(&labels, bytes).unwrap();
+    let output = run(&["dataset", "check", &out, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report = json(std::str::from_utf8(&output.stdout).unwrap());
+    let problems: Vec<&str> =
+        report["problems"].as_array().unwrap().iter().map(|p| p.as_str().unwrap()).collect();
+    assert!(problems.iter().any(|problem| problem.contains("val-000000.tar")), "{problems:?}");
+    assert!(problems.iter().any(|problem| problem.contains("has label")), "{problems:?}");
+}
+
+#[test]
+fn views_for_given_latents() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    meshes(&folder.path().join("root/meshes"));
+    let record = |image: &str, mesh: &str| {
+        format!(
+            r#"{{"image": "{image}", "mesh": {mesh}, "rotation_xyz": [0.1, 0.2, 0.3], "floor_hue": 0.4,
+            "spot_theta": 0.1, "spot_phi": 1, "spot_hue": 0.6, "translation_xyz": [0, 0, 0], "samples": 100}}"#
+        )
+    };
+    let views = path("views.json");
+    let root = path("root");
+    let call = |records: &[String], out: &str| {
+        std::fs::write(&views, format!("[{}]", records.join(","))).unwrap();
+        let arguments = ["render", "views", "--views", &views, "--root", &root, "--out", out];
+        run(&[&arguments[..], &["--size", "24", "--quality", "fast", "--json"]].concat())
+    };
+    let good = record("png/a/good.png", r#""meshes/pyramid/good/model.obj""#);
+    let out = path("out");
+    let output = call(&[good.clone(), record("empty.png", "null")], &out);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(json(std::str::from_utf8(&output.stdout).unwrap())["images"], 2);
+    let files = tree(Path::new(&out));
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["empty.png", "png/a/good.png"]);
+    assert_ne!(files["empty.png"], files["png/a/good.png"]);
+
+    let missing = call(&[good.clone(), record("b.png", r#""meshes/none.obj""#)], &path("missing"));
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("none.obj"));
+    for wrong in [record("../x.png", "null"), record("/tmp/x.png", "null"), record("x.png", r#""../m.obj""#)]
+    {
+        let refused = call(&[wrong], &path("refused"));
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(".."), "names the rule");
+        assert!(!folder.path().join("refused").exists());
+    }
+    let twice = call(&[good.clone(), good], &path("twice"));
+    assert!(String::from_utf8_lossy(&twice.stderr).contains("both name the image"));
+}
