@@ -4,6 +4,7 @@
 mod class_cross_entropy;
 mod covariance;
 mod cross_entropy;
+mod info_nce;
 mod me_max;
 mod mse;
 mod variance_hinge;
@@ -12,6 +13,7 @@ mod weighted_sum;
 pub use class_cross_entropy::class_cross_entropy;
 pub use covariance::covariance;
 pub use cross_entropy::activation_cross_entropy;
+pub use info_nce::info_nce;
 pub use me_max::me_max;
 pub use mse::mse;
 pub use variance_hinge::variance_hinge;

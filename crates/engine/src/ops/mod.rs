@@ -20,6 +20,7 @@ mod avg_pool;
 mod batch_norm;
 mod concat;
 mod conv2d;
+mod hypernetwork;
 mod image_conv;
 mod linear;
 mod loss;
@@ -38,10 +39,12 @@ pub use avg_pool::avg_pool;
 pub use batch_norm::{RunningStatistics, batch_norm};
 pub use concat::{columns, concat};
 pub use conv2d::{Geometry, Padding, conv2d};
+pub use hypernetwork::hypernetwork;
 pub use image_conv::{Images, image_conv};
 pub use linear::linear;
 pub use loss::{
-    activation_cross_entropy, class_cross_entropy, covariance, me_max, mse, variance_hinge, weighted_sum,
+    activation_cross_entropy, class_cross_entropy, covariance, info_nce, me_max, mse, variance_hinge,
+    weighted_sum,
 };
 pub use max_pool::max_pool;
 pub use pose_transform::pose_transform;

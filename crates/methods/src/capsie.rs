@@ -1,0 +1,91 @@
+//! CapsIE with the settings of the EquiCaps paper: EquiCaps' capsules with SIE's hypernetwork predictor.
+//!
+//! ```text
+//! p = hypernetwork(e_x, z),  e = flattened poses
+//! L = 0.1 CE(a_x, a_y) + MEMAX(a_x) + MEMAX(a_y) + 5 MSE(p, e_y) + 10 REG_V + 10 Vh(p) + 1 REG_C
+//! ```
+//!
+//! REG on [a, e] per view, before the transformation. Its own code was not available: 4x4 poses also for rotation,
+//! poses not normalised and the Vh(p) term kept are readings of the paper, each a setting.
+
+use engine::ops;
+use engine::{Result, StoreBuilder, Tape};
+use model::CapsuleProjector;
+
+use crate::batch::{PairBatch, required};
+use crate::config::{LossConfig, MethodConfig};
+use crate::equicaps;
+use crate::regularise::{Predictor, both, covariance, variance};
+use crate::terms::{Embedding, Method, Term, Views, part};
+
+/// See the module's first lines.
+#[derive(Debug)]
+pub struct CapsIe {
+    projector: CapsuleProjector,
+    predictor: Predictor,
+    pose: usize,
+    normalise: bool,
+    loss: LossConfig,
+    divisor: usize,
+}
+
+impl CapsIe {
+    /// Declares `projector.*` and `predictor.*`.
+    pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
+        let projector = equicaps::projector(config);
+        Self {
+            pose: projector.pose,
+            predictor: Predictor::init(config, builder, projector.capsules * projector.pose),
+            projector: projector.init(builder, "projector."),
+            normalise: config.normalise_poses,
+            loss: config.loss,
+            divisor: config.covariance_divisor(),
+        }
+    }
+}
+
+impl Method for CapsIe {
+    fn embed(&self, tape: &mut Tape<'_>, views: &Views) -> Result<Vec<Embedding>> {
+        equicaps::embed(tape, &self.projector, views)
+    }
+
+    fn terms(
+        &self,
+        tape: &mut Tape<'_>,
+        _views: &Views,
+        embeddings: &[Embedding],
+        batch: &PairBatch,
+    ) -> Result<Vec<Term>> {
+        let [a_x, a_y] = part(embeddings, "activations")?;
+        let [mut e_x, mut e_y] = part(embeddings, "poses")?.clone();
+        if self.normalise {
+            e_x = ops::pose_transform(tape, &e_x, self.pose, None)?;
+            e_y = ops::pose_transform(tape, &e_y, self.pose, None)?;
+        }
+        let parameters = required(&batch.targets.parameters, "transformation parameters")?;
+        let predicted = self.predictor.forward(tape, &e_x, parameters)?;
+        let (z_x, z_y) = (ops::concat(tape, &[a_x, &e_x])?, ops::concat(tape, &[a_y, &e_y])?);
+        let invariance = ops::activation_cross_entropy(tape, a_x, a_y)?;
+        let mean_entropy = both(tape, [a_x, a_y], ops::me_max)?;
+        let mut terms = vec![
+            Term::new("repr_loss_inv", invariance, self.loss.invariance),
+            Term::new("MEMAX_loss", mean_entropy, self.loss.mean_entropy),
+            Term::new("repr_loss_equi", ops::mse(tape, &predicted, &e_y)?, self.loss.equivariance),
+            Term::new("std_loss", variance(tape, [&z_x, &z_y])?, self.loss.variance),
+        ];
+        if self.loss.predicted_variance != 0.0 {
+            let value = ops::variance_hinge(tape, &predicted)?;
+            terms.push(Term::new("pred_std_loss", value, self.loss.predicted_variance));
+        }
+        terms.push(Term::new(
+            "cov_loss",
+            covariance(tape, [&z_x, &z_y], self.divisor)?,
+            self.loss.covariance,
+        ));
+        Ok(terms)
+    }
+
+    fn uses_representation(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,73 @@
+//! The supervised baseline: the backbone and the evaluation head of one task, trained end to end.
+//!
+//! Classification: a linear layer on h, cross-entropy over both views. Rotation and translation: a 3-layer MLP on
+//! [h_x, h_y], mean squared error. Colour: a linear layer on [h_x, h_y], mean squared error.
+
+use engine::ops;
+use engine::{Result, StoreBuilder, Tape, Var};
+use model::{MlpHead, MlpHeadConfig};
+
+use crate::batch::{PairBatch, required};
+use crate::config::{MethodConfig, Task};
+use crate::terms::{Embedding, Method, Term, Views};
+
+/// See the module's first lines.
+#[derive(Debug)]
+pub struct Supervised {
+    head: MlpHead,
+    task: Task,
+}
+
+impl Supervised {
+    /// Declares `head.*`.
+    pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
+        let width = config.backbone.output_width();
+        let pair = 2 * width;
+        let head = match config.task {
+            Task::Classification => MlpHeadConfig { input: width, widths: vec![config.classes] },
+            Task::Rotation => MlpHeadConfig { input: pair, widths: vec![1024, 1024, 4] },
+            Task::Translation => MlpHeadConfig { input: pair, widths: vec![1024, 1024, 3] },
+            Task::Colour => MlpHeadConfig { input: pair, widths: vec![2] },
+        };
+        Self { head: head.init(builder, "head."), task: config.task }
+    }
+}
+
+impl Method for Supervised {
+    fn embed(&self, _tape: &mut Tape<'_>, _views: &Views) -> Result<Vec<Embedding>> {
+        Ok(Vec::new())
+    }
+
+    fn terms(
+        &self,
+        tape: &mut Tape<'_>,
+        views: &Views,
+        _embeddings: &[Embedding],
+        batch: &PairBatch,
+    ) -> Result<Vec<Term>> {
+        let [h_x, h_y] = &views.representations;
+        let targets = &batch.targets;
+        if self.task == Task::Classification {
+            let labels = required(&targets.labels, "labels")?;
+            let mut entropy = |h: &Var| {
+                let logits = self.head.forward(tape, h)?;
+                ops::class_cross_entropy(tape, &logits, labels)
+            };
+            let (first, second) = (entropy(h_x)?, entropy(h_y)?);
+            let value = ops::weighted_sum(tape, &[(&first, 0.5), (&second, 0.5)])?;
+            return Ok(vec![Term::new("class_loss", value, 1.0)]);
+        }
+        let pair = ops::concat(tape, &[h_x, h_y])?;
+        let predicted = self.head.forward(tape, &pair)?;
+        let target = match self.task {
+            Task::Translation => Var::constant(required(&targets.translations, "translations")?.clone()),
+            Task::Colour => Var::constant(required(&targets.hues, "hue differences")?.clone()),
+            // The quaternion comes first, whether or not a translation follows.
+            _ => {
+                let parameters = required(&targets.parameters, "transformation parameters")?;
+                ops::columns(tape, &Var::constant(parameters.clone()), 0, 4)?
+            }
+        };
+        Ok(vec![Term::new("regression_loss", ops::mse(tape, &predicted, &target)?, 1.0)])
+    }
+}

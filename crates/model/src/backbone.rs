@@ -1,0 +1,67 @@
+//! The backbones behind one type: images in, a map and a representation out.
+
+use engine::ops::{self, Images};
+use engine::{Result, StoreBuilder, Tape, Var};
+
+use crate::resnet::{ResNet18, ResNet18Config};
+
+/// Which backbone, and its sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackboneConfig {
+    /// The published ResNet-18.
+    #[serde(rename = "resnet18")]
+    ResNet18(ResNet18Config),
+}
+
+impl Default for BackboneConfig {
+    fn default() -> Self {
+        Self::ResNet18(ResNet18Config::default())
+    }
+}
+
+/// A backbone.
+#[derive(Clone, Debug)]
+pub enum Backbone {
+    /// The published ResNet-18.
+    ResNet18(ResNet18),
+}
+
+impl BackboneConfig {
+    /// Width of the representation, which is also the number of channels of the map.
+    pub fn output_width(&self) -> usize {
+        match self {
+            Self::ResNet18(config) => config.output_width(),
+        }
+    }
+
+    /// Side of the map for images of `image_size` pixels.
+    pub fn map_size(&self, image_size: usize) -> usize {
+        match self {
+            Self::ResNet18(_) => {
+                [2, 2, 2, 2, 2].iter().fold(image_size, |size, stride| size.div_ceil(*stride))
+            }
+        }
+    }
+
+    /// Declares the parameters under `prefix`.
+    pub fn init(&self, builder: &mut StoreBuilder, prefix: &str) -> Backbone {
+        match self {
+            Self::ResNet18(config) => Backbone::ResNet18(config.init(builder, prefix)),
+        }
+    }
+}
+
+impl Backbone {
+    /// The map before pooling: (n, side, side, width).
+    pub fn map(&self, tape: &mut Tape<'_>, images: &Images) -> Result<Var> {
+        match self {
+            Self::ResNet18(network) => network.forward(tape, images),
+        }
+    }
+
+    /// The representation h of a map: its mean over all positions, (n, width).
+    pub fn representation(&self, tape: &mut Tape<'_>, map: &Var) -> Result<Var> {
+        ops::avg_pool(tape, map)
+    }
+}

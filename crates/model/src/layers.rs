@@ -1,0 +1,98 @@
+//! The layers everything is built from: parameters with their names and initialisers around one operation each.
+
+use engine::ops::{self, Padding, RunningStatistics};
+use engine::{Initialise, Layout, ParameterId, Result, StoreBuilder, Tape, Var};
+
+/// A convolution without bias.
+#[derive(Clone, Debug)]
+pub struct Conv {
+    weight: ParameterId,
+    stride: usize,
+    padding: Padding,
+}
+
+impl Conv {
+    /// Declares `{name}.weight` of shape (out, in, kernel, kernel).
+    pub fn init(
+        builder: &mut StoreBuilder,
+        name: &str,
+        [input, output, kernel]: [usize; 3],
+        stride: usize,
+        padding: Padding,
+        initialise: Initialise,
+    ) -> Self {
+        let shape = [output, input, kernel, kernel];
+        let weight = builder.parameter(format!("{name}.weight"), shape, Layout::Convolution, initialise);
+        Self { weight, stride, padding }
+    }
+
+    /// (n, h, w, in) -> (n, oh, ow, out).
+    pub fn forward(&self, tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
+        let weight = tape.parameter(self.weight);
+        ops::conv2d(tape, x, &weight, self.stride, self.padding)
+    }
+
+    /// As [`Self::forward`], on images.
+    pub fn forward_images(&self, tape: &mut Tape<'_>, images: &ops::Images) -> Result<Var> {
+        let weight = tape.parameter(self.weight);
+        ops::image_conv(tape, images, &weight, None, self.stride, self.padding)
+    }
+}
+
+/// A batch norm over the last dimension.
+#[derive(Clone, Debug)]
+pub struct BatchNorm {
+    weight: ParameterId,
+    bias: ParameterId,
+    running: RunningStatistics,
+}
+
+impl BatchNorm {
+    /// Declares `{name}.weight` (all `weight`), `{name}.bias` and the running statistics.
+    pub fn init(builder: &mut StoreBuilder, name: &str, channels: usize, weight: f32) -> Self {
+        let mut parameter = |suffix: &str, start| {
+            let initialise = Initialise::Constant(start);
+            builder.parameter(format!("{name}.{suffix}"), [channels], Layout::Published, initialise)
+        };
+        let (weight, bias) = (parameter("weight", weight), parameter("bias", 0.0));
+        let running = RunningStatistics {
+            mean: builder.buffer(format!("{name}.running_mean"), [channels], 0.0),
+            variance: builder.buffer(format!("{name}.running_var"), [channels], 1.0),
+            batches: builder.count(format!("{name}.num_batches_tracked")),
+        };
+        Self { weight, bias, running }
+    }
+
+    /// Normalises `x`, adds `residual`, applies ReLU where `relu` is set.
+    pub fn forward(&self, tape: &mut Tape<'_>, x: &Var, residual: Option<&Var>, relu: bool) -> Result<Var> {
+        let (weight, bias) = (tape.parameter(self.weight), tape.parameter(self.bias));
+        ops::batch_norm(tape, x, &weight, &bias, self.running, residual, relu)
+    }
+}
+
+/// A linear layer.
+#[derive(Clone, Debug)]
+pub struct Linear {
+    weight: ParameterId,
+    bias: Option<ParameterId>,
+}
+
+impl Linear {
+    /// Declares `{name}.weight` (out, in) and, where asked for, `{name}.bias`, with the default initialisers.
+    pub fn init(builder: &mut StoreBuilder, name: &str, input: usize, output: usize, bias: bool) -> Self {
+        let initialise = Initialise::default_for(input);
+        let weight =
+            builder.parameter(format!("{name}.weight"), [output, input], Layout::Published, initialise);
+        let mut declare_bias =
+            || builder.parameter(format!("{name}.bias"), [output], Layout::Published, initialise);
+        let bias = bias.then(&mut declare_bias);
+        Self { weight, bias }
+    }
+
+    /// (rows, in) -> (rows, out).
+    pub fn forward(&self, tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
+        let weight = tape.parameter(self.weight);
+        let bias = self.bias.map(|bias| tape.parameter(bias));
+        ops::linear(tape, x, &weight, bias.as_ref())
+    }
+}
