@@ -248,6 +248,8 @@ mod tests {
         assert!(ranges.validate().expect_err("wrong order").to_string().contains("spot theta"));
         let text = serde_json::to_string(&LatentRanges::BENCH).expect("serialises");
         assert!(text.contains("\"floor_hue\":[0.0,1.0]") && !text.contains("translation"));
+        let text_t = serde_json::to_string(&LatentRanges::BENCH_T).expect("serialises");
+        assert_eq!(serde_json::from_str::<LatentRanges>(&text_t).expect("parses"), LatentRanges::BENCH_T);
         assert!(serde_json::from_str::<LatentRanges>(&text.replace("floor_hue", "flor_hue")).is_err());
     }
 

@@ -215,6 +215,13 @@ fn large_offsets_keep_their_detail() {
 }
 
 #[test]
+fn materials_have_a_limit() {
+    let many: String = (0..70_000).map(|i| format!("usemtl {i}\n")).collect();
+    let error = message(format!("{SQUARE}{many}f 1 2 3\n"));
+    assert!(error.contains("mesh.obj:65541: the mesh uses more than 65536 materials"), "{error}");
+}
+
+#[test]
 fn limits_hold() {
     let folder = Folder::new();
     let path = folder.write("mesh.obj", format!("{SQUARE}{}", "f 1 2 3\n".repeat(100)));

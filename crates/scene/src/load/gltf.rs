@@ -37,6 +37,8 @@ const HARMLESS_EXTENSIONS: [&str; 12] = [
     "KHR_materials_variants",
     "KHR_lights_punctual",
 ];
+/// Larger documents and buffers are refused: they are held in memory, and no mesh within the limits needs them.
+const MAX_BYTES: u64 = 2 << 30;
 /// Deeper trees of nodes are refused.
 const MAX_DEPTH: usize = 1000;
 
@@ -52,6 +54,9 @@ struct Loader<'a> {
 }
 
 pub(super) fn load(files: &mut Files) -> Result<Mesh, MeshError> {
+    if files.size > MAX_BYTES {
+        return Err(files.content(format!("has {} bytes, more than {MAX_BYTES} of glTF", files.size)));
+    }
     let mut bytes = Vec::new();
     files.open_mesh()?.read_to_end(&mut bytes).map_err(|source| files.read_error(source))?;
     let (json, binary) = split(&bytes).map_err(|message| files.content(message))?;

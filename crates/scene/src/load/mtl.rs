@@ -6,9 +6,10 @@
 
 use super::files::Files;
 use super::lines::{LineError, Lines, number, shown, word};
+use super::obj::MAX_MATERIALS;
 use crate::Material;
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 /// One `newmtl` block before its texture is loaded.
 #[derive(Clone, Default)]
@@ -25,12 +26,16 @@ struct Entry {
 /// The materials of all libraries that a mesh names, by name.
 #[derive(Default)]
 pub(super) struct Library {
-    entries: HashMap<Vec<u8>, (Entry, std::path::PathBuf)>,
+    entries: HashMap<Vec<u8>, (Entry, PathBuf)>,
+    read: HashSet<PathBuf>,
 }
 
 impl Library {
-    /// Adds the blocks of the file at `path`. What is wrong in it becomes warnings.
+    /// Adds the blocks of the file at `path`, once. What is wrong in it becomes warnings.
     pub fn read(&mut self, path: &Path, files: &mut Files) {
+        if !self.read.insert(path.to_owned()) {
+            return;
+        }
         let file = match std::fs::File::open(path) {
             Ok(file) => file,
             Err(error) => return files.warn(format!("{}: {error}; its materials are grey", path.display())),
@@ -49,6 +54,9 @@ impl Library {
             let mut rest = text;
             let Some(keyword) = word(&mut rest) else { continue };
             if keyword.eq_ignore_ascii_case(b"newmtl") {
+                if self.entries.len() >= MAX_MATERIALS {
+                    return files.warn(format!("{}:{line}: the rest is left out", path.display()));
+                }
                 let name = rest.trim_ascii().to_vec();
                 self.entries.insert(name.clone(), (Entry::default(), path.to_owned()));
                 current = Some(name);

@@ -12,6 +12,8 @@ use std::collections::HashMap;
 
 /// Which list an index of a face points into.
 const LISTS: [&str; 3] = ["v", "vt", "vn"];
+/// More materials are refused.
+pub(super) const MAX_MATERIALS: usize = 1 << 16;
 
 struct Parser {
     polygons: Polygons,
@@ -85,10 +87,7 @@ impl Parser {
             b"vt" => numbers(&mut rest, 1).map(|[u, v, _]| self.polygons.uvs.push([u as f32, v as f32])),
             b"vn" => numbers(&mut rest, 3).map(|normal| self.polygons.normals.push(normal.map(|n| n as f32))),
             b"f" | b"fo" => self.face(rest, line),
-            b"usemtl" => {
-                self.use_material(rest.trim_ascii());
-                Ok(())
-            }
+            b"usemtl" => self.use_material(rest.trim_ascii()).map(|_| ()),
             b"mtllib" => {
                 read_libraries(&mut self.library, rest, line, files);
                 Ok(())
@@ -145,7 +144,7 @@ impl Parser {
         }
         let material = match self.material {
             Some(material) => material,
-            None => self.use_material(b""),
+            None => self.use_material(b"")?,
         };
         self.polygons.end_face(material, self.smoothing);
         Ok(())
@@ -190,9 +189,12 @@ impl Parser {
     }
 
     /// Makes the material of that name the current one.
-    fn use_material(&mut self, name: &[u8]) -> u32 {
+    fn use_material(&mut self, name: &[u8]) -> Result<u32, String> {
         let material = match self.material_indices.get(name) {
             Some(&known) => known,
+            None if self.materials.len() >= MAX_MATERIALS => {
+                return Err(format!("the mesh uses more than {MAX_MATERIALS} materials"));
+            }
             None => {
                 let new = self.materials.len() as u32;
                 self.materials.push(name.to_vec());
@@ -201,7 +203,7 @@ impl Parser {
             }
         };
         self.material = Some(material);
-        material
+        Ok(material)
     }
 
     fn finish(mut self, files: &mut Files) -> Result<Mesh, MeshError> {

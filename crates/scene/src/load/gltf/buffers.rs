@@ -1,6 +1,7 @@
 //! The binary data of a glTF file: buffers inside and outside of it, and the accessors that give it a type.
 
 use super::super::files::Files;
+use super::MAX_BYTES;
 use gltf::json::Root;
 use gltf::json::accessor::{Accessor, ComponentType, Type};
 use gltf::json::validation::Checked;
@@ -154,6 +155,12 @@ impl Buffers {
         }
         if self.loaded[index].is_none() {
             let uri = definition.uri.as_deref().unwrap_or_default();
+            if definition.byte_length.0 > MAX_BYTES {
+                return Err(format!(
+                    "buffer {index} claims {} bytes, more than {MAX_BYTES}",
+                    definition.byte_length.0
+                ));
+            }
             let bytes = read_uri(uri, files, definition.byte_length.0)
                 .map_err(|reason| format!("buffer {index}: {reason}"))?;
             self.loaded[index] = Some(bytes);
