@@ -42,9 +42,6 @@ pub enum Origin {
         /// `y` or `z` where the up axis was given, else the format decides.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         up: Option<String>,
-        /// How many objects `--limit` left.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        limit: Option<usize>,
     },
 }
 
@@ -55,6 +52,9 @@ pub struct Settings {
     pub preset: String,
     /// Where the objects come from.
     pub origin: Origin,
+    /// At most so many objects were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
     /// Number of objects, before any is skipped.
     pub objects: usize,
     /// FNV-1a of the object list.
@@ -177,10 +177,8 @@ impl Card {
         let s = &self.settings;
         let mut text = format!("# Views of 3D objects ({})\n\n", s.preset);
         let origin = match &s.origin {
-            Origin::Procedural { classes, objects } => {
-                format!("{classes} classes of {objects} procedural objects")
-            }
-            Origin::Meshes { .. } => format!("{} objects from mesh files", s.objects),
+            Origin::Procedural { .. } => format!("{} objects of the built-in library", s.objects),
+            Origin::Meshes { .. } => format!("{} mesh files", s.objects),
         };
         text += &format!(
             "Made by equicaps {} from {origin}: {} views each at {size}x{size} pixels, quality `{}`, seed {}.\n\n",

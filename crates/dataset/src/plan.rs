@@ -1,7 +1,7 @@
 //! The plan of a dataset: its settings and its full list of objects with labels and sides of the split, all of it known
 //! before the first picture is made, and the same for everybody who works on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use random::fnv1a;
 use scene::Latents;
@@ -21,9 +21,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans a dataset of the objects `ids` (synset, name): fills in their number and digest.
+    /// Plans a dataset of the objects `ids` (synset, name), or of as many of them as the settings allow: fills in
+    /// their number and digest.
     pub fn new(mut settings: Settings, ids: &[(String, String)]) -> Self {
-        let objects = split::assign(settings.seed, ids);
+        let objects = match settings.limit {
+            Some(limit) => split::assign(settings.seed, &spread(ids, limit)),
+            None => split::assign(settings.seed, ids),
+        };
         settings.objects = objects.len();
         settings.objects_digest = digest(&objects);
         Self { settings, objects }
@@ -33,6 +37,21 @@ impl Plan {
     pub fn latents(&self, object: &Object, view: usize) -> Latents {
         self.settings.ranges.sample(self.settings.seed, &object.id(), view as u64)
     }
+}
+
+/// At most `limit` objects: the first of every class, then the second of every class, and so on.
+fn spread(ids: &[(String, String)], limit: usize) -> Vec<(String, String)> {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut ranked: Vec<(usize, &(String, String))> = ids
+        .iter()
+        .map(|id| {
+            let rank = seen.entry(&id.0).or_default();
+            *rank += 1;
+            (*rank, id)
+        })
+        .collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().take(limit).map(|(_, id)| id.clone()).collect()
 }
 
 /// One number for the whole list: ids, labels and sides, in order.
@@ -49,4 +68,17 @@ pub fn classes(objects: &[Object]) -> Vec<Class> {
         .into_iter()
         .map(|(label, synset)| Class { label, synset: synset.to_owned(), name: class_name(synset) })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_takes_from_every_class() {
+        let id = |text: &str| text.split_once('/').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        let ids = ["a/1", "a/2", "a/3", "b/1", "c/1", "c/2"].map(id);
+        assert_eq!(spread(&ids, 5), ["a/1", "b/1", "c/1", "a/2", "c/2"].map(id));
+        assert_eq!(spread(&ids, 9).len(), 6);
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use render::{PreparedMesh, Quality};
 use scene::objects::{self, ObjectSource};
@@ -11,6 +11,9 @@ use scene::{Latents, LoadOptions, Mesh, Up};
 
 use crate::error::{Error, Result};
 use crate::object::Object;
+use crate::on_the_fly::{OnTheFly, OnTheFlyOptions};
+use crate::reader::Dataset;
+use crate::views::Views;
 use crate::work::ViewSource;
 
 /// `CLASSESxOBJECTS`: so many classes of the built-in library, so many objects of each.
@@ -68,36 +71,20 @@ impl ObjectSet {
         Self::Procedural { size, seed }
     }
 
-    /// The objects below `root`, or those of them that `list` names; at most `limit`, spread over the classes.
-    pub fn meshes(root: &Path, list: Option<&Path>, up: Option<Up>, limit: Option<usize>) -> Result<Self> {
+    /// The objects below `root`, or those of them that `list` names.
+    pub fn meshes(root: &Path, list: Option<&Path>, up: Option<Up>) -> Result<Self> {
         let failed = |error: objects::ObjectsError| Error::Request(error.to_string());
         if !root.is_dir() {
             return Err(Error::Request(format!("there is no mesh folder {}", root.display())));
         }
-        let mut found = match list {
+        let found = match list {
             Some(list) => objects::locate(root, &objects::read_list(list).map_err(failed)?),
             None => objects::discover(root).map_err(failed)?,
         };
-        if let Some(limit) = limit {
-            found = spread(found, limit);
-        }
         let options = LoadOptions { up, ..LoadOptions::under(root) };
         let ids = found.iter().map(|object| (object.class.clone(), object.name.clone())).collect();
         let files = found.into_iter().map(|object| (object.id(), object)).collect();
         Ok(Self::Meshes { options, files, ids })
-    }
-
-    /// Number of objects.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Procedural { size, .. } => size.classes as usize * size.objects as usize,
-            Self::Meshes { ids, .. } => ids.len(),
-        }
-    }
-
-    /// Whether there are no objects.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// All (synset, name).
@@ -138,22 +125,6 @@ impl ObjectSet {
             }
         }
     }
-}
-
-/// At most `limit` objects: the first of every class, then the second of every class, and so on.
-fn spread(objects: Vec<ObjectSource>, limit: usize) -> Vec<ObjectSource> {
-    let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut ranked: Vec<(usize, ObjectSource)> = objects
-        .into_iter()
-        .map(|object| {
-            let rank = seen.entry(object.class.clone()).or_default();
-            *rank += 1;
-            (*rank, object)
-        })
-        .collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
-    ranked.truncate(limit);
-    ranked.into_iter().map(|(_, object)| object).collect()
 }
 
 /// Renders the objects of a set on the CPU.
@@ -217,6 +188,20 @@ impl FromStr for DataSpec {
     }
 }
 
+impl DataSpec {
+    /// Opens the dataset; `on_the_fly` and `quality` say how views are made that are not on disk.
+    pub fn open(&self, on_the_fly: OnTheFlyOptions, quality: Quality) -> Result<Arc<dyn Views>> {
+        match self {
+            Self::Folder(folder) => Ok(Arc::new(Dataset::open(folder)?)),
+            Self::Procedural(size) => {
+                let set = ObjectSet::procedural(*size, on_the_fly.seed);
+                let ids = set.ids();
+                Ok(Arc::new(OnTheFly::new(CpuRenderer::new(set, quality), &ids, on_the_fly)))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,16 +219,5 @@ mod tests {
             Ok(DataSpec::Procedural(ProceduralSize { classes: 5, objects: 4 }))
         );
         assert_eq!("some/folder".parse(), Ok(DataSpec::Folder("some/folder".into())));
-    }
-
-    #[test]
-    fn a_limit_takes_from_every_class() {
-        let object = |id: &str| {
-            let (class, name) = id.split_once('/').unwrap();
-            ObjectSource { class: class.to_owned(), name: name.to_owned(), mesh: Ok(PathBuf::new()) }
-        };
-        let objects = ["a/1", "a/2", "a/3", "b/1", "c/1", "c/2"].map(object).to_vec();
-        let ids: Vec<String> = spread(objects, 5).iter().map(ObjectSource::id).collect();
-        assert_eq!(ids, ["a/1", "b/1", "c/1", "a/2", "c/2"]);
     }
 }

@@ -47,7 +47,8 @@ impl ViewSource for Fake {
 fn settings(format: Format) -> Settings {
     Settings {
         preset: "3diebench-t".to_owned(),
-        origin: Origin::Meshes { up: None, limit: None },
+        origin: Origin::Meshes { up: None },
+        limit: None,
         objects: 0,
         objects_digest: String::new(),
         views: 3,

@@ -30,13 +30,13 @@ struct Arguments {
 #[derive(Clone, Debug, clap::Args)]
 struct CommonOptions {
     /// Print exactly one JSON object on standard output; everything else goes to standard error
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Common options")]
     json: bool,
     /// Print no progress and no notes
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Common options")]
     quiet: bool,
     /// Number of CPU threads [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, global = true, help_heading = "Common options", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
 
@@ -58,10 +58,23 @@ fn main() -> ExitCode {
     match run(arguments, &terminal) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", sentence(&error));
             if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::from(1) }
         }
     }
+}
+
+/// The error and its causes in one line; causes that the message already quotes are not repeated.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        // Libraries that reword a cause leave out the error number.
+        let plain = cause.rfind(" (os error ").map_or(cause.as_str(), |end| &cause[..end]);
+        if !text.to_lowercase().contains(&plain.to_lowercase()) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    text
 }
 
 fn run(arguments: Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {

@@ -278,6 +278,7 @@ fn wrong_usage_and_wrong_paths_are_told_apart() {
         (words("dataset preview /no/such/folder --out OUT"), "/no/such/folder"),
         (words("dataset finish /no/such/folder"), "/no/such/folder"),
         (words("render views --views /no/such.json --root . --out OUT"), "/no/such.json"),
+        (words("bench loader /no/such/folder"), "/no/such/folder"),
     ] {
         let (status, message) = failure(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(status, 1, "{arguments:?}: {message}");
@@ -300,6 +301,7 @@ fn a_failing_disk_is_an_error_and_damages_nothing() {
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("cannot write") && message.lines().count() == 1, "{message}");
+    assert_eq!(message.to_lowercase().matches("file too large").count(), 1, "{message}");
     assert!(!tree(Path::new(&out)).keys().any(|name| name.starts_with("shards/")));
     ok(&small("shards", &out, &["--quiet"]));
     assert_same(&tree(Path::new(&out)), &tree(Path::new(&whole)));

@@ -56,15 +56,21 @@ pub fn finish_store(store: Store) -> Result<Finished> {
             remove_work(&root);
             Ok(Finished::Complete { card, skipped })
         }
-        Ok(missing) => Ok(missing),
         // Another process may have finished meanwhile, and taken the work folder away under our feet.
-        Err(error) => match Card::read(&root) {
-            Ok(Some(card)) if card.is_complete() => {
-                let card = Box::new(card);
-                Ok(Finished::Complete { card, skipped: read_skipped(&root)? })
-            }
-            _ => Err(error),
+        other => match complete(&root)? {
+            Some(finished) => Ok(finished),
+            None => other,
         },
+    }
+}
+
+/// What finishing comes to where the dataset is complete already.
+pub fn complete(root: &std::path::Path) -> Result<Option<Finished>> {
+    match Card::read(root)? {
+        Some(card) if card.is_complete() => {
+            Ok(Some(Finished::Complete { card: Box::new(card), skipped: read_skipped(root)? }))
+        }
+        _ => Ok(None),
     }
 }
 

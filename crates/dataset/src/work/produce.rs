@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::jpeg;
 use crate::object::{Object, Split};
 use crate::plan::Plan;
-use crate::work::finish::{Finished, finish_store, read_skipped};
+use crate::work::finish::{Finished, complete, finish_store, read_skipped};
 use crate::work::store::{Opened, Skipped, Status, Store};
 
 /// What turns objects into pictures.
@@ -119,9 +119,6 @@ pub fn produce<S: ViewSource>(
     });
     let Run { state, images, rendered, .. } = run;
     let State { error, skipped, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(error) = error {
-        return Err(error);
-    }
     let rendered = rendered.into_inner();
     let mut outcome = Outcome {
         complete: None,
@@ -132,8 +129,17 @@ pub fn produce<S: ViewSource>(
         objects_missing: 0,
         skipped,
     };
-    match finish_store(store)? {
+    let finished = match error {
+        None => finish_store(store)?,
+        // Where another process finished the dataset meanwhile, its work folder is gone and nothing is lost.
+        Some(error) => match complete(root)? {
+            Some(finished) => finished,
+            None => return Err(error),
+        },
+    };
+    match finished {
         Finished::Complete { card, skipped } => {
+            outcome.interrupted = false;
             outcome.complete = Some(*card);
             outcome.skipped = skipped;
         }

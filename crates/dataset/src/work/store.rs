@@ -81,6 +81,9 @@ impl Store {
         {
             refuse_other_settings(root, &card, &plan)?;
             if card.is_complete() {
+                // Finished by another process at this very moment: take our traces away again.
+                drop(staging);
+                remove_work(root);
                 return Ok(Opened::Complete(Box::new(card)));
             }
         }
@@ -362,9 +365,13 @@ fn objects_path(root: &Path) -> PathBuf {
     root.join(WORK).join("objects.json")
 }
 
-/// Removes the work folder; what cannot be removed is only in the way of nobody.
+/// Removes the work folder of a complete dataset. It goes away all at once: a process that still looks at it sees
+/// either everything or nothing, and cannot publish anything any more.
 pub fn remove_work(root: &Path) {
-    let _ = fs::remove_dir_all(root.join(WORK));
+    let away = root.join(format!("{WORK}.removed"));
+    let _ = fs::remove_dir_all(&away);
+    let _ = fs::rename(root.join(WORK), &away);
+    let _ = fs::remove_dir_all(&away);
 }
 
 fn remove_if_there(path: &Path) -> Result<()> {

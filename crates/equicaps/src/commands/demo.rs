@@ -85,6 +85,7 @@ fn settings() -> Settings {
     Settings {
         preset: "3diebench-t".to_owned(),
         origin: Origin::Procedural { classes: SIZE.classes, objects: SIZE.objects },
+        limit: None,
         objects: 0,
         objects_digest: String::new(),
         views: VIEWS,

@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use crate::terminal::Terminal;
 
+mod loader;
 mod render;
 
 /// Arguments of `equicaps bench`.
@@ -17,6 +18,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
+    /// Measure how many pictures of a dataset a second are read and decoded
+    Loader(loader::Arguments),
     /// Measure how many views a second are rendered and encoded
     Render(render::Arguments),
 }
@@ -24,6 +27,7 @@ enum Bench {
 /// Runs the benchmark.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     match &arguments.bench {
+        Bench::Loader(arguments) => loader::run(arguments, terminal),
         Bench::Render(arguments) => render::run(arguments, terminal),
     }
 }

@@ -125,7 +125,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
 }
 
 /// Processor time of this program so far, which other programs on the machine do not disturb; Linux only.
-fn cpu_seconds() -> Option<f64> {
+pub(super) fn cpu_seconds() -> Option<f64> {
     /// Clock ticks a second in `/proc`, the same on every Linux.
     const TICKS: f64 = 100.0;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;

@@ -20,7 +20,7 @@ use crate::terminal::Terminal;
     group = clap::ArgGroup::new("what").required(true).args(["folder", "procedural"]),
     after_help = "Examples:
   equicaps dataset preview views --out sheet.png
-  equicaps dataset preview --procedural --out classes.png        the classes of the built-in library"
+  equicaps dataset preview --procedural --out classes.png"
 )]
 pub struct Arguments {
     /// The dataset's folder
@@ -45,7 +45,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// Quality of the pictures of built-in objects: reference, standard or fast
-    #[arg(long, default_value_t = Quality::Standard)]
+    #[arg(long, value_name = "Q", default_value_t = Quality::Standard)]
     quality: Quality,
 }
 

@@ -28,15 +28,22 @@ use options::{RangeOption, Up, parse_shard};
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Examples:
-  equicaps render --procedural 55x20 --out views                 a dataset from the built-in library
-  equicaps render --meshes ShapeNetCore.v2 --out views           ... from ShapeNet, or any CLASS/OBJECT folders
-  equicaps render --meshes objects --preset 3diebench --views 50 --range rot_x=-pi/4,pi/4 --out views
-  equicaps render --meshes objects --shard 0/8 --out views       the first of eight processes that share the work
-  equicaps render views --views views.json --root . --out again  pictures for given latents
+  A dataset from the built-in library:
+    equicaps render --procedural 55x20 --out views
+  From ShapeNet, or from any CLASS/OBJECT folders:
+    equicaps render --meshes ShapeNetCore.v2 --out views
+  Smaller rotations, no translations:
+    equicaps render --meshes objects --preset 3diebench --range rotation=-pi/4,pi/4 --out views
+  The first of eight processes that share the work:
+    equicaps render --meshes objects --shard 0/8 --out views
+  Pictures for given latents:
+    equicaps render views --views views.json --root . --out again
 
-Interrupt it at any time; the same command goes on where it was. The result is the same, byte for byte, whatever the
-number of jobs, shards and interruptions.
-Exit status: 0 done (skipped objects are listed), 1 failed, interrupted, no usable object, or --strict and any skipped."
+Interrupt it at any time; the same command goes on where it was. The result is the same, byte
+for byte, whatever the number of jobs, shards and interruptions.
+
+Exit status: 0 done (objects that had to be skipped are listed), 1 failed, interrupted, no
+usable object, or --strict and any skipped, 2 wrong usage."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -81,7 +88,7 @@ struct DatasetArguments {
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// Quality of the pictures: reference, standard or fast
-    #[arg(long, default_value_t = Quality::Standard)]
+    #[arg(long, value_name = "Q", default_value_t = Quality::Standard)]
     quality: Quality,
     /// Layout on disk: the published folders, or tar shards for WebDataset with an index
     #[arg(long, value_enum, default_value_t = Format::Files)]
@@ -96,13 +103,13 @@ struct DatasetArguments {
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Order of the colour channels in the files; the published ones are bgr (red and blue exchanged)
-    #[arg(long, value_enum, default_value_t = Order::Rgb)]
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Rgb)]
     channel_order: Order,
     /// Take at most N objects, spread over the classes
-    #[arg(long, value_name = "N", requires = "meshes", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Axis that points up in the mesh files [default: y for obj and gltf, z for stl, ply and off]
-    #[arg(long, value_enum, requires = "meshes")]
+    #[arg(long, value_name = "AXIS", value_enum, requires = "meshes")]
     up: Option<Up>,
     /// Range of a latent, for example rot_x=-pi/4,pi/4 or translation=-0.2,0.2; may be repeated
     #[arg(long = "range", value_name = "NAME=LOW,HIGH", allow_hyphen_values = true)]
@@ -127,13 +134,10 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
         range.apply(&mut ranges).map_err(UsageError)?;
     }
     ranges.validate().map_err(|error| UsageError(error.to_string()))?;
-    let limit = arguments.limit.map(|limit| limit as usize);
     let (set, origin) = match (&arguments.meshes, arguments.procedural) {
         (Some(root), _) => {
-            let set =
-                ObjectSet::meshes(root, arguments.objects.as_deref(), arguments.up.map(Into::into), limit)?;
-            let up = arguments.up.map(|up| up.to_string());
-            (set, Origin::Meshes { up, limit })
+            let set = ObjectSet::meshes(root, arguments.objects.as_deref(), arguments.up.map(Into::into))?;
+            (set, Origin::Meshes { up: arguments.up.map(|up| up.to_string()) })
         }
         (None, Some(size)) => {
             let origin = Origin::Procedural { classes: size.classes, objects: size.objects };
@@ -149,6 +153,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
         settings: Settings {
             preset: arguments.preset.to_string(),
             origin,
+            limit: arguments.limit.map(|limit| limit as usize),
             objects: 0,
             objects_digest: String::new(),
             views: arguments.views as usize,
@@ -187,6 +192,8 @@ pub struct Request {
 
 /// What became of a request.
 pub struct Made {
+    /// Objects of the whole dataset, before any is skipped.
+    pub objects: usize,
     /// What producing came to.
     pub outcome: Outcome,
     /// How long it took.
@@ -196,6 +203,7 @@ pub struct Made {
 /// Makes a dataset, or goes on with it, with progress on the terminal.
 pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
     let plan = Plan::new(request.settings.clone(), &request.renderer.set.ids());
+    let objects = plan.objects.len();
     let progress = std::sync::OnceLock::new();
     let begin = |before: usize, images: u64| {
         if before > 0 {
@@ -226,7 +234,7 @@ pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
     if more > 0 {
         terminal.warn(format!("{more} more warnings about meshes"));
     }
-    Ok(Made { outcome: outcome?, seconds: began.elapsed().as_secs_f64() })
+    Ok(Made { objects, outcome: outcome?, seconds: began.elapsed().as_secs_f64() })
 }
 
 /// How many warnings and skipped objects are shown; all skipped ones are in `skipped.json`.
@@ -270,7 +278,7 @@ fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> 
             "out": request.out,
             "complete": outcome.complete.is_some(),
             "interrupted": outcome.interrupted,
-            "objects": request.settings_objects(),
+            "objects": made.objects,
             "counts": counts,
             "objects_before": outcome.objects_before,
             "objects_rendered": outcome.objects_rendered,
@@ -286,10 +294,4 @@ fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> 
         eprintln!("error: {} objects were skipped, which --strict does not allow", outcome.skipped.len());
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-impl Request {
-    fn settings_objects(&self) -> usize {
-        self.renderer.set.len()
-    }
 }

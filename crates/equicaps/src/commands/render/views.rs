@@ -19,10 +19,11 @@ use crate::terminal::{Progress, Terminal};
 /// Arguments of `equicaps render views`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  equicaps render views --views renders/views.json --root renders --out again --quality reference
+  equicaps render views --views renders/views.json --root renders --out again
 
-FILE is a JSON array of records: image, mesh (or null: the empty scene), rotation_xyz, floor_hue, spot_theta, spot_phi,
-spot_hue, translation_xyz. Meshes are found below --root, pictures are written below --out.")]
+FILE is a JSON array of records: image, mesh (or null: the empty scene), rotation_xyz,
+floor_hue, spot_theta, spot_phi, spot_hue, translation_xyz. Meshes are found below --root;
+a picture is written to OUT/image, as PNG (as JPEG where its name ends in .jpg).")]
 pub struct Arguments {
     /// The views, as JSON
     #[arg(long, value_name = "FILE")]
@@ -34,7 +35,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Quality of the pictures: reference, standard or fast
-    #[arg(long, default_value_t = Quality::Standard)]
+    #[arg(long, value_name = "Q", default_value_t = Quality::Standard)]
     quality: Quality,
     /// Width and height of a picture in pixels
     #[arg(long, default_value_t = 256, value_name = "PX", value_parser = clap::value_parser!(u16).range(1..=8192))]
@@ -60,7 +61,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let failures: Vec<String> = pool.install(|| {
         groups
             .par_iter()
-            .flat_map_iter(|(mesh, records)| render_group(arguments, *mesh, records, &progress))
+            .flat_map_iter(|(mesh, records)| render_group(arguments, *mesh, records, &progress, terminal))
             .collect()
     });
     progress.finish();
@@ -105,12 +106,13 @@ fn render_group(
     mesh: Option<&Path>,
     records: &[&ViewRecord],
     progress: &Progress,
+    terminal: &Terminal,
 ) -> Vec<String> {
     let stopped = || interrupt::flag().load(Ordering::Relaxed);
     if stopped() {
         return Vec::new();
     }
-    let prepared = match mesh.map(|mesh| prepare(&arguments.root, mesh)).transpose() {
+    let prepared = match mesh.map(|mesh| prepare(&arguments.root, mesh, terminal)).transpose() {
         Ok(prepared) => prepared,
         Err(error) => {
             let failed = |record: &&ViewRecord| format!("{}: {error:#}", record.image.display());
@@ -134,9 +136,10 @@ fn render_group(
         .collect()
 }
 
-fn prepare(root: &Path, mesh: &Path) -> anyhow::Result<PreparedMesh> {
+fn prepare(root: &Path, mesh: &Path, terminal: &Terminal) -> anyhow::Result<PreparedMesh> {
     let path = root.join(mesh);
     let mut loaded = load_mesh(&path, &LoadOptions::under(root))?;
+    loaded.warnings.iter().for_each(|warning| terminal.warn(warning));
     normalise(&mut loaded.mesh).with_context(|| format!("{}: the mesh has no extent", path.display()))?;
     Ok(PreparedMesh::new(&loaded.mesh))
 }
