@@ -1,5 +1,5 @@
 //! Orderly interruption: Ctrl-C (or SIGTERM) asks the running work to stop after what it has in hand; a second one
-//! ends the program at once.
+//! ends the program at once. Training also listens to SIGUSR1, which batch schedulers send before the time is up.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +15,40 @@ pub fn flag() -> &'static AtomicBool {
             if STOP.swap(true, Ordering::Relaxed) {
                 std::process::exit(130);
             }
-            eprintln!("stopping after the pictures in hand; once more to stop at once");
+            eprintln!("stopping after the work in hand; once more to stop at once");
         });
     });
     &STOP
+}
+
+/// The exit status of work that stopped in order and can be taken up again; batch schedulers requeue on it.
+pub const TRY_AGAIN: u8 = 75;
+
+/// Lets SIGUSR1 set the flag too.
+pub fn listen_to_schedulers() {
+    flag();
+    #[cfg(unix)]
+    user_signal::listen();
+}
+
+#[cfg(unix)]
+mod user_signal {
+    use super::{Ordering, STOP};
+
+    /// The number of SIGUSR1: 10 on Linux, 30 on the BSDs and macOS.
+    const SIGUSR1: i32 = if cfg!(target_os = "linux") { 10 } else { 30 };
+
+    unsafe extern "C" {
+        /// `signal(2)` of the C library, which is linked anyway.
+        fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
+    }
+
+    extern "C" fn handle(_number: i32) {
+        STOP.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn listen() {
+        // SAFETY: the handler only stores to an atomic, which a signal handler may do.
+        unsafe { signal(SIGUSR1, handle) };
+    }
 }

@@ -6,6 +6,7 @@
 
 mod commands;
 mod contact_sheet;
+mod device;
 mod interrupt;
 mod terminal;
 

@@ -109,6 +109,14 @@ impl Progress {
         }
     }
 
+    /// Does `work`, which prints, while no bar is in the way.
+    pub fn suspend(&self, work: impl FnOnce()) {
+        match &self.kind {
+            Kind::Bar(bar) => bar.suspend(work),
+            _ => work(),
+        }
+    }
+
     /// The work is over: removes the bar.
     pub fn finish(&self) {
         if let Kind::Bar(bar) = &self.kind {

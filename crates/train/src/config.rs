@@ -32,6 +32,7 @@ pub struct Config {
     pub network: Network,
     pub loss: Loss,
     pub loader: Loader,
+    pub procedural: Procedural,
     pub probes: Probes,
     pub checkpoints: Checkpoints,
     pub guards: Guards,
@@ -58,6 +59,8 @@ pub struct Network {
     pub capsules: usize,
     pub pose: usize,
     pub predictor: String,
+    pub predictor_layers: usize,
+    pub normalise_poses: bool,
     pub task: String,
 }
 
@@ -84,6 +87,18 @@ pub struct Loader {
     pub workers: usize,
     pub queue: usize,
     pub on_bad_sample: String,
+}
+
+/// How procedural data are made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Procedural {
+    pub latents: String,
+    pub views: usize,
+    pub quality: String,
+    pub seed: u64,
+    pub memory_mib: usize,
 }
 
 /// Online probes.
@@ -154,8 +169,17 @@ const METHODS: [(&str, &str); 9] = [
 
 /// Settings that may differ between a run and its continuation, because no weight depends on them; a key that ends
 /// in a dot stands for its group.
-const FREE_KEYS: [&str; 8] =
-    ["data", "device", "epochs", "loader.workers", "loader.queue", "checkpoints.", "guards.", "logging."];
+const FREE_KEYS: [&str; 9] = [
+    "data",
+    "device",
+    "epochs",
+    "loader.workers",
+    "loader.queue",
+    "procedural.memory_mib",
+    "checkpoints.",
+    "guards.",
+    "logging.",
+];
 
 /// The names of the methods.
 pub fn method_names() -> impl Iterator<Item = &'static str> {
@@ -272,7 +296,7 @@ impl Config {
         word("network.predictor", &self.network.predictor, &["none", "mlp", "hypernetwork"])?;
         let tasks = ["classification", "rotation", "translation", "colour"];
         word("network.task", &self.network.task, &tasks)?;
-        word("loss.regularise", &self.loss.regularise, &["concatenation", "poses"])?;
+        word("loss.regularise", &self.loss.regularise, &["both", "poses"])?;
         word("loader.on_bad_sample", &self.loader.on_bad_sample, &["fail", "skip"])?;
         let rule =
             |holds: bool, text: &str| holds.then_some(()).ok_or_else(|| Error::Setting(text.to_owned()));
@@ -291,10 +315,10 @@ impl Config {
             "adam.beta1 and adam.beta2 must be in [0, 1)",
         )?;
         rule(self.adam.epsilon > 0.0, "adam.epsilon must be positive")?;
-        rule(
-            self.network.width > 0 && self.network.capsules > 0,
-            "network.width and network.capsules must be positive",
-        )?;
+        let width = self.network.width;
+        rule(width > 0 && width.is_multiple_of(8), "network.width must be a positive multiple of 8")?;
+        rule(self.network.capsules > 0, "network.capsules must be positive")?;
+        rule(self.network.predictor_layers > 0, "network.predictor_layers must be positive")?;
         rule(
             matches!(self.network.pose, 0 | 3 | 4),
             "network.pose must be 3, 4, or 0 for what the transform needs",
@@ -306,6 +330,7 @@ impl Config {
         rule(self.loss.temperature > 0.0, "loss.temperature must be positive")?;
         rule(self.checkpoints.keep >= 1, "checkpoints.keep must be at least 1")?;
         rule(self.checkpoints.every_minutes >= 0.0, "checkpoints.every_minutes must not be negative")?;
+        rule(self.procedural.views >= 2, "procedural.views must be at least 2")?;
         rule(self.loader.queue >= 1, "loader.queue must be at least 1")?;
         rule(self.logging.every_steps >= 1, "logging.every_steps must be at least 1")?;
         rule(self.guards.explosion > 0.0, "guards.explosion must be positive")

@@ -58,6 +58,9 @@ pub enum Error {
     /// The request makes no sense, whatever is on disk.
     #[error("{0}")]
     Request(String),
+    /// From the engine.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
     /// From the dataset.
     #[error(transparent)]
     Dataset(#[from] dataset::error::Error),

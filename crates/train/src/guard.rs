@@ -41,8 +41,9 @@ impl Guard {
             ));
         }
         let health = health.filter(|_| step > settings.collapse_after)?;
-        let narrow = !(health.std_mean >= settings.collapse_std);
-        let flat = !(health.effective_rank >= settings.collapse_rank);
+        let below = |value: f64, limit: f64| value.is_nan() || value < limit;
+        let narrow = below(health.std_mean, settings.collapse_std);
+        let flat = below(health.effective_rank, settings.collapse_rank);
         self.strikes = if narrow || flat { self.strikes + 1 } else { 0 };
         if self.strikes < settings.collapse_patience.max(1) {
             return None;

@@ -152,6 +152,15 @@ impl OwnedRun {
         Ok(run)
     }
 
+    /// Writes `config.toml` again, where settings that weights do not depend on were changed.
+    pub fn write_config(&self, config: &Config) -> Result<()> {
+        let (path, text) = (self.folder.config_path(), config.to_toml()?);
+        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            return Ok(());
+        }
+        durable::publish_bytes(&path, text.as_bytes())
+    }
+
     /// The folder.
     pub fn folder(&self) -> &RunFolder {
         &self.folder

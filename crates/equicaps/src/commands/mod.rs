@@ -13,6 +13,9 @@ mod dataset;
 mod demo;
 mod devices;
 mod render;
+mod runs;
+mod train;
+mod training_progress;
 
 /// What `equicaps` can do.
 #[derive(Debug, Subcommand)]
@@ -29,6 +32,10 @@ pub enum Command {
     Devices(devices::Arguments),
     /// Render views of 3D objects: a dataset from meshes or from the built-in library
     Render(Box<render::Arguments>),
+    /// Tell about runs: list, show, compare, draw their curves
+    Runs(runs::Arguments),
+    /// Pre-train a network on pairs of views, or continue where a run was interrupted
+    Train(Box<train::Arguments>),
 }
 
 impl Command {
@@ -41,6 +48,8 @@ impl Command {
             Self::Demo(arguments) => demo::run(&arguments, terminal),
             Self::Devices(arguments) => devices::run(&arguments, terminal),
             Self::Render(arguments) => render::run(&arguments, terminal),
+            Self::Runs(arguments) => runs::run(&arguments, terminal),
+            Self::Train(arguments) => train::run(&arguments, terminal),
         }
     }
 }

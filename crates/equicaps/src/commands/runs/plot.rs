@@ -1,0 +1,86 @@
+//! `equicaps runs plot`: curves of runs as PNG and SVG.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use report::axis::Axis;
+use report::{LineChart, Series, SvgUse};
+use serde_json::json;
+use train::metrics::Kind;
+use train::summary::Summary;
+
+use crate::UsageError;
+use crate::terminal::Terminal;
+
+/// Arguments of `equicaps runs plot`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The runs' folders; each becomes a curve
+    #[arg(required = true)]
+    runs: Vec<PathBuf>,
+    /// Folder for the pictures
+    #[arg(long, value_name = "DIR", default_value = "curves")]
+    out: PathBuf,
+    /// Only numbers whose name contains this; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    metric: Vec<String>,
+}
+
+/// The level of rotation R2 that needs no pose information: the best constant guess.
+const ROTATION_FLOOR: f64 = 0.23;
+
+/// Draws the curves.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<()> {
+    let runs = super::summaries(&arguments.runs)?;
+    let wanted =
+        |name: &str| arguments.metric.is_empty() || arguments.metric.iter().any(|text| name.contains(text));
+    let mut files = Vec::new();
+    for (folder, kind) in [("train", Kind::Epoch), ("step", Kind::Step), ("held_out", Kind::HeldOut)] {
+        let names: BTreeSet<String> = runs.iter().flat_map(|run| run.names(kind)).collect();
+        for name in names.into_iter().filter(|name| wanted(name)) {
+            // Steps repeat what epochs say, except for what only some steps have.
+            if kind == Kind::Step && runs.iter().any(|run| run.last(Kind::Epoch, &name).is_some()) {
+                continue;
+            }
+            let stem = format!("{folder}_{}", name.replace('/', "_"));
+            files.push(draw(&runs, kind, &name, &arguments.out.join(stem))?);
+        }
+    }
+    if files.is_empty() {
+        return Err(UsageError(
+            "there is nothing to draw: no number of these runs has such a name".to_owned(),
+        )
+        .into());
+    }
+    let text = format!("{} curves in {}", files.len(), arguments.out.display());
+    terminal.result(text, &json!({ "files": files }));
+    Ok(())
+}
+
+fn draw(runs: &[Summary], kind: Kind, name: &str, path: &std::path::Path) -> anyhow::Result<PathBuf> {
+    let where_from = if kind == Kind::HeldOut { "held-out objects" } else { "training" };
+    let series = runs.iter().map(|run| {
+        let curve = Series::new(run.name.clone(), run.curve(kind, name));
+        if curve.points.len() < 40 { curve.with_dots() } else { curve }
+    });
+    let references = if name.contains("rotation_r2") {
+        vec![(ROTATION_FLOOR, "no pose information".to_owned())]
+    } else {
+        Vec::new()
+    };
+    let chart = LineChart {
+        title: format!("{name} ({where_from})"),
+        x: Axis::new("epoch"),
+        y: Axis::new(name.rsplit_once('/').map_or(name, |(group, _)| group)),
+        series: series.collect(),
+        references,
+    };
+    let drawing = chart.draw(720.0, 420.0);
+    let folder = path.parent().unwrap_or(std::path::Path::new("."));
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let png = path.with_extension("png");
+    dataset::durable::write(&png, &drawing.to_png(2.0)?)?;
+    dataset::durable::write(&path.with_extension("svg"), drawing.to_svg(SvgUse::File).as_bytes())?;
+    Ok(png)
+}

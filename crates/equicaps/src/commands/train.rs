@@ -1,0 +1,260 @@
+//! `equicaps train`: pre-training, from the beginning or from where it was interrupted.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use dataset::Views;
+use serde_json::{Value, json};
+use train::environment::{self, Environment};
+use train::metrics::Kind;
+use train::summary::Summary;
+use train::{Config, Event, Learner, Outcome, OwnedRun, RunFolder, Trainer};
+
+use crate::UsageError;
+use crate::commands::training_progress::TrainingProgress;
+use crate::interrupt;
+use crate::terminal::Terminal;
+
+/// Arguments of `equicaps train`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps train --data procedural:5x4 --preset demo --run runs/first
+  equicaps train --data 3DIEBench --method vicreg --preset small --device cuda:0 --run runs/vicreg
+  equicaps train --data 3DIEBench-T --transform rotation+object --run runs/motion --set epochs=500
+  equicaps train --resume runs/first
+
+Presets: paper (the published settings), small (minutes on a GPU), demo (minutes on two CPU cores).
+--print-config shows every setting that --set can change. Interrupting a run (Ctrl-C, SIGTERM, SIGUSR1)
+saves it and ends with status 75; --resume continues it as if nothing had happened.")]
+pub struct Arguments {
+    /// Folder for a new run
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    run: Option<PathBuf>,
+    /// Continue the run in this folder
+    #[arg(long, value_name = "DIR")]
+    resume: Option<PathBuf>,
+    /// Where views come from: a dataset's folder, or procedural:CLASSESxOBJECTS
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
+    /// supervised, vicreg, simclr, simclr_augself, sen, equimod, sie, capsie or equicaps [default: equicaps]
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    method: Option<String>,
+    /// Scale of the run: paper, small, demo, or a TOML file of your own [default: paper]
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    preset: Option<String>,
+    /// resnet18 or vit_tiny [default: the preset's]
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    backbone: Option<String>,
+    /// What is trained for: rotation, rotation+object or rotation+base [default: rotation]
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    transform: Option<String>,
+    /// Change any setting; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Seed of weights, order and pairs [default: 0]
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    seed: Option<u64>,
+    /// cpu, cuda:0, ... [default: cpu]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// What to do about a picture that cannot be read: fail, or skip (another view stands in) [default: fail]
+    #[arg(long, value_name = "WHAT", conflicts_with = "resume")]
+    on_bad_sample: Option<String>,
+    /// Start from the weights of this checkpoint, with a new optimiser
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with = "resume")]
+    init_from: Option<PathBuf>,
+    /// Print the resolved configuration and do nothing
+    #[arg(long)]
+    print_config: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let config = match &arguments.resume {
+        Some(run) => resumed_config(arguments, run),
+        None => new_config(arguments),
+    };
+    let config = config.map_err(usage)?;
+    if arguments.print_config {
+        terminal.result(config.to_toml()?, &serde_json::to_value(&config)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let root = match (&arguments.resume, &arguments.run) {
+        (Some(root), _) | (None, Some(root)) => root.as_path(),
+        (None, None) => {
+            let text = "give --run DIR to begin a run, or --resume DIR to continue one";
+            return Err(UsageError(text.to_owned()).into());
+        }
+    };
+    if arguments.resume.is_none() && RunFolder::open(root).is_ok() {
+        return Err(train::Error::RunExists { path: root.to_path_buf() }.into());
+    }
+    let views = train::data::open(&config)?;
+    let device = crate::device::open(&config.device, &config.precision)?;
+    let mut learner = train::network::build(&config, &*views, &device)?;
+    if let Some(path) = &arguments.init_from {
+        let checkpoint = train::checkpoint::Checkpoint::read(path)?;
+        let count = learner.load_weights(&checkpoint)?;
+        terminal.note(format!("{count} tensors from {}", path.display()));
+    }
+    let run = match &arguments.resume {
+        Some(root) => RunFolder::open(root)?.acquire()?,
+        None => OwnedRun::create(root, &config)?,
+    };
+    interrupt::listen_to_schedulers();
+    train_run(&run, config, views, &mut learner, &device.name(), terminal)
+}
+
+/// The configuration of a new run.
+fn new_config(arguments: &Arguments) -> train::Result<Config> {
+    let method = arguments.method.as_deref().unwrap_or("equicaps");
+    let preset = arguments.preset.as_deref().unwrap_or("paper");
+    let mut settings = Config::settings(method, preset)?;
+    arguments.set.iter().try_for_each(|assignment| settings.set(assignment))?;
+    let options = [
+        ("--data", "data", &arguments.data),
+        ("--backbone", "backbone", &arguments.backbone),
+        ("--transform", "transform", &arguments.transform),
+        ("--device", "device", &arguments.device),
+        ("--on-bad-sample", "loader.on_bad_sample", &arguments.on_bad_sample),
+        ("--seed", "seed", &arguments.seed.map(|seed| seed.to_string())),
+    ];
+    for (option, key, value) in options {
+        if let Some(value) = value {
+            settings.set_key(option, key, value)?;
+        }
+    }
+    let config = Config::resolve(settings)?;
+    if config.data.is_empty() && !arguments.print_config {
+        let text = "give --data: a dataset's folder, or procedural:CLASSESxOBJECTS (such as procedural:5x4)";
+        return Err(train::Error::Setting(text.to_owned()));
+    }
+    Ok(config)
+}
+
+/// The configuration of a run to be continued, with changes that its weights do not depend on.
+fn resumed_config(arguments: &Arguments, root: &Path) -> train::Result<Config> {
+    let config = RunFolder::open(root)?.config()?;
+    let mut settings = Config::settings_of("config.toml", &config.to_toml()?)?;
+    for assignment in &arguments.set {
+        settings.set(assignment)?;
+        let key = assignment.split('=').next().unwrap_or_default().trim();
+        if !Config::is_free(key) {
+            return Err(train::Error::Setting(format!(
+                "--set {key} would change what {} trains; begin a new run (with --init-from for its weights)",
+                root.display()
+            )));
+        }
+    }
+    for (option, key, value) in
+        [("--data", "data", &arguments.data), ("--device", "device", &arguments.device)]
+    {
+        if let Some(value) = value {
+            settings.set_key(option, key, value)?;
+        }
+    }
+    Config::resolve(settings)
+}
+
+/// Wrong settings are wrong usage.
+fn usage(error: train::Error) -> anyhow::Error {
+    match error {
+        train::Error::Setting(text) => UsageError(text).into(),
+        other => other.into(),
+    }
+}
+
+fn train_run(
+    run: &OwnedRun,
+    config: Config,
+    views: Arc<dyn Views>,
+    learner: &mut dyn Learner,
+    device: &str,
+    terminal: &Terminal,
+) -> anyhow::Result<ExitCode> {
+    let folder = run.folder().clone();
+    let data = views.description();
+    let mut progress = TrainingProgress::new(terminal);
+    let mut tell = |event: Event<'_>| progress.tell(&event);
+    let outcome = match Trainer::prepare(run, config.clone(), views, learner, &mut tell)? {
+        Err(outcome) => outcome,
+        Ok(trainer) => {
+            run.write_config(&config)?;
+            let from = trainer.position();
+            environment::append(&folder.environment_path(), surroundings(device, data, from.step))?;
+            let plan = format!("{} steps an epoch, {} epochs", trainer.steps_per_epoch(), config.epochs);
+            terminal.note(if from.step == 0 {
+                format!("{} on {device}: {plan}", config.method)
+            } else {
+                format!("{} on {device}: {plan}; going on from {}", config.method, from.describe())
+            });
+            trainer.train(&|| interrupt::flag().load(Ordering::Relaxed))?
+        }
+    };
+    progress.finish();
+    let (status, checkpoint, code) = match outcome {
+        Outcome::Finished(path) => ("finished", Some(path), ExitCode::SUCCESS),
+        Outcome::AlreadyFinished(path) => ("already finished", Some(path), ExitCode::SUCCESS),
+        Outcome::Interrupted(path) => ("interrupted", path, ExitCode::from(interrupt::TRY_AGAIN)),
+    };
+    let summary = Summary::of(&folder)?;
+    let root = folder.root().display();
+    let text = match (status, &checkpoint) {
+        ("interrupted", None) => {
+            format!("interrupted before the first step; continue with: equicaps train --resume {root}")
+        }
+        ("interrupted", Some(path)) => {
+            format!("saved {}; continue with: equicaps train --resume {root}", path.display())
+        }
+        (_, path) => {
+            let path = path.as_ref().map_or_else(String::new, |path| format!(": {}", path.display()));
+            let end = [
+                ("loss", summary.last(Kind::Epoch, "loss")),
+                ("held-out class accuracy", summary.held_out("class_accuracy")),
+                ("held-out rotation R2", summary.held_out("rotation_r2")),
+                ("held-out translation R2", summary.held_out("translation_r2")),
+            ];
+            let end = end.iter().filter_map(|(name, value)| Some(format!("\n{name} {:.4}", (*value)?)));
+            format!("{status}{path}{}", end.collect::<String>())
+        }
+    };
+    let last = |kind: Kind| -> Value {
+        summary
+            .names(kind)
+            .into_iter()
+            .filter_map(|name| Some((name.clone(), summary.last(kind, &name)?)))
+            .collect()
+    };
+    terminal.result(
+        text,
+        &json!({
+            "status": status.replace(' ', "_"),
+            "run": folder.root(),
+            "checkpoint": checkpoint,
+            "epoch": summary.position.epoch,
+            "epochs": config.epochs,
+            "step": summary.position.step,
+            "epoch_means": last(Kind::Epoch),
+            "held_out": last(Kind::HeldOut),
+        }),
+    );
+    Ok(code)
+}
+
+fn surroundings(device: &str, data: String, from_step: u64) -> Environment {
+    Environment {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("EQUICAPS_COMMIT").map(str::to_owned),
+        command: std::env::args().collect(),
+        system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        device: device.to_owned(),
+        libraries: crate::device::libraries(device),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        data,
+        from_step,
+        started_unix_secs: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+    }
+}

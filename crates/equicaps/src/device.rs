@@ -1,0 +1,38 @@
+//! `--device`: from its name to a device, and what it is made of.
+
+use engine::{Device, Precision};
+use gpu::libraries::{self, Wanted};
+
+use crate::UsageError;
+
+/// Opens the device called `name` (`cpu`, `cuda`, `cuda:1`) with activations in `precision` (`auto`, `f32`, `bf16`).
+pub fn open(name: &str, precision: &str) -> anyhow::Result<Device> {
+    if name == "cpu" {
+        if precision == "bf16" {
+            return Err(
+                UsageError("precision bf16 needs a CUDA device; the CPU computes in f32".to_owned()).into()
+            );
+        }
+        return Ok(Device::cpu());
+    }
+    let ordinal = match name.strip_prefix("cuda") {
+        Some("") => Some(0),
+        Some(rest) => rest.strip_prefix(':').and_then(|number| number.parse().ok()),
+        None => None,
+    };
+    let Some(ordinal) = ordinal else {
+        return Err(UsageError(format!("there is no device {name:?}: use cpu, cuda or cuda:N")).into());
+    };
+    let precision = if precision == "f32" { Precision::F32 } else { Precision::Bf16 };
+    Ok(Device::cuda(ordinal, precision)?)
+}
+
+/// The libraries behind the device called `name`, with their versions.
+pub fn libraries(name: &str) -> Vec<String> {
+    if !name.starts_with("cuda") {
+        return Vec::new();
+    }
+    let versions =
+        Wanted::ALL.into_iter().filter_map(|wanted| Some((wanted.title(), libraries::version(wanted)?)));
+    versions.map(|(title, version)| format!("{title} {version}")).collect()
+}

@@ -1,0 +1,397 @@
+//! A network in training: a method of the `methods` crate with its online probes, one optimiser over both, as a
+//! [`Learner`]. Names no device.
+
+use dataset::Views;
+use engine::ops::{self, Images};
+use engine::{AdamConfig, BufferValue, Device, ParameterStore, State, Tape, Tensor, Var};
+use methods::{LossConfig, MethodConfig, MethodName, Network, Outputs, PairTargets, Transform};
+use model::{BackboneConfig, ResNet18Config};
+use pose::FrameKind;
+
+use crate::batches::PairBatch;
+use crate::checkpoint::{Checkpoint, Numbers};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::health::Health;
+use crate::learner::{Ask, Learner, Measurement};
+use crate::probes::{Answers, Place, Probes, ProbesConfig, Targets};
+use crate::tally::Tallies;
+
+/// Normalisation of pixels, scaled to 0..1 before: the published mean and standard deviation of each channel.
+const MEAN: [f32; 3] = [0.5016, 0.5037, 0.5060];
+/// See [`MEAN`].
+const STD: [f32; 3] = [0.1030, 0.0999, 0.0969];
+
+const FIRST_MOMENT: &str = "optimiser.first_moment.";
+const SECOND_MOMENT: &str = "optimiser.second_moment.";
+const STEPS: &str = "optimiser.steps";
+
+/// The part of a configuration that makes the network, for data with `classes` classes.
+pub fn method_config(config: &Config, classes: usize) -> Result<MethodConfig> {
+    fn named<T: std::str::FromStr<Err = methods::UnknownName>>(name: &str) -> Result<T> {
+        name.parse().map_err(|error: methods::UnknownName| Error::Setting(error.to_string()))
+    }
+    let backbone = match config.backbone.as_str() {
+        "resnet18" => BackboneConfig::ResNet18(ResNet18Config { width: config.network.width }),
+        other => return Err(Error::Setting(format!("backbone {other} is not available"))),
+    };
+    let (network, loss) = (&config.network, &config.loss);
+    Ok(MethodConfig {
+        method: named(&config.method)?,
+        backbone,
+        transform: named(&config.transform)?,
+        image_size: config.image_size,
+        batch: config.batch,
+        projector: network.projector.clone(),
+        capsules: network.capsules,
+        pose_side: network.pose,
+        predictor: named(&network.predictor)?,
+        predictor_layers: network.predictor_layers,
+        normalise_poses: network.normalise_poses,
+        task: named(&network.task)?,
+        classes,
+        loss: LossConfig {
+            invariance: loss.invariance as f32,
+            equivariance: loss.equivariance as f32,
+            variance: loss.variance as f32,
+            covariance: loss.covariance as f32,
+            predicted_variance: loss.predicted_variance as f32,
+            mean_entropy: loss.mean_entropy as f32,
+            temperature: loss.temperature as f32,
+            regularise: named(&loss.regularise)?,
+        },
+    })
+}
+
+/// The network of `config` for `views`, initialised by the run's seed.
+pub fn build(config: &Config, views: &dyn Views, device: &Device) -> Result<NetworkLearner> {
+    let method = method_config(config, views.classes().len())?;
+    let frame = match method.transform {
+        Transform::RotationBase => FrameKind::Base,
+        _ => FrameKind::Object,
+    };
+    let probes = config.probes.enabled.then(|| ProbesConfig {
+        classes: views.classes().len(),
+        translation: views.has_translation().then_some(frame),
+        places: places(&method),
+        capsules: matches!(method.method, MethodName::EquiCaps)
+            .then(|| (method.capsules, method.pose_matrix_side().pow(2))),
+    });
+    let (network, probes) = Network::build_with(&method, device, config.seed, |builder| {
+        Ok(probes.map(|probes| probes.init(builder)))
+    })?;
+    let adam = AdamConfig {
+        learning_rate: config.learning_rate,
+        beta1: config.adam.beta1,
+        beta2: config.adam.beta2,
+        epsilon: config.adam.epsilon,
+        weight_decay: config.weight_decay,
+    };
+    Ok(NetworkLearner { network, probes, adam, pending: Vec::new() })
+}
+
+/// The places that are probed in a network, as published.
+fn places(config: &MethodConfig) -> Vec<Place> {
+    let place = |name, width, class, pose| Place { name, width, class, pose };
+    let h = config.backbone.output_width();
+    let embedding = config.projector.last().copied().unwrap_or(h);
+    let capsules = config.capsules;
+    let poses = capsules * config.pose_matrix_side().pow(2);
+    let mut places = vec![place("representation", h, true, true)];
+    match config.method {
+        MethodName::Supervised => {}
+        MethodName::VicReg | MethodName::SimClr | MethodName::SimClrAugSelf | MethodName::Sen => {
+            places.push(place("embedding", embedding, true, true));
+        }
+        MethodName::EquiMod => {
+            places.push(place("invariant", embedding, true, false));
+            places.push(place("equivariant", embedding, false, true));
+            places.push(place("embedding", 2 * embedding, true, true));
+        }
+        MethodName::Sie => {
+            places.push(place("invariant_half", h / 2, true, false));
+            places.push(place("equivariant_half", h - h / 2, false, true));
+            places.push(place("invariant", embedding, true, false));
+            places.push(place("equivariant", embedding, false, true));
+            places.push(place("embedding", 2 * embedding, true, true));
+        }
+        MethodName::CapsIe | MethodName::EquiCaps => {
+            places.push(place("activations", capsules, true, true));
+            places.push(place("poses", poses, true, true));
+            places.push(place("embedding", capsules + poses, true, true));
+        }
+    }
+    places
+}
+
+/// A network, its probes and its optimiser.
+#[derive(Debug)]
+pub struct NetworkLearner {
+    network: Network,
+    probes: Option<Probes>,
+    adam: AdamConfig,
+    pending: Vec<Pending>,
+}
+
+/// What a step left on the device, to be read later.
+#[derive(Debug)]
+struct Pending {
+    loss: Tensor,
+    terms: Vec<(&'static str, Tensor)>,
+    answers: Option<Answers>,
+    /// The representation, and the activations of capsules where there are any.
+    health: Option<(Tensor, Option<Tensor>)>,
+}
+
+impl Pending {
+    fn read(self) -> Result<Measurement> {
+        let mut terms = Vec::new();
+        for (name, value) in &self.terms {
+            terms.push(((*name).to_owned(), f64::from(value.scalar()?)));
+        }
+        let health = match &self.health {
+            Some((rows, activations)) => {
+                let width = rows.dims().last().copied().unwrap_or(1);
+                let activations = match activations {
+                    Some(values) => Some((values.to_f32()?, values.dims().last().copied().unwrap_or(1))),
+                    None => None,
+                };
+                let activations =
+                    activations.as_ref().map(|(values, capsules)| (values.as_slice(), *capsules));
+                Some(Health::of(&rows.to_f32()?, width, activations))
+            }
+            None => None,
+        };
+        let probes = self.answers.as_ref().map(Answers::tallies).transpose()?.unwrap_or_default();
+        Ok(Measurement { loss: f64::from(self.loss.scalar()?), terms, probes, health })
+    }
+}
+
+impl NetworkLearner {
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The batch on the device.
+    fn on_device(&self, batch: &PairBatch<'_>) -> Result<methods::PairBatch> {
+        let device = self.network.store.device();
+        let images = |bytes: &[u8]| {
+            Images::from_bytes(device, [batch.len(), batch.side, batch.side], bytes, MEAN, STD)
+        };
+        let hues: Vec<[f32; 2]> = batch
+            .hues
+            .iter()
+            .map(|[first, second]| pose::hue_difference(*first, *second).map(|value| value as f32))
+            .collect();
+        let targets = PairTargets::from_poses(device, self.network.model.config().transform, &batch.poses)?
+            .with_labels(device, &batch.labels)?
+            .with_hues(device, &hues)?;
+        Ok(methods::PairBatch { views: [images(batch.first)?, images(batch.second)?], targets })
+    }
+}
+
+/// What the probes look at, cut off from the tape: the representation, its halves, the parts of the embedding, and
+/// all parts together.
+fn features(
+    tape: &mut Tape<'_>,
+    outputs: &Outputs,
+    method: MethodName,
+) -> Result<Vec<(&'static str, [Var; 2])>> {
+    let representations = outputs.representations.each_ref().map(Var::detach);
+    let mut features = Vec::new();
+    if method == MethodName::Sie {
+        let width = representations[0].shape().last().copied().unwrap_or(0);
+        let mut half = |start: usize, count: usize| -> Result<[Var; 2]> {
+            let [first, second] = &representations;
+            Ok([ops::columns(tape, first, start, count)?, ops::columns(tape, second, start, count)?])
+        };
+        features.push(("invariant_half", half(0, width / 2)?));
+        features.push(("equivariant_half", half(width / 2, width - width / 2)?));
+    }
+    features.push(("representation", representations));
+    for part in &outputs.embeddings {
+        // A single part is the whole embedding, whatever the method calls it.
+        let name = if outputs.embeddings.len() == 1 { "embedding" } else { part.name };
+        features.push((name, part.views.each_ref().map(Var::detach)));
+    }
+    if outputs.embeddings.len() > 1 {
+        let mut whole = |view: usize| {
+            let parts: Vec<Var> = outputs.embeddings.iter().map(|part| part.views[view].detach()).collect();
+            ops::concat(tape, &parts.iter().collect::<Vec<_>>())
+        };
+        features.push(("embedding", [whole(0)?, whole(1)?]));
+    }
+    Ok(features)
+}
+
+impl Learner for NetworkLearner {
+    fn step(&mut self, batch: &PairBatch<'_>, ask: Ask) -> Result<()> {
+        let pairs = self.on_device(batch)?;
+        let model = &self.network.model;
+        let method = model.config().method;
+        self.network.store.clear_gradients();
+        let mut tape = Tape::training(&mut self.network.store);
+        let loss = model.loss(&mut tape, &pairs)?;
+        let mut answers = None;
+        let total = match &self.probes {
+            None => loss.total.clone(),
+            Some(probes) => {
+                let features = features(&mut tape, &loss.outputs, method)?;
+                let targets = Targets::new(batch, probes.frame());
+                let (losses, said) = probes.forward(&mut tape, &features, targets)?;
+                answers = ask.probes.then_some(said);
+                let mut all: Vec<(&Var, f32)> = vec![(&loss.total, 1.0)];
+                all.extend(losses.iter().map(|(loss, weight)| (loss, *weight)));
+                ops::weighted_sum(&mut tape, &all)?
+            }
+        };
+        tape.backward(&total)?;
+        let part = |name: &str| loss.outputs.embeddings.iter().find(|part| part.name == name);
+        self.pending.push(Pending {
+            health: ask.health.then(|| {
+                let activations = part("activations").map(|part| part.views[0].value().clone());
+                (loss.outputs.representations[0].value().clone(), activations)
+            }),
+            terms: loss.terms.iter().map(|term| (term.name, term.value.value().clone())).collect(),
+            loss: loss.total.value().clone(),
+            answers,
+        });
+        drop(tape);
+        drop((loss, total));
+        self.network.store.adam_step(&self.adam)?;
+        Ok(())
+    }
+
+    fn collect(&mut self) -> Result<Vec<Measurement>> {
+        std::mem::take(&mut self.pending).into_iter().map(Pending::read).collect()
+    }
+
+    fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies> {
+        let Some(probes) = &self.probes else { return Ok(Tallies::default()) };
+        let pairs = self.on_device(batch)?;
+        let model = &self.network.model;
+        let mut tape = Tape::inference(&mut self.network.store);
+        let outputs = model.outputs(&mut tape, [&pairs.views[0], &pairs.views[1]])?;
+        let features = features(&mut tape, &outputs, model.config().method)?;
+        let (_, answers) = probes.forward(&mut tape, &features, Targets::new(batch, probes.frame()))?;
+        Ok(answers.tallies()?)
+    }
+
+    fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {
+        let store = &self.network.store;
+        for id in store.parameters() {
+            let (name, shape) = (store.name(id), store.shape(id));
+            for (prefix, state) in
+                [("", State::Value), (FIRST_MOMENT, State::FirstMoment), (SECOND_MOMENT, State::SecondMoment)]
+            {
+                checkpoint.insert(
+                    format!("{prefix}{name}"),
+                    shape.dims(),
+                    Numbers::F32(store.export(state, id)?),
+                );
+            }
+        }
+        for id in store.buffers() {
+            let name = store.buffer_name(id);
+            match store.buffer(id) {
+                BufferValue::Tensor(tensor) => {
+                    checkpoint.insert(name, tensor.dims(), Numbers::F32(tensor.to_f32()?));
+                }
+                BufferValue::Count(count) => checkpoint.insert(name, &[], Numbers::I64(vec![*count as i64])),
+            }
+        }
+        checkpoint.insert(STEPS, &[], Numbers::I64(vec![store.steps() as i64]));
+        Ok(())
+    }
+
+    fn load(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+        let store = &mut self.network.store;
+        for id in store.parameters() {
+            for (prefix, state) in
+                [("", State::Value), (FIRST_MOMENT, State::FirstMoment), (SECOND_MOMENT, State::SecondMoment)]
+            {
+                let name = format!("{prefix}{}", store.name(id));
+                let dims = store.shape(id).dims().to_vec();
+                let values = floats(checkpoint, &name, &dims)?.ok_or_else(|| missing(&name))?;
+                store.import(state, id, values)?;
+            }
+        }
+        load_buffers(store, checkpoint, true)?;
+        let steps = whole(checkpoint, STEPS).ok_or_else(|| missing(STEPS))?;
+        store.set_steps(steps);
+        Ok(())
+    }
+
+    fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<usize> {
+        let store = &mut self.network.store;
+        let mut count = 0;
+        for id in store.parameters() {
+            let name = store.name(id).to_owned();
+            let dims = store.shape(id).dims().to_vec();
+            // Heads for other classes, or projectors of other sizes, stay as they are.
+            if let Ok(Some(values)) = floats(checkpoint, &name, &dims) {
+                store.import(State::Value, id, values)?;
+                count += 1;
+            }
+        }
+        if count == 0 {
+            return Err(Error::Request(
+                "no tensor of the checkpoint has a name and shape of this network".to_owned(),
+            ));
+        }
+        Ok(count + load_buffers(store, checkpoint, false)?)
+    }
+}
+
+fn missing(name: &str) -> Error {
+    Error::Request(format!("the checkpoint has no tensor {name}"))
+}
+
+/// The numbers of the tensor `name`, which must have this shape.
+fn floats<'a>(checkpoint: &'a Checkpoint, name: &str, dims: &[usize]) -> Result<Option<&'a [f32]>> {
+    match checkpoint.tensors.get(name) {
+        None => Ok(None),
+        Some(stored) => match &stored.numbers {
+            Numbers::F32(values) if stored.shape == dims => Ok(Some(values)),
+            _ => Err(Error::Request(format!(
+                "tensor {name} of the checkpoint has shape {:?}, but the network's has {dims:?}",
+                stored.shape
+            ))),
+        },
+    }
+}
+
+fn whole(checkpoint: &Checkpoint, name: &str) -> Option<u64> {
+    match &checkpoint.tensors.get(name)?.numbers {
+        Numbers::I64(values) => u64::try_from(*values.first()?).ok(),
+        _ => None,
+    }
+}
+
+/// Takes over running statistics; all of them where `strict`, those that fit otherwise. Says how many.
+fn load_buffers(store: &mut ParameterStore, checkpoint: &Checkpoint, strict: bool) -> Result<usize> {
+    let mut count = 0;
+    for id in store.buffers() {
+        let name = store.buffer_name(id).to_owned();
+        let found = match store.buffer_mut(id) {
+            BufferValue::Count(current) => whole(checkpoint, &name).map(|value| *current = value).is_some(),
+            BufferValue::Tensor(tensor) => {
+                let dims = tensor.dims().to_vec();
+                match floats(checkpoint, &name, &dims) {
+                    Ok(Some(values)) => {
+                        tensor.write(values)?;
+                        true
+                    }
+                    Err(error) if strict => return Err(error),
+                    _ => false,
+                }
+            }
+        };
+        if strict && !found {
+            return Err(missing(&name));
+        }
+        count += usize::from(found);
+    }
+    Ok(count)
+}

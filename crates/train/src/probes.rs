@@ -1,0 +1,226 @@
+//! Online probes: class and pose are read off the representation and the embeddings while they are learned. Their
+//! inputs are detached, so they never touch the method; their losses, each with weight 1, are added to the method's
+//! and go through the same optimiser step, as published. Parameters have the published names, `evaluator.*`.
+
+use engine::ops;
+use engine::{Initialise, Layout, ParameterId, Result, StoreBuilder, Tape, Tensor, Var};
+use model::{Linear, MlpHead, MlpHeadConfig};
+use pose::{FrameKind, ViewPose};
+
+use crate::batches::PairBatch;
+use crate::tally::{Tallies, Tally};
+
+/// One place that is probed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// `representation`, `activations`, `poses`, `embedding`, ...
+    pub name: &'static str,
+    /// Its width.
+    pub width: usize,
+    /// Whether classes are read off it.
+    pub class: bool,
+    /// Whether poses are read off it.
+    pub pose: bool,
+}
+
+impl Place {
+    /// The published endings of its classifier's and its pose predictor's names.
+    fn endings(&self) -> (&'static str, &'static str) {
+        match self.name {
+            "representation" => ("repr", "repr"),
+            "invariant_half" => ("repr_inv", "repr_inv"),
+            "equivariant_half" => ("repr_equi", "repr_equi"),
+            "activations" | "invariant" => ("emb_inv", "inv_emb"),
+            "poses" | "equivariant" => ("emb_equiv", "equi_emb"),
+            _ => ("emb", "emb"),
+        }
+    }
+}
+
+/// What probes there are.
+#[derive(Clone, Debug)]
+pub struct ProbesConfig {
+    /// Number of classes.
+    pub classes: usize,
+    /// The frame of the translation to predict, where there is one.
+    pub translation: Option<FrameKind>,
+    /// The places.
+    pub places: Vec<Place>,
+    /// Capsules and numbers in a pose, for the classifier that routes capsules to classes.
+    pub capsules: Option<(usize, usize)>,
+}
+
+#[derive(Clone, Debug)]
+struct Probe {
+    place: &'static str,
+    classifier: Option<Linear>,
+    rotation: Option<MlpHead>,
+    translation: Option<MlpHead>,
+}
+
+/// All probes of a network.
+#[derive(Clone, Debug)]
+pub struct Probes {
+    probes: Vec<Probe>,
+    /// W2 and b2 of the routing to classes.
+    capsule_classifier: Option<(ParameterId, ParameterId)>,
+    frame: Option<FrameKind>,
+}
+
+impl ProbesConfig {
+    /// Declares the parameters.
+    pub fn init(&self, builder: &mut StoreBuilder) -> Probes {
+        let mut probes = Vec::new();
+        for place in &self.places {
+            let (class_ending, pose_ending) = place.endings();
+            let pair = 2 * place.width;
+            let mut head = |what: &str, outputs: usize| {
+                let config = MlpHeadConfig { input: pair, widths: vec![pair, pair, outputs] };
+                config.init(builder, &format!("evaluator.predictor_{what}_{pose_ending}."))
+            };
+            let rotation = place.pose.then(|| head("angles", 4));
+            let translation = self.translation.filter(|_| place.pose).map(|_| head("translation", 3));
+            let name = format!("evaluator.classifier_{class_ending}");
+            let classifier =
+                place.class.then(|| Linear::init(builder, &name, place.width, self.classes, true));
+            probes.push(Probe { place: place.name, classifier, rotation, translation });
+        }
+        let capsule_classifier = self.capsules.map(|(capsules, pose)| {
+            let mut zeros = |name: &str, shape: &[usize]| {
+                let name = format!("evaluator.classifier_emb_inv_caps.{name}");
+                builder.parameter(name, shape, Layout::Published, Initialise::Constant(0.0))
+            };
+            (zeros("W2", &[capsules, self.classes, pose]), zeros("b2", &[1, 1, capsules, self.classes]))
+        });
+        Probes { probes, capsule_classifier, frame: self.translation }
+    }
+}
+
+/// What the probes are to find.
+#[derive(Debug)]
+pub struct Targets {
+    labels: Vec<i32>,
+    rotation: Vec<f32>,
+    translation: Option<Vec<f32>>,
+}
+
+impl Targets {
+    /// The targets of a batch; translations in `frame`.
+    pub fn new(batch: &PairBatch<'_>, frame: Option<FrameKind>) -> Self {
+        fn single<const N: usize>(values: [f64; N]) -> [f32; N] {
+            values.map(|value| value as f32)
+        }
+        let pairs = || batch.poses.iter();
+        let rotation = pairs().flat_map(|[a, b]| single(ViewPose::relative_quaternion(a, b).to_array()));
+        let translation = frame.map(|frame| {
+            pairs().flat_map(|[a, b]| single(ViewPose::translation_difference(frame, a, b))).collect()
+        });
+        Self { labels: batch.labels.clone(), rotation: rotation.collect(), translation }
+    }
+}
+
+/// What a probe answers, by the score it is given.
+#[derive(Debug)]
+enum Answer {
+    /// Logits, to be compared with the classes.
+    Class(Tensor),
+    /// Quaternions.
+    Rotation(Tensor),
+    /// Translations.
+    Translation(Tensor),
+}
+
+/// What the probes said about a batch; the tensors may still be being computed.
+#[derive(Debug)]
+pub struct Answers {
+    targets: Targets,
+    answers: Vec<(&'static str, Answer)>,
+}
+
+impl Answers {
+    /// The scores.
+    pub fn tallies(&self) -> Result<Tallies> {
+        let targets = &self.targets;
+        let mut tallies = Tallies::default();
+        for (place, answer) in &self.answers {
+            let (task, tally) = match answer {
+                Answer::Class(logits) => {
+                    ("class_accuracy", Tally::accuracy(&logits.to_f32()?, &targets.labels))
+                }
+                Answer::Rotation(values) => ("rotation_r2", Tally::r2(&values.to_f32()?, &targets.rotation)),
+                Answer::Translation(values) => {
+                    let target = targets.translation.as_deref().unwrap_or_default();
+                    ("translation_r2", Tally::r2(&values.to_f32()?, target))
+                }
+            };
+            tallies.add(format!("{task}/{place}"), tally);
+        }
+        Ok(tallies)
+    }
+}
+
+impl Probes {
+    /// The frame of the translations that are predicted.
+    pub fn frame(&self) -> Option<FrameKind> {
+        self.frame
+    }
+
+    /// Lets all probes answer on `features`, which hold both views of every place. Gives their losses, weight 1 each
+    /// (class losses in halves, one per view), and their answers.
+    pub fn forward(
+        &self,
+        tape: &mut Tape<'_>,
+        features: &[(&'static str, [Var; 2])],
+        targets: Targets,
+    ) -> Result<(Vec<(Var, f32)>, Answers)> {
+        let device = tape.device();
+        let rows = targets.labels.len();
+        let labels = Tensor::from_slice(&device, [rows], &targets.labels)?;
+        let rotations = Var::constant(Tensor::from_slice(&device, [rows, 4], &targets.rotation)?);
+        let translations = match &targets.translation {
+            Some(target) => Some(Var::constant(Tensor::from_slice(&device, [rows, 3], target)?)),
+            None => None,
+        };
+        let find = |place: &str| {
+            let found = features.iter().find(|(name, _)| *name == place);
+            found.map(|(_, views)| views.each_ref().map(Var::detach))
+        };
+        let (mut losses, mut answers) = (Vec::new(), Vec::new());
+        for probe in &self.probes {
+            let Some(views) = find(probe.place) else { continue };
+            if let Some(classifier) = &probe.classifier {
+                for view in &views {
+                    let logits = classifier.forward(tape, view)?;
+                    losses.push((ops::class_cross_entropy(tape, &logits, &labels)?, 0.5));
+                    answers.push((probe.place, Answer::Class(logits.value().clone())));
+                }
+            }
+            if probe.rotation.is_none() && probe.translation.is_none() {
+                continue;
+            }
+            let pair = ops::concat(tape, &[&views[0], &views[1]])?;
+            if let Some(head) = &probe.rotation {
+                let answer = head.forward(tape, &pair)?;
+                losses.push((ops::mse(tape, &answer, &rotations)?, 1.0));
+                answers.push((probe.place, Answer::Rotation(answer.value().clone())));
+            }
+            if let (Some(head), Some(translations)) = (&probe.translation, &translations) {
+                let answer = head.forward(tape, &pair)?;
+                losses.push((ops::mse(tape, &answer, translations)?, 1.0));
+                answers.push((probe.place, Answer::Translation(answer.value().clone())));
+            }
+        }
+        if let (Some((w2, b2)), Some(activations), Some(poses)) =
+            (self.capsule_classifier, find("activations"), find("poses"))
+        {
+            for (activations, poses) in activations.iter().zip(&poses) {
+                let (w2, b2) = (tape.parameter(w2), tape.parameter(b2));
+                // Probabilities, taken for logits: so it is published.
+                let logits = ops::routing_activations(tape, activations, poses, &w2, &b2)?;
+                losses.push((ops::class_cross_entropy(tape, &logits, &labels)?, 0.5));
+                answers.push(("capsules", Answer::Class(logits.value().clone())));
+            }
+        }
+        Ok((losses, Answers { targets, answers }))
+    }
+}

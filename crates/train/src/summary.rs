@@ -1,0 +1,119 @@
+//! What can be told about a run without opening its files one by one.
+
+use std::path::PathBuf;
+
+use crate::checkpoint::{self, Checkpoint, Position};
+use crate::config::Config;
+use crate::environment::{self, Environment};
+use crate::error::Result;
+use crate::metrics::{self, Kind, Record};
+use crate::run_folder::RunFolder;
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// A process works on it.
+    Running,
+    /// All epochs are done.
+    Finished,
+    /// It can be continued.
+    Stopped,
+}
+
+impl State {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// A run at a glance.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The folder's own name.
+    pub name: String,
+    /// The folder.
+    pub root: PathBuf,
+    /// The configuration.
+    pub config: Config,
+    /// Whether it goes on.
+    pub state: State,
+    /// The newest checkpoint's position; the beginning where there is none.
+    pub position: Position,
+    /// The checkpoints, oldest first.
+    pub checkpoints: Vec<PathBuf>,
+    /// All lines of metrics.
+    pub records: Vec<Record>,
+    /// All sessions.
+    pub sessions: Vec<Environment>,
+}
+
+impl Summary {
+    /// Reads what is known about a run.
+    pub fn of(folder: &RunFolder) -> Result<Self> {
+        let config = folder.config()?;
+        let checkpoints: Vec<PathBuf> =
+            checkpoint::list(&folder.checkpoints_path())?.into_iter().map(|(_, path)| path).collect();
+        let position = checkpoints
+            .iter()
+            .rev()
+            .find_map(|path| Checkpoint::read_metadata(path).ok())
+            .map_or_else(Position::default, |checkpoint| checkpoint.position);
+        let state = if folder.is_running() {
+            State::Running
+        } else if position.epoch >= config.epochs {
+            State::Finished
+        } else {
+            State::Stopped
+        };
+        Ok(Self {
+            name: folder.name(),
+            root: folder.root().to_path_buf(),
+            state,
+            position,
+            checkpoints,
+            records: metrics::read(&folder.metrics_path())?,
+            sessions: environment::read(&folder.environment_path()).unwrap_or_default(),
+            config,
+        })
+    }
+
+    /// The last value of `name` among the lines of `kind`.
+    pub fn last(&self, kind: Kind, name: &str) -> Option<f64> {
+        self.records.iter().rev().filter(|record| record.kind == kind).find_map(|record| record.value(name))
+    }
+
+    /// The values of `name` among the lines of `kind`, each with its epoch (a fraction inside one).
+    pub fn curve(&self, kind: Kind, name: &str) -> Vec<(f64, f64)> {
+        let per_epoch = self
+            .records
+            .iter()
+            .find(|record| record.kind == Kind::Epoch && record.epoch > 0)
+            .map(|record| record.step as f64 / record.epoch as f64);
+        let of_kind = self.records.iter().filter(|record| record.kind == kind);
+        of_kind
+            .filter_map(|record| {
+                let epoch = per_epoch.map_or(record.epoch as f64, |steps| record.step as f64 / steps);
+                Some((epoch, record.value(name)?))
+            })
+            .collect()
+    }
+
+    /// The names of all numbers among the lines of `kind`, sorted.
+    pub fn names(&self, kind: Kind) -> Vec<String> {
+        let of_kind = self.records.iter().filter(|record| record.kind == kind);
+        let names: std::collections::BTreeSet<&String> =
+            of_kind.flat_map(|record| record.values.keys()).collect();
+        names.into_iter().cloned().collect()
+    }
+
+    /// The name of the probe score to show first on held-out objects: `task` on the representation.
+    pub fn held_out(&self, task: &str) -> Option<f64> {
+        self.last(Kind::HeldOut, &format!("probe/{task}/representation"))
+    }
+}
