@@ -40,6 +40,8 @@ pub const MAX_DEPTH: usize = 60;
 const HALVE_FROM: usize = 36;
 const MAX_LEAF: usize = 4;
 const BINS: usize = 16;
+/// Width of the margin around boxes over the largest coordinate.
+const PADDING: f32 = 4e-6;
 /// Cost of visiting a node over that of a triangle.
 const NODE_COST: f32 = 1.0;
 
@@ -81,8 +83,13 @@ pub fn build(triangles: &[[Vec3; 3]]) -> (Vec<Node>, Vec<u32>) {
         })
         .collect();
     let mut nodes = Vec::with_capacity(triangles.len());
+    // Boxes are a little wider than their triangles, so that rounding in the ray tests never loses a hit.
+    let whole = items.iter().fold(Bounds::EMPTY, |sum, item| sum.union(item.bounds));
+    let reach = whole.min.abs().max(whole.max.abs()).max_element();
+    let padding = Vec3::splat(if reach.is_finite() { PADDING * reach } else { 0.0 });
     if !items.is_empty() {
-        nodes.push(Node::zeroed());
+        // The root is alone in its pair, so that the sibling of any other node `i` is `i ^ 1`.
+        nodes.extend([Node::zeroed(); 2]);
         let mut work = vec![(0_usize, 0_usize, items.len(), 0_usize)];
         while let Some((node, start, end, depth)) = work.pop() {
             let bounds = items[start..end].iter().fold(Bounds::EMPTY, |sum, item| sum.union(item.bounds));
@@ -97,7 +104,8 @@ pub fn build(triangles: &[[Vec3; 3]]) -> (Vec<Node>, Vec<u32>) {
                     (child as u32, (axis as u32) << 16)
                 }
             };
-            nodes[node] = Node { min: bounds.min.to_array(), first, max: bounds.max.to_array(), count_axis };
+            let (min, max) = ((bounds.min - padding).to_array(), (bounds.max + padding).to_array());
+            nodes[node] = Node { min, first, max, count_axis };
         }
     }
     (nodes, items.iter().map(|item| item.index).collect())

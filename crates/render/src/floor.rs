@@ -2,17 +2,21 @@
 //! sun, world and object varies slowly and is sampled coarsely; the spot's shadow is sampled finely, but only where
 //! the object's bounds say that it can fall.
 
+// Loops over lanes stay plain, as elsewhere.
+#![allow(clippy::needless_range_loop)]
+
 use std::f32::consts::{FRAC_1_PI, PI};
 
 use glam::{Vec2, Vec3};
 
-use crate::grid::Grid;
-use crate::lanes::{Floats, WIDTH};
+use crate::grid::{Grid, Layout};
+use crate::lanes::{Floats, Mask, WIDTH};
 use crate::lights::{FLOOR_Z, LAMP_RADIUS, SUN_FLOOR_IRRADIANCE, WORLD_RADIANCE};
 use crate::lit_scene::{Directions, hemisphere_directions, lamp_points, object_radiance, sun_directions};
+use crate::packet::{Fan, Parallel};
 use crate::sampling;
 use crate::settings::Settings;
-use crate::trace::{Hits, MISS, Packet};
+use crate::trace::{Hits, Traceable};
 use crate::view::{LIFT, View};
 
 /// Irradiance of the open floor without the spot.
@@ -43,11 +47,9 @@ impl FloorLight {
         light.shadow = shadow_grid(view, settings, rays);
         let centre = view.centre().truncate();
         let half = 4.0;
+        let layout = Layout { origin: centre - Vec2::splat(half), side: 2.0 * half, cells: 48, coarse: 1 };
         let radiance = Grid::fill(
-            centre - Vec2::splat(half),
-            2.0 * half,
-            48,
-            1,
+            layout,
             1.0,
             |_, _, _| false,
             |points, values| {
@@ -83,20 +85,18 @@ impl FloorLight {
     }
 }
 
-/// Sixteen floor points at a time as the starts of rays.
-fn for_packets(view: &View<'_>, points: &[Vec2], mut work: impl FnMut(&[Vec2], &mut Packet)) {
+/// Sixteen floor points at a time as the ends of rays, in the object frame.
+fn for_packets(view: &View<'_>, points: &[Vec2], mut work: impl FnMut(&[Vec2], &[Floats; 3])) {
     for chunk in points.chunks(WIDTH) {
-        let mut packet = Packet::default();
+        let mut ends = [Floats::splat(0.0); 3];
         for lane in 0..WIDTH {
             let point = chunk[lane.min(chunk.len() - 1)];
-            let origin = view.to_object(point.extend(FLOOR_Z + LIFT));
+            let end = view.to_object(point.extend(FLOOR_Z + LIFT));
             for axis in 0..3 {
-                packet.origin[axis].0[lane] = origin[axis];
+                ends[axis].0[lane] = end[axis];
             }
         }
-        packet.active = ((1_u32 << chunk.len()) - 1) as u16;
-        packet.limit = Floats::splat(f32::INFINITY);
-        work(chunk, &mut packet);
+        work(chunk, &ends);
     }
 }
 
@@ -113,44 +113,45 @@ fn irradiance_grid(
     let sun = sun_directions(view, settings.floor_sun_directions);
     let sun_total: f32 = sun.iter().map(|direction| direction.world.z).sum();
     let hemisphere = hemisphere_directions(view, settings.floor_gather_directions);
+    let geometry = &view.mesh.geometry;
+    let mut hits = Hits::NONE;
+    let mut compute = |chunk: &[Vec2], origin: &[Floats; 3], values: &mut Vec<Vec3>| {
+        let limit = Floats::splat(f32::INFINITY);
+        let active = ((1_u32 << chunk.len()) - 1) as Mask;
+        let mut packet = Parallel { origin: *origin, direction: Vec3::Z, limit, active };
+        let mut arriving = [0.0; WIDTH];
+        for direction in &sun {
+            packet.direction = direction.object;
+            let open = packet.transmitted(geometry);
+            for lane in 0..WIDTH {
+                arriving[lane] += open.0[lane] * direction.world.z;
+            }
+        }
+        let mut light = [Vec3::ZERO; WIDTH];
+        for (turn, direction) in hemisphere.iter().enumerate() {
+            packet.direction = direction.object;
+            packet.nearest(geometry, &mut hits);
+            let mut incoming = [Vec3::splat(WORLD_RADIANCE); WIDTH];
+            object_radiance(view, directions, &hits, direction.world, turn, &mut incoming, rays);
+            for lane in 0..WIDTH {
+                light[lane] += incoming[lane];
+            }
+        }
+        *rays += (chunk.len() * (sun.len() + hemisphere.len())) as u64;
+        values.extend((0..chunk.len()).map(|lane| {
+            Vec3::splat(SUN_FLOOR_IRRADIANCE * arriving[lane] / sun_total)
+                + light[lane] * (PI / hemisphere.len() as f32)
+        }));
+    };
     let cells = settings.irradiance_cells;
     let origin = centre.truncate() - Vec2::splat(reach);
-    let mut hits =
-        Hits { t: Floats::splat(0.0), u: Floats::splat(0.0), v: Floats::splat(0.0), triangle: [MISS; WIDTH] };
-    let tolerance = settings.irradiance_tolerance;
+    let layout = Layout { origin, side: 2.0 * reach, cells, coarse: cells / 16 };
     Grid::fill(
-        origin,
-        2.0 * reach,
-        cells,
-        cells / 16,
-        tolerance,
+        layout,
+        settings.irradiance_tolerance,
         |_, _, _| false,
         |points, values| {
-            for_packets(view, points, |chunk, packet| {
-                let mut arriving = [0.0; WIDTH];
-                for direction in &sun {
-                    packet.direction = direction.object.to_array().map(Floats::splat);
-                    let open = view.mesh.geometry.transmitted(packet);
-                    for lane in 0..WIDTH {
-                        arriving[lane] += open[lane] * direction.world.z;
-                    }
-                }
-                let mut light = [Vec3::ZERO; WIDTH];
-                for (turn, direction) in hemisphere.iter().enumerate() {
-                    packet.direction = direction.object.to_array().map(Floats::splat);
-                    view.mesh.geometry.nearest(packet, &mut hits);
-                    let mut incoming = [Vec3::splat(WORLD_RADIANCE); WIDTH];
-                    object_radiance(view, directions, &hits, direction.world, turn, &mut incoming, rays);
-                    for lane in 0..WIDTH {
-                        light[lane] += incoming[lane];
-                    }
-                }
-                *rays += (chunk.len() * (sun.len() + hemisphere.len())) as u64;
-                values.extend((0..chunk.len()).map(|lane| {
-                    Vec3::splat(SUN_FLOOR_IRRADIANCE * arriving[lane] / sun_total)
-                        + light[lane] * (PI / hemisphere.len() as f32)
-                }));
-            });
+            for_packets(view, points, |chunk, ends| compute(chunk, ends, values));
         },
     )
 }
@@ -189,39 +190,31 @@ fn shadow_grid(view: &View<'_>, settings: &Settings, rays: &mut u64) -> Option<G
             .any(|y| touched[y * cells + x..y * cells + (x + size).min(cells)].contains(&true))
     };
     let lamp = lamp_points(view, settings.floor_lamp_points);
-    let wanted = |x: usize, y: usize, size: usize| size > coarse / 2 && near(x, y, size);
-    let tolerance = settings.shadow_tolerance;
-    Some(Grid::fill(origin, side, cells, coarse, tolerance, wanted, |points, values| {
-        for_packets(view, points, |chunk, packet| {
-            // Points that no box's shadow comes near are open.
-            let mut active = 0;
-            for (lane, point) in chunk.iter().enumerate() {
-                let node = ((*point - origin) / step).clamp(Vec2::ONE, Vec2::splat(cells as f32 - 1.0));
-                active |= u16::from(near(node.x as usize - 1, node.y as usize - 1, 2)) << lane;
-            }
-            packet.active = active;
-            packet.limit = Floats::splat(1.0);
-            let mut arriving = [0.0; WIDTH];
-            if active != 0 {
-                *rays += u64::from(active.count_ones()) * lamp.len() as u64;
-                for point in &lamp {
-                    for axis in 0..3 {
-                        for lane in 0..WIDTH {
-                            packet.direction[axis].0[lane] = point.object[axis] - packet.origin[axis].0[lane];
-                        }
-                    }
-                    let open = view.mesh.geometry.transmitted(packet);
-                    for lane in 0..WIDTH {
-                        arriving[lane] += open[lane];
-                    }
+    let mut compute = |chunk: &[Vec2], ends: &[Floats; 3], values: &mut Vec<f32>| {
+        // Points that no box's shadow comes near are open.
+        let mut active: Mask = 0;
+        for (lane, point) in chunk.iter().enumerate() {
+            let node = ((*point - origin) / step).clamp(Vec2::ONE, Vec2::splat(cells as f32 - 1.0));
+            active |= Mask::from(near(node.x as usize - 1, node.y as usize - 1, 2)) << lane;
+        }
+        let mut arriving = [0.0; WIDTH];
+        if active != 0 {
+            *rays += u64::from(active.count_ones()) * lamp.len() as u64;
+            for point in &lamp {
+                let open = Fan::to_points(point.object, ends, active).transmitted(&view.mesh.geometry);
+                for lane in 0..WIDTH {
+                    arriving[lane] += open.0[lane];
                 }
             }
-            values.extend(
-                (0..chunk.len()).map(|lane| {
-                    if active >> lane & 1 != 0 { arriving[lane] / lamp.len() as f32 } else { 1.0 }
-                }),
-            );
-        });
+        }
+        let share =
+            |lane: usize| if active >> lane & 1 != 0 { arriving[lane] / lamp.len() as f32 } else { 1.0 };
+        values.extend((0..chunk.len()).map(share));
+    };
+    let wanted = |x: usize, y: usize, size: usize| size > coarse / 2 && near(x, y, size);
+    let layout = Layout { origin, side, cells, coarse };
+    Some(Grid::fill(layout, settings.shadow_tolerance, wanted, |points, values| {
+        for_packets(view, points, |chunk, ends| compute(chunk, ends, values));
     }))
 }
 

@@ -24,6 +24,19 @@ impl Field for Vec3 {
     }
 }
 
+/// Where a grid lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// Lowest corner.
+    pub origin: Vec2,
+    /// Length of its sides.
+    pub side: f32,
+    /// Cells along each axis, at the finest level.
+    pub cells: usize,
+    /// Cells between the nodes of the coarsest level: a power of two that divides `cells`.
+    pub coarse: usize,
+}
+
 /// Values at `(cells + 1)^2` nodes of a square.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid<T> {
@@ -43,19 +56,16 @@ enum Source {
 }
 
 impl<T: Field> Grid<T> {
-    /// A grid over the square of side `side` whose lowest corner is `origin`, filled by `compute` where it is needed:
-    /// first at every `coarse`-th node (a power of two that divides `cells`), then, level by level, in cells that
-    /// differ by more than `tolerance` at their corners or that `wanted` asks for, given the cell's centre and side.
-    /// `compute` gets the positions of nodes, neighbours together, and appends their values.
+    /// A grid filled by `compute` where it is needed: first at the coarse nodes, then, level by level, in cells that
+    /// differ by more than `tolerance` at their corners or that `wanted` asks for, given the cell's lowest node and
+    /// its size. `compute` gets the positions of nodes, neighbours together, and appends their values.
     pub fn fill(
-        origin: Vec2,
-        side: f32,
-        cells: usize,
-        coarse: usize,
+        layout: Layout,
         tolerance: f32,
         wanted: impl Fn(usize, usize, usize) -> bool,
         mut compute: impl FnMut(&[Vec2], &mut Vec<T>),
     ) -> Self {
+        let Layout { origin, side, cells, coarse } = layout;
         let step = side / cells as f32;
         let width = cells + 1;
         let mut values = vec![T::default(); width * width];
@@ -156,10 +166,7 @@ mod tests {
         let step_at = |p: Vec2| if p.x + 0.3 * p.y > 0.1 { 1.0 } else { 0.0 };
         let mut computed = 0;
         let grid = Grid::fill(
-            Vec2::splat(-1.0),
-            2.0,
-            64,
-            8,
+            Layout { origin: Vec2::splat(-1.0), side: 2.0, cells: 64, coarse: 8 },
             0.1,
             |_, _, _| false,
             |points, values: &mut Vec<f32>| {
@@ -181,10 +188,7 @@ mod tests {
     fn linear_functions_are_exact() {
         let plane = |p: Vec2| 2.0 * p.x - p.y;
         let grid = Grid::fill(
-            Vec2::ZERO,
-            1.0,
-            16,
-            16,
+            Layout { origin: Vec2::ZERO, side: 1.0, cells: 16, coarse: 16 },
             10.0,
             |_, _, _| false,
             |points, values: &mut Vec<f32>| {

@@ -7,11 +7,12 @@
 use glam::Vec3;
 
 use crate::camera;
-use crate::lanes::WIDTH;
+use crate::lanes::{Floats, WIDTH};
 use crate::lights::FLOOR_Z;
 use crate::lit_scene::LitScene;
+use crate::packet::Fan;
 use crate::points::{PointPacket, Shade};
-use crate::trace::{Hit, Hits, MISS, Packet};
+use crate::trace::{Hit, Hits, MISS, Traceable};
 use crate::view::SurfacePoint;
 
 /// No sample, no point.
@@ -79,6 +80,7 @@ pub(crate) fn render_linear(scene: &LitScene<'_>, size: u32, rays: &mut u64) -> 
 }
 
 /// The floor as if the object did not hide it.
+#[inline(never)]
 fn floor_pixels(scene: &LitScene<'_>, size: u32) -> Vec<Vec3> {
     let mut pixels = Vec::with_capacity((size * size) as usize);
     let scale = 1.0 / size as f32;
@@ -95,6 +97,7 @@ fn floor_pixels(scene: &LitScene<'_>, size: u32) -> Vec<Vec3> {
 }
 
 /// Camera rays over the region: the hits, and for every ray the first of its samples (they follow one another).
+#[inline(never)]
 fn trace_samples(
     scene: &LitScene<'_>,
     region: &Region,
@@ -111,27 +114,27 @@ fn trace_samples(
         camera::FOCAL * camera::FORWARD + u * camera::RIGHT + v * camera::UP
     };
     let origin = view.to_object(camera::POSITION);
-    let mut hits = Hits {
-        t: crate::lanes::Floats::splat(0.0),
-        u: crate::lanes::Floats::splat(0.0),
-        v: crate::lanes::Floats::splat(0.0),
-        triangle: [MISS; WIDTH],
-    };
+    let mut hits = Hits::NONE;
     for by in (0..region.height).step_by(4) {
         for bx in (0..region.width).step_by(4) {
-            let mut packet = Packet::default();
+            let zero = Floats::splat(0.0);
+            let mut packet = Fan { origin, direction: [zero; 3], limit: zero, active: 0 };
             for lane in 0..WIDTH {
                 let (x, y) = (bx + lane % 4, by + lane / 4);
                 if x < region.width && y < region.height {
                     let direction = direction_at(x, y);
                     let to_floor = (FLOOR_Z - camera::POSITION.z) / direction.z;
-                    let limit = if direction.z < 0.0 { to_floor } else { f32::INFINITY };
-                    packet.set(lane, origin, view.object_from_world * direction, limit);
+                    packet.limit.0[lane] = if direction.z < 0.0 { to_floor } else { f32::INFINITY };
+                    packet.active |= 1 << lane;
+                    let direction = view.object_from_world * direction;
+                    for axis in 0..3 {
+                        packet.direction[axis].0[lane] = direction[axis];
+                    }
                 }
             }
             *rays += u64::from(packet.active.count_ones());
-            view.mesh.geometry.nearest(&packet, &mut hits);
-            for lane in (0..WIDTH).filter(|&lane| hits.triangle[lane] != MISS) {
+            packet.nearest(&view.mesh.geometry, &mut hits);
+            for lane in (0..WIDTH).filter(|&lane| hits.mask >> lane & 1 != 0) {
                 let (x, y) = (bx + lane % 4, by + lane / 4);
                 first[y * region.width + x] = samples.len() as u32;
                 let direction = direction_at(x, y);
@@ -151,6 +154,7 @@ fn trace_samples(
 }
 
 /// Appends the sample of a hit, and of the surfaces behind it where it is transparent.
+#[inline(never)]
 fn add_layers(
     scene: &LitScene<'_>,
     hit: Hit,
@@ -202,6 +206,7 @@ fn likeness(point: &SurfacePoint, other: &SurfacePoint, tolerance: f32) -> f32 {
 }
 
 /// Chooses the samples at which light is computed, neighbours together, and tells every sample which it uses.
+#[inline(never)]
 fn place_points(region: &Region, step: usize, samples: &mut [Sample], first: &[u32]) -> Vec<u32> {
     let (columns, rows) = (region.width.div_ceil(step), region.height.div_ceil(step));
     let mut lattice = vec![NONE; columns * rows];
@@ -290,6 +295,7 @@ fn shade_points(scene: &LitScene<'_>, points: &[u32], samples: &[Sample], rays: 
 }
 
 /// Filters the samples down to pixels and puts them over the floor.
+#[inline(never)]
 fn resolve(region: &Region, samples: &[Sample], shades: &[Shade], size: u32, pixels: &mut [Vec3]) {
     let per_pixel = region.supersampling;
     let weights = camera::filter_weights(per_pixel);

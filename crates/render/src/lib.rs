@@ -14,6 +14,7 @@ mod lanes;
 mod lights;
 mod lit_scene;
 mod mesh;
+mod packet;
 mod path;
 mod points;
 mod sampling;

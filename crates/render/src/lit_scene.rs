@@ -8,9 +8,10 @@ use glam::Vec3;
 use crate::floor::FloorLight;
 use crate::lanes::{Floats, Mask, WIDTH};
 use crate::lights::{self, LAMP_RADIUS, WORLD_RADIANCE};
+use crate::packet::{Fan, Parallel};
 use crate::sampling;
 use crate::settings::Settings;
-use crate::trace::{Hits, MISS, Packet};
+use crate::trace::{Hits, Traceable};
 use crate::view::{SurfacePoint, View};
 
 /// A direction or a point in the world and in the object frame.
@@ -104,55 +105,53 @@ pub(crate) fn object_radiance(
     incoming: &mut [Vec3; WIDTH],
     rays: &mut u64,
 ) {
-    let hit =
-        (0..WIDTH).filter(|&lane| hits.triangle[lane] != MISS).fold(0, |mask: Mask, lane| mask | 1 << lane);
-    if hit == 0 {
+    if hits.mask == 0 {
         return;
     }
-    let lanes = || (0..WIDTH).filter(|&lane| hit >> lane & 1 != 0);
+    let lanes = || (0..WIDTH).filter(|&lane| hits.mask >> lane & 1 != 0);
     let mut points = [None::<SurfacePoint>; WIDTH];
     let sun = directions.sun[turn * 7 % directions.sun.len()];
     let lamp = directions.lamp[turn * 5 % directions.lamp.len()];
-    let mut to_sun = Packet { limit: Floats::splat(f32::INFINITY), ..Packet::default() };
-    let mut to_lamp = Packet { limit: Floats::splat(1.0), ..Packet::default() };
-    to_sun.direction = sun.object.to_array().map(Floats::splat);
+    let mut origins = [Floats::splat(0.0); 3];
+    let (mut sunlit, mut spotlit): (Mask, Mask) = (0, 0);
     let mut spot_irradiance = [0.0; WIDTH];
     for lane in lanes() {
         let point = view.surface_point(&hits.lane(lane), direction);
         points[lane] = Some(point);
         let origin = view.to_object(point.lifted());
-        if point.normal.dot(sun.world) > 0.0 {
-            to_sun.set(lane, origin, sun.object, f32::INFINITY);
+        for axis in 0..3 {
+            origins[axis].0[lane] = origin[axis];
         }
+        sunlit |= Mask::from(point.normal.dot(sun.world) > 0.0) << lane;
         spot_irradiance[lane] = view.spot.irradiance(point.position, point.normal);
-        if spot_irradiance[lane] > 0.0 {
-            to_lamp.set(lane, origin, lamp.object - origin, 1.0);
-        }
+        spotlit |= Mask::from(spot_irradiance[lane] > 0.0) << lane;
     }
-    let sun_open = shadow(view, &to_sun, rays);
-    let lamp_open = shadow(view, &to_lamp, rays);
+    let (mut sun_open, mut lamp_open) = (Floats::splat(0.0), Floats::splat(0.0));
+    if sunlit != 0 {
+        *rays += u64::from(sunlit.count_ones());
+        let limit = Floats::splat(f32::INFINITY);
+        let packet = Parallel { origin: origins, direction: sun.object, limit, active: sunlit };
+        sun_open = packet.transmitted(&view.mesh.geometry);
+    }
+    if spotlit != 0 {
+        *rays += u64::from(spotlit.count_ones());
+        lamp_open = Fan::to_points(lamp.object, &origins, spotlit).transmitted(&view.mesh.geometry);
+    }
     for lane in lanes() {
         let Some(point) = points[lane] else { continue };
         let up = point.normal.z;
         let floor = open_floor_radiance(view, point.position);
         let ambient = 0.5 * (1.0 + up) * Vec3::splat(WORLD_RADIANCE) + 0.5 * (1.0 - up) * floor;
-        let direct = Vec3::splat(lights::sun_irradiance(up) * sun_open[lane])
-            + view.spot.intensity * (spot_irradiance[lane] * lamp_open[lane]);
+        // A surface turned away from the sampled part of the sun still sees some other part of it.
+        let sun_share = if sunlit >> lane & 1 != 0 { sun_open.0[lane] } else { 1.0 };
+        let direct = Vec3::splat(lights::sun_irradiance(up) * sun_share)
+            + view.spot.intensity * (spot_irradiance[lane] * lamp_open.0[lane]);
         let leaving = view.albedo(&point) * (FRAC_1_PI * direct + ambient);
         let alpha = view.mesh.alpha(point.material);
         // Behind a transparent surface there is, more often than not, the same as around it.
         let behind = if direction.z < 0.0 { floor } else { Vec3::splat(WORLD_RADIANCE) };
         incoming[lane] = alpha * leaving + (1.0 - alpha) * behind;
     }
-}
-
-/// Share of the light that arrives along each ray; 1 in lanes without a ray.
-fn shadow(view: &View<'_>, packet: &Packet, rays: &mut u64) -> [f32; WIDTH] {
-    if packet.active == 0 {
-        return [1.0; WIDTH];
-    }
-    *rays += u64::from(packet.active.count_ones());
-    view.mesh.geometry.transmitted(packet)
 }
 
 /// Radiance of the floor below `point` as if there were no object.

@@ -15,14 +15,14 @@ use crate::bsdf;
 use crate::lanes::{Floats, Mask, WIDTH, multiversion};
 use crate::lights::{self, LAMP_RADIUS, SUN_STRENGTH, WORLD_RADIANCE};
 use crate::lit_scene::{LitScene, object_radiance};
-use crate::trace::{Hits, MISS, Packet};
+use crate::packet::{Fan, Parallel};
+use crate::trace::{Hits, Traceable};
 use crate::view::{SurfacePoint, floor_distance};
 
 /// Sixteen vectors, by axis.
 type Vectors = [Floats; 3];
 
 const ZERO: Floats = Floats::splat(0.0);
-const ONE: Floats = Floats::splat(1.0);
 
 /// Width of the lobe below which the sun's gleam is sampled by reflection instead of by direction.
 const NARROW_LOBE: f32 = 0.2;
@@ -236,8 +236,8 @@ impl PointPacket {
 
     /// Adds the sun; returns which share of it reaches each point.
     fn add_sun(&self, scene: &LitScene<'_>, shades: &mut [Shade; WIDTH], rays: &mut u64) -> [f32; WIDTH] {
-        let mut packet =
-            Packet { origin: self.origin, limit: Floats::splat(f32::INFINITY), ..Packet::default() };
+        let limit = Floats::splat(f32::INFINITY);
+        let mut packet = Parallel { origin: self.origin, direction: Vec3::Z, limit, active: 0 };
         let mut terms = Terms { cosine: ZERO, diffuse: ZERO };
         let mut sums = Sums::NONE;
         let mut gleam = ZERO;
@@ -246,9 +246,9 @@ impl PointPacket {
             packet.active = self.used() & evaluate(&self.lanes, &direction, &mut terms);
             let mut open = ZERO;
             if packet.active != 0 {
-                packet.direction = towards.object.to_array().map(Floats::splat);
+                packet.direction = towards.object;
                 *rays += u64::from(packet.active.count_ones());
-                open = masked(scene.view.mesh.geometry.transmitted(&packet), packet.active);
+                open = packet.transmitted(&scene.view.mesh.geometry);
                 if self.has_specular && open != ZERO {
                     lobe(&self.lanes, &direction, &self.lanes.alpha, &mut gleam);
                     add_products(&mut sums.specular, &open, &gleam);
@@ -281,7 +281,6 @@ impl PointPacket {
         if lit == 0 {
             return;
         }
-        let mut packet = Packet { origin: self.origin, limit: ONE, ..Packet::default() };
         let mut terms = Terms { cosine: ZERO, diffuse: ZERO };
         let mut sums = Sums::NONE;
         let mut direction = [ZERO; 3];
@@ -289,16 +288,12 @@ impl PointPacket {
         let alpha = Floats(self.lanes.alpha.0.map(|alpha| alpha.max(LAMP_LOBE)));
         for lamp in &scene.directions.lamp {
             directions_to(&self.lanes.position, lamp.world, &mut direction);
-            packet.active = lit & evaluate(&self.lanes, &direction, &mut terms);
+            let active = lit & evaluate(&self.lanes, &direction, &mut terms);
             let mut open = ZERO;
-            if packet.active != 0 {
-                for axis in 0..3 {
-                    for lane in 0..WIDTH {
-                        packet.direction[axis].0[lane] = lamp.object[axis] - self.origin[axis].0[lane];
-                    }
-                }
-                *rays += u64::from(packet.active.count_ones());
-                open = masked(scene.view.mesh.geometry.transmitted(&packet), packet.active);
+            if active != 0 {
+                *rays += u64::from(active.count_ones());
+                open =
+                    Fan::to_points(lamp.object, &self.origin, active).transmitted(&scene.view.mesh.geometry);
                 if self.has_specular && open != ZERO {
                     lobe(&self.lanes, &direction, &alpha, &mut gleam);
                     add_products(&mut sums.specular, &open, &gleam);
@@ -306,7 +301,7 @@ impl PointPacket {
             }
             accumulate(&mut sums, &terms, &open);
         }
-        for lane in (0..self.count).filter(|&lane| lit >> lane & 1 != 0) {
+        for lane in lanes_of(lit) {
             let total = sums.cosine.0[lane];
             if total > 0.0 {
                 shades[lane].diffuse += spot.intensity * (irradiance[lane] * sums.diffuse.0[lane] / total);
@@ -321,11 +316,11 @@ impl PointPacket {
 
     /// Adds what the world, the floor and the object itself send from every direction.
     fn add_indirect(&self, scene: &LitScene<'_>, shades: &mut [Shade; WIDTH], rays: &mut u64) {
-        let mut packet = Packet { origin: self.origin, ..Packet::default() };
+        let mut packet = Parallel { origin: self.origin, direction: Vec3::Z, limit: ZERO, active: 0 };
         let mut terms = Terms { cosine: ZERO, diffuse: ZERO };
         let mut sums = Sums::NONE;
         let mut light = [Vec3::ZERO; WIDTH];
-        let mut hits = Hits { t: ZERO, u: ZERO, v: ZERO, triangle: [MISS; WIDTH] };
+        let mut hits = Hits::NONE;
         for (turn, towards) in scene.directions.sphere.iter().enumerate() {
             let direction = towards.world.to_array().map(Floats::splat);
             packet.active = self.used() & evaluate(&self.lanes, &direction, &mut terms);
@@ -333,22 +328,20 @@ impl PointPacket {
             if packet.active == 0 {
                 continue;
             }
-            packet.direction = towards.object.to_array().map(Floats::splat);
+            packet.direction = towards.object;
             packet.limit =
                 Floats(std::array::from_fn(|lane| floor_distance(self.points[lane].position, towards.world)));
             *rays += u64::from(packet.active.count_ones());
-            scene.view.mesh.geometry.nearest(&packet, &mut hits);
+            packet.nearest(&scene.view.mesh.geometry, &mut hits);
             let mut incoming = [Vec3::splat(WORLD_RADIANCE); WIDTH];
             if towards.world.z < 0.0 {
-                for lane in (0..self.count).filter(|&lane| packet.active >> lane & 1 != 0) {
-                    if hits.triangle[lane] == MISS {
-                        let point = self.points[lane].position + packet.limit.0[lane] * towards.world;
-                        incoming[lane] = scene.floor.coarse_radiance(point.truncate());
-                    }
+                for lane in lanes_of(packet.active & !hits.mask) {
+                    let point = self.points[lane].position + packet.limit.0[lane] * towards.world;
+                    incoming[lane] = scene.floor.coarse_radiance(point.truncate());
                 }
             }
             object_radiance(scene.view, &scene.directions, &hits, towards.world, turn, &mut incoming, rays);
-            for lane in (0..self.count).filter(|&lane| packet.active >> lane & 1 != 0) {
+            for lane in lanes_of(packet.active) {
                 light[lane] += incoming[lane] * terms.diffuse.0[lane];
             }
         }
@@ -382,9 +375,9 @@ impl PointPacket {
     }
 }
 
-/// The values in the lanes of `mask`, 0 elsewhere.
-fn masked(values: [f32; WIDTH], mask: Mask) -> Floats {
-    Floats(std::array::from_fn(|lane| if mask >> lane & 1 != 0 { values[lane] } else { 0.0 }))
+/// The lanes whose bits are set.
+fn lanes_of(mask: Mask) -> impl Iterator<Item = usize> {
+    (0..WIDTH).filter(move |&lane| mask >> lane & 1 != 0)
 }
 
 fn add_products(sums: &mut Floats, a: &Floats, b: &Floats) {

@@ -1,13 +1,13 @@
-//! Rays against the hierarchy: sixteen at a time ([`Packet`]), and one at a time for the path tracer.
+//! Rays against the hierarchy: sixteen at a time, and one at a time for the path tracer.
 //!
-//! A packet walks the tree once for all its rays, so it pays where neighbouring rays go the same way: camera rays,
-//! and rays of neighbouring points in one direction or to one lamp point, which is how the presets arrange them.
+//! A packet walks the tree once for all its rays, so it pays where neighbouring rays go the same way.
 
 use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
 
 use crate::bvh::{MAX_DEPTH, Node};
 use crate::lanes::{Floats, Lanes, Level, Mask, Portable, WIDTH, level};
+use crate::packet::{EDGE, Fan, FanRays, MIN_T, Parallel, ParallelRays, Rays, reciprocal};
 
 /// What intersection needs of a triangle, in the order of the leaves.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -41,44 +41,6 @@ pub struct Geometry {
 /// `Hit::triangle` where nothing was hit.
 pub const MISS: u32 = u32::MAX;
 
-/// Sixteen rays in the object frame. Directions need not be unit vectors; `limit` is in units of their length.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Packet {
-    /// Origins, by axis.
-    pub origin: [Floats; 3],
-    /// Directions, by axis.
-    pub direction: [Floats; 3],
-    /// Where each ray ends.
-    pub limit: Floats,
-    /// Rays that count.
-    pub active: Mask,
-}
-
-impl Default for Packet {
-    fn default() -> Self {
-        Self {
-            origin: [Floats::splat(0.0); 3],
-            direction: [Floats::splat(0.0), Floats::splat(0.0), Floats::splat(1.0)],
-            limit: Floats::splat(0.0),
-            active: 0,
-        }
-    }
-}
-
-impl Packet {
-    /// Sets ray `lane`.
-    #[inline]
-    pub fn set(&mut self, lane: usize, origin: Vec3, direction: Vec3, limit: f32) {
-        for axis in 0..3 {
-            self.origin[axis].0[lane] = origin[axis];
-            self.direction[axis].0[lane] = direction[axis];
-        }
-        self.limit.0[lane] = limit;
-        self.active |= 1 << lane;
-    }
-}
-
 /// Nearest hits of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Hits {
@@ -90,6 +52,19 @@ pub struct Hits {
     pub v: Floats,
     /// Position in leaf order, or [`MISS`].
     pub triangle: [u32; WIDTH],
+    /// Lanes that hit.
+    pub mask: Mask,
+}
+
+impl Hits {
+    /// Nothing hit.
+    pub const NONE: Self = Self {
+        t: Floats::splat(0.0),
+        u: Floats::splat(0.0),
+        v: Floats::splat(0.0),
+        triangle: [MISS; WIDTH],
+        mask: 0,
+    };
 }
 
 /// Nearest hit of one ray.
@@ -113,275 +88,240 @@ impl Hits {
     }
 }
 
-/// Nearer hits than this are the surface the ray started from.
-const MIN_T: f32 = 1e-6;
-/// Barycentric tolerance that closes the seams between neighbouring triangles.
-const EDGE: f32 = 1e-6;
-/// Keeps reciprocal directions finite.
-const TINY: f32 = 1e-12;
-
-#[inline]
-fn reciprocal(d: f32) -> f32 {
-    1.0 / if d.abs() < TINY { TINY.copysign(d) } else { d }
-}
-
+/// Walks the nodes that rays enter before their limits, nearest first, calling `leaf` with the triangles of leaves and
+/// the limits. `leaf` returns the limits from there on, or `None` to stop.
 #[inline(always)]
-fn reciprocals<L: Lanes>(d: L) -> L {
-    let (tiny, zero) = (L::splat(TINY), L::splat(0.0));
-    let size = d.max(zero.sub(d));
-    let least = L::select(d.lt(zero), zero.sub(tiny), tiny);
-    L::splat(1.0).div(L::select(size.lt(tiny), least, d))
-}
-
-#[inline(always)]
-fn load<L: Lanes>(from: &[Floats; 3]) -> [L; 3] {
-    [L::load(&from[0]), L::load(&from[1]), L::load(&from[2])]
-}
-
-#[inline(always)]
-fn splat<L: Lanes>(values: &[f32; 3]) -> [L; 3] {
-    [L::splat(values[0]), L::splat(values[1]), L::splat(values[2])]
-}
-
-struct Rays<L> {
-    origin: [L; 3],
-    direction: [L; 3],
-    inverse: [L; 3],
-}
-
-impl<L: Lanes> Rays<L> {
-    #[inline(always)]
-    fn new(packet: &Packet) -> Self {
-        // No closures and no `array::map` here: they would not be compiled with the wide instructions.
-        let (origin, direction) = (load(&packet.origin), load(&packet.direction));
-        let inverse = [reciprocals(direction[0]), reciprocals(direction[1]), reciprocals(direction[2])];
-        Self { origin, direction, inverse }
+fn walk_packet<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, limit: L, leaf: &mut impl Leaf<L>) {
+    let Some(root) = geometry.nodes.first() else { return };
+    let mut limit = limit;
+    if rays.enters(root, limit) == 0 {
+        return;
     }
-
-    /// Lanes whose ray meets the node's box before `limit`.
-    #[inline(always)]
-    fn enters(&self, node: &Node, limit: L) -> Mask {
-        let (mut near, mut far) = (L::splat(0.0), limit);
-        for axis in 0..3 {
-            let a = L::splat(node.min[axis]).sub(self.origin[axis]).mul(self.inverse[axis]);
-            let b = L::splat(node.max[axis]).sub(self.origin[axis]).mul(self.inverse[axis]);
-            near = near.max(a.min(b));
-            far = far.min(a.max(b));
-        }
-        // Rounding may close a box that a ray only grazes.
-        near.le(far.mul(L::splat(1.000_001)))
-    }
-
-    /// Möller and Trumbore's test: lanes that hit before `limit`, with distance and barycentric weights.
-    #[inline(always)]
-    fn hits(&self, triangle: &Triangle, limit: L) -> (Mask, L, L, L) {
-        let (edge1, edge2) = (splat(&triangle.edge1), splat(&triangle.edge2));
-        let p = cross(&self.direction, &edge2);
-        let determinant = dot(&edge1, &p);
-        let inverse = L::splat(1.0).div(determinant);
-        let corner: [L; 3] = splat(&triangle.corner);
-        let s = [self.origin[0].sub(corner[0]), self.origin[1].sub(corner[1]), self.origin[2].sub(corner[2])];
-        let u = dot(&s, &p).mul(inverse);
-        let q = cross(&s, &edge1);
-        let v = dot(&self.direction, &q).mul(inverse);
-        let t = dot(&edge2, &q).mul(inverse);
-        let low = L::splat(-EDGE);
-        let inside = low.le(u) & low.le(v) & u.add(v).le(L::splat(1.0 + EDGE));
-        (inside & L::splat(MIN_T).lt(t) & t.lt(limit), t, u, v)
-    }
-}
-
-#[inline(always)]
-fn dot<L: Lanes>(a: &[L; 3], b: &[L; 3]) -> L {
-    a[0].mul(b[0]).add(a[1].mul(b[1])).add(a[2].mul(b[2]))
-}
-
-#[inline(always)]
-fn cross<L: Lanes>(a: &[L; 3], b: &[L; 3]) -> [L; 3] {
-    [
-        a[1].mul(b[2]).sub(a[2].mul(b[1])),
-        a[2].mul(b[0]).sub(a[0].mul(b[2])),
-        a[0].mul(b[1]).sub(a[1].mul(b[0])),
-    ]
-}
-
-#[inline(always)]
-fn nearest<L: Lanes>(geometry: &Geometry, packet: &Packet, hits: &mut Hits) {
-    let rays = Rays::<L>::new(packet);
-    let active = packet.active;
-    let zero = L::splat(0.0);
-    let (mut t, mut u, mut v) = (L::select(active, L::load(&packet.limit), L::splat(-1.0)), zero, zero);
-    let mut index = L::splat(f32::from_bits(MISS));
-    let lead = (active.trailing_zeros() as usize).min(WIDTH - 1);
-    let directions = &packet.direction;
-    let backwards = [directions[0].0[lead] < 0.0, directions[1].0[lead] < 0.0, directions[2].0[lead] < 0.0];
+    let backwards = rays.backwards();
     let mut stack = [0_u32; MAX_DEPTH + 4];
-    let mut height = usize::from(active != 0 && !geometry.nodes.is_empty());
-    while height > 0 {
-        height -= 1;
-        let node = &geometry.nodes[stack[height] as usize];
-        if rays.enters(node, t) == 0 {
-            continue;
-        }
+    let mut height = 0;
+    let mut node = root;
+    loop {
         if node.count() == 0 {
-            let swap = u32::from(backwards[(node.axis() as usize).min(2)]);
-            stack[height] = node.first + (1 - swap);
-            stack[height + 1] = node.first + swap;
-            height += 2;
+            // Both children at once: the processor overlaps the two tests.
+            let near = (node.first + u32::from(backwards[(node.axis() as usize).min(2)])) as usize;
+            let far = near ^ 1;
+            let (near_node, far_node) = (&geometry.nodes[near], &geometry.nodes[far]);
+            let (near_mask, far_mask) = (rays.enters(near_node, limit), rays.enters(far_node, limit));
+            if near_mask != 0 {
+                stack[height] = far as u32;
+                height += usize::from(far_mask != 0);
+                node = near_node;
+                continue;
+            }
+            if far_mask != 0 {
+                node = far_node;
+                continue;
+            }
         } else {
-            for slot in node.first..node.first + node.count() {
-                let (mask, hit_t, hit_u, hit_v) = rays.hits(&geometry.triangles[slot as usize], t);
-                if mask != 0 {
-                    t = L::select(mask, hit_t, t);
-                    u = L::select(mask, hit_u, u);
-                    v = L::select(mask, hit_v, v);
-                    index = L::select(mask, L::splat(f32::from_bits(slot)), index);
-                }
+            let triangles = &geometry.triangles[node.first as usize..][..node.count() as usize];
+            match leaf.visit(rays, triangles, node.first, limit) {
+                Some(next) => limit = next,
+                None => return,
             }
         }
+        if height == 0 {
+            return;
+        }
+        height -= 1;
+        node = &geometry.nodes[stack[height] as usize];
     }
-    t.store(&mut hits.t);
-    u.store(&mut hits.u);
-    v.store(&mut hits.v);
+}
+
+/// What a walk does at a leaf. A trait, not a closure: closures would not be compiled with the wide instructions.
+trait Leaf<L: Lanes> {
+    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], first: u32, limit: L) -> Option<L>;
+}
+
+struct Nearest<L> {
+    u: L,
+    v: L,
+    /// Bits of the triangles' positions.
+    index: L,
+    t: L,
+    any: Mask,
+}
+
+impl<L: Lanes> Leaf<L> for Nearest<L> {
+    #[inline(always)]
+    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], first: u32, limit: L) -> Option<L> {
+        let mut limit = limit;
+        for (slot, triangle) in triangles.iter().enumerate() {
+            let (mask, t, u, v) = rays.hits(triangle, limit);
+            if mask != 0 {
+                self.any |= mask;
+                limit = L::select(mask, t, limit);
+                self.u = L::select(mask, u, self.u);
+                self.v = L::select(mask, v, self.v);
+                self.index = L::select(mask, L::splat(f32::from_bits(first + slot as u32)), self.index);
+            }
+        }
+        self.t = limit;
+        Some(limit)
+    }
+}
+
+#[inline(always)]
+fn nearest<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, hits: &mut Hits) {
+    let (_, limit) = rays.start();
+    let zero = L::splat(0.0);
+    let mut found = Nearest { u: zero, v: zero, index: L::splat(f32::from_bits(MISS)), t: limit, any: 0 };
+    walk_packet(geometry, rays, limit, &mut found);
+    hits.mask = found.any;
+    if found.any == 0 {
+        hits.triangle = [MISS; WIDTH];
+        return;
+    }
+    found.t.store(&mut hits.t);
+    found.u.store(&mut hits.u);
+    found.v.store(&mut hits.v);
     let mut bits = Floats::splat(0.0);
-    index.store(&mut bits);
+    found.index.store(&mut bits);
     for lane in 0..WIDTH {
         hits.triangle[lane] = bits.0[lane].to_bits();
     }
 }
 
-/// Rays that meet an opaque triangle.
-#[inline(always)]
-fn blocked<L: Lanes>(geometry: &Geometry, packet: &Packet) -> Mask {
-    let rays = Rays::<L>::new(packet);
-    let mut open = packet.active;
-    let mut limit = L::select(open, L::load(&packet.limit), L::splat(-1.0));
-    let mut stack = [0_u32; MAX_DEPTH + 4];
-    let mut height = usize::from(open != 0 && !geometry.nodes.is_empty());
-    while height > 0 {
-        height -= 1;
-        let node = &geometry.nodes[stack[height] as usize];
-        if rays.enters(node, limit) == 0 {
-            continue;
+struct Blocked {
+    open: Mask,
+}
+
+impl<L: Lanes> Leaf<L> for Blocked {
+    #[inline(always)]
+    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], _: u32, limit: L) -> Option<L> {
+        let mut hit = 0;
+        for triangle in triangles {
+            hit |= rays.hits(triangle, limit).0;
         }
-        if node.count() == 0 {
-            stack[height] = node.first + 1;
-            stack[height + 1] = node.first;
-            height += 2;
-        } else {
-            for slot in node.first..node.first + node.count() {
-                open &= !rays.hits(&geometry.triangles[slot as usize], limit).0;
-            }
-            if open == 0 {
-                break;
-            }
-            limit = L::select(open, limit, L::splat(-1.0));
-        }
+        self.open &= !hit;
+        if self.open == 0 { None } else { Some(L::select(hit, L::splat(-1.0), limit)) }
     }
-    packet.active & !open
+}
+
+/// Rays that meet a triangle, transparent or not.
+#[inline(always)]
+fn blocked<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>) -> Mask {
+    let (active, limit) = rays.start();
+    let mut blocked = Blocked { open: active };
+    walk_packet(geometry, rays, limit, &mut blocked);
+    active & !blocked.open
+}
+
+struct Filtered<L> {
+    light: L,
+}
+
+impl<L: Lanes> Leaf<L> for Filtered<L> {
+    #[inline(always)]
+    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], _: u32, limit: L) -> Option<L> {
+        for triangle in triangles {
+            let mask = rays.hits(triangle, limit).0;
+            self.light = L::select(mask, self.light.mul(L::splat(triangle.transparency)), self.light);
+        }
+        Some(limit)
+    }
 }
 
 /// What is left of the light along each ray: the product of the transparencies it passes.
 #[inline(always)]
-fn filtered<L: Lanes>(geometry: &Geometry, packet: &Packet, left: &mut Floats) {
-    let rays = Rays::<L>::new(packet);
-    let limit = L::select(packet.active, L::load(&packet.limit), L::splat(-1.0));
-    let mut light = L::splat(1.0);
-    let mut stack = [0_u32; MAX_DEPTH + 4];
-    let mut height = usize::from(packet.active != 0 && !geometry.nodes.is_empty());
-    while height > 0 {
-        height -= 1;
-        let node = &geometry.nodes[stack[height] as usize];
-        if rays.enters(node, limit) == 0 {
-            continue;
+fn filtered<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, left: &mut Floats) {
+    let mut filtered = Filtered { light: L::splat(1.0) };
+    walk_packet(geometry, rays, rays.start().1, &mut filtered);
+    filtered.light.store(left);
+}
+
+/// Declares a walk for one kind of packet: compiled once a level, and called through the one for this processor.
+macro_rules! walk {
+    ($name:ident = $walk:ident($packet:ty as $rays:ident, $($argument:ident: $type:ty)?) $(-> $result:ty)?) => {
+        fn $name(geometry: &Geometry, packet: &$packet, $($argument: $type)?) $(-> $result)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                use crate::lanes::x86::{Avx2, Avx512};
+                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw")]
+                fn wide(geometry: &Geometry, packet: &$packet, $($argument: $type)?) $(-> $result)? {
+                    $walk::<Avx512>(geometry, &$rays::new(packet), $($argument)?)
+                }
+                #[target_feature(enable = "avx2")]
+                fn narrow(geometry: &Geometry, packet: &$packet, $($argument: $type)?) $(-> $result)? {
+                    $walk::<Avx2>(geometry, &$rays::new(packet), $($argument)?)
+                }
+                match level() {
+                    // Safety: the level says that the processor has the features.
+                    Level::Wide => return unsafe { wide(geometry, packet, $($argument)?) },
+                    Level::Narrow => return unsafe { narrow(geometry, packet, $($argument)?) },
+                    Level::Least => {}
+                }
+            }
+            $walk::<Portable>(geometry, &$rays::new(packet), $($argument)?)
         }
-        if node.count() == 0 {
-            stack[height] = node.first + 1;
-            stack[height + 1] = node.first;
-            height += 2;
+    };
+}
+
+walk!(nearest_parallel = nearest(Parallel as ParallelRays, hits: &mut Hits));
+walk!(nearest_fan = nearest(Fan as FanRays, hits: &mut Hits));
+walk!(blocked_parallel = blocked(Parallel as ParallelRays,) -> Mask);
+walk!(blocked_fan = blocked(Fan as FanRays,) -> Mask);
+walk!(filtered_parallel = filtered(Parallel as ParallelRays, left: &mut Floats));
+walk!(filtered_fan = filtered(Fan as FanRays, left: &mut Floats));
+
+/// Packets that can be traced.
+pub(crate) trait Traceable {
+    /// Nearest hits of the active rays; the others miss.
+    fn nearest(&self, geometry: &Geometry, hits: &mut Hits);
+    /// Active rays that meet any triangle, transparent or not.
+    fn blocked(&self, geometry: &Geometry) -> Mask;
+    /// What is left of the light along each active ray.
+    fn filtered(&self, geometry: &Geometry, left: &mut Floats);
+    /// Rays that count.
+    fn active(&self) -> Mask;
+
+    /// Share of the light that arrives along each active ray; 0 in the other lanes.
+    #[inline]
+    fn transmitted(&self, geometry: &Geometry) -> Floats {
+        let active = self.active();
+        let mut open = Floats::splat(0.0);
+        if geometry.has_transparency {
+            self.filtered(geometry, &mut open);
+            for lane in 0..WIDTH {
+                open.0[lane] *= f32::from(active >> lane & 1);
+            }
         } else {
-            for slot in node.first..node.first + node.count() {
-                let triangle = &geometry.triangles[slot as usize];
-                let mask = rays.hits(triangle, limit).0;
-                light = L::select(mask, light.mul(L::splat(triangle.transparency)), light);
+            let mask = active & !self.blocked(geometry);
+            for lane in 0..WIDTH {
+                open.0[lane] = f32::from(mask >> lane & 1);
             }
         }
+        open
     }
-    light.store(left);
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::{Floats, Geometry, Hits, Mask, Packet};
-    use crate::lanes::x86::{Avx2, Avx512};
-
-    macro_rules! versions {
-        ($module:ident, $lanes:ty, $features:literal) => {
-            pub mod $module {
-                use super::*;
-                #[target_feature(enable = $features)]
-                pub fn nearest(geometry: &Geometry, packet: &Packet, hits: &mut Hits) {
-                    super::super::nearest::<$lanes>(geometry, packet, hits);
-                }
-                #[target_feature(enable = $features)]
-                pub fn blocked(geometry: &Geometry, packet: &Packet) -> Mask {
-                    super::super::blocked::<$lanes>(geometry, packet)
-                }
-                #[target_feature(enable = $features)]
-                pub fn filtered(geometry: &Geometry, packet: &Packet, left: &mut Floats) {
-                    super::super::filtered::<$lanes>(geometry, packet, left);
-                }
+macro_rules! traceable {
+    ($packet:ty, $nearest:ident, $blocked:ident, $filtered:ident) => {
+        impl Traceable for $packet {
+            fn nearest(&self, geometry: &Geometry, hits: &mut Hits) {
+                $nearest(geometry, self, hits);
             }
-        };
-    }
-    versions!(wide, Avx512, "avx512f,avx512vl,avx512dq,avx512bw");
-    versions!(narrow, Avx2, "avx2");
-}
-
-/// Picks the version for this processor.
-macro_rules! dispatch {
-    ($name:ident($($argument:expr),*)) => {{
-        #[cfg(target_arch = "x86_64")]
-        {
-            match level() {
-                // Safety: the level says that the processor has the features.
-                Level::Wide => return unsafe { x86::wide::$name($($argument),*) },
-                Level::Narrow => return unsafe { x86::narrow::$name($($argument),*) },
-                Level::Least => {}
+            fn blocked(&self, geometry: &Geometry) -> Mask {
+                $blocked(geometry, self)
+            }
+            fn filtered(&self, geometry: &Geometry, left: &mut Floats) {
+                $filtered(geometry, self, left);
+            }
+            fn active(&self) -> Mask {
+                self.active
             }
         }
-        $name::<Portable>($($argument),*)
-    }};
+    };
 }
+traceable!(Parallel, nearest_parallel, blocked_parallel, filtered_parallel);
+traceable!(Fan, nearest_fan, blocked_fan, filtered_fan);
 
 impl Geometry {
-    /// Nearest hits of the active rays; the others miss.
-    pub fn nearest(&self, packet: &Packet, hits: &mut Hits) {
-        dispatch!(nearest(self, packet, hits))
-    }
-
-    /// Active rays that meet any triangle, transparent or not.
-    pub fn blocked(&self, packet: &Packet) -> Mask {
-        dispatch!(blocked(self, packet))
-    }
-
-    fn filtered(&self, packet: &Packet, left: &mut Floats) {
-        dispatch!(filtered(self, packet, left))
-    }
-
-    /// Share of the light that arrives along each active ray.
-    #[inline]
-    pub fn transmitted(&self, packet: &Packet) -> [f32; WIDTH] {
-        if self.has_transparency {
-            let mut left = Floats::splat(1.0);
-            self.filtered(packet, &mut left);
-            left.0
-        } else {
-            let blocked = self.blocked(packet);
-            std::array::from_fn(|lane| if blocked >> lane & 1 != 0 { 0.0 } else { 1.0 })
-        }
-    }
-
     /// Nearest hit of one ray.
     pub fn nearest_one(&self, origin: Vec3, direction: Vec3, limit: f32) -> Hit {
         let mut hit = Hit { t: limit, u: 0.0, v: 0.0, triangle: MISS };
@@ -421,7 +361,7 @@ impl Geometry {
             let b = (Vec3::from(node.max) - origin) * inverse;
             let near = a.min(b).max_element().max(0.0);
             let far = a.max(b).min_element().min(limit);
-            if near > far * 1.000_001 {
+            if near > far {
                 continue;
             }
             if node.count() == 0 {
@@ -446,5 +386,146 @@ impl Geometry {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bvh;
+    use random::{Random, Stream};
+
+    fn vector(random: &mut Random, scale: f64) -> Vec3 {
+        Vec3::from(std::array::from_fn::<f32, 3, _>(|_| random.range(-scale, scale) as f32))
+    }
+
+    /// A cloud of random triangles, some flat in an axis, every fifth half transparent.
+    fn cloud(random: &mut Random, count: usize) -> Geometry {
+        let corners: Vec<[Vec3; 3]> = (0..count)
+            .map(|i| {
+                let centre = vector(random, 0.5);
+                let mut corners = [0; 3].map(|_| centre + vector(random, 0.1));
+                if i % 4 == 0 {
+                    corners.iter_mut().for_each(|corner| corner[i / 4 % 3] = centre[i / 4 % 3]);
+                }
+                corners
+            })
+            .collect();
+        let (nodes, order) = bvh::build(&corners);
+        let triangles = order
+            .iter()
+            .map(|&index| {
+                let [a, b, c] = corners[index as usize];
+                Triangle {
+                    corner: a.to_array(),
+                    transparency: if index % 5 == 0 { 0.5 } else { 0.0 },
+                    edge1: (b - a).to_array(),
+                    index,
+                    edge2: (c - a).to_array(),
+                    padding: 0,
+                }
+            })
+            .collect();
+        Geometry { nodes, triangles, has_transparency: true }
+    }
+
+    /// Nearest hit and transmitted share by testing every triangle, in double precision.
+    fn brute_force(geometry: &Geometry, origin: Vec3, direction: Vec3, limit: f32) -> (f64, f64) {
+        let (o, d) = (origin.as_dvec3(), direction.as_dvec3());
+        let (mut nearest, mut left) = (f64::INFINITY, 1.0);
+        for triangle in &geometry.triangles {
+            let corner = Vec3::from(triangle.corner).as_dvec3();
+            let (e1, e2) = (Vec3::from(triangle.edge1).as_dvec3(), Vec3::from(triangle.edge2).as_dvec3());
+            let p = d.cross(e2);
+            let inverse = 1.0 / e1.dot(p);
+            let s = o - corner;
+            let (u, q) = (s.dot(p) * inverse, s.cross(e1));
+            let (v, t) = (d.dot(q) * inverse, e2.dot(q) * inverse);
+            if u >= 0.0 && v >= 0.0 && u + v <= 1.0 && t > 1e-6 && t < f64::from(limit) {
+                nearest = nearest.min(t);
+                left *= f64::from(triangle.transparency);
+            }
+        }
+        (nearest, left)
+    }
+
+    /// The share of rays for which packets and brute force may disagree: those through an edge.
+    fn check(geometry: &Geometry, packet: &impl Traceable, rays: &[(Vec3, Vec3, f32)]) -> usize {
+        let mut hits = Hits::NONE;
+        packet.nearest(geometry, &mut hits);
+        let open = packet.transmitted(geometry);
+        let mut left = Floats::splat(0.0);
+        packet.filtered(geometry, &mut left);
+        let blocked = packet.blocked(geometry);
+        let mut wrong = 0;
+        for (lane, &(origin, direction, limit)) in rays.iter().enumerate() {
+            if packet.active() >> lane & 1 == 0 {
+                assert!(hits.triangle[lane] == MISS && open.0[lane] == 0.0 && blocked >> lane & 1 == 0);
+                continue;
+            }
+            let (nearest, share) = brute_force(geometry, origin, direction, limit);
+            let one = geometry.nearest_one(origin, direction, limit);
+            let hit = hits.triangle[lane] != MISS;
+            assert_eq!(hit, hits.mask >> lane & 1 != 0);
+            let agrees = hit == nearest.is_finite()
+                && (!hit || (f64::from(hits.t.0[lane]) - nearest).abs() < 1e-4)
+                && hit == (one.triangle != MISS)
+                && (f64::from(open.0[lane]) - share).abs() < 1e-6
+                && (f64::from(geometry.transmitted_one(origin, direction, limit)) - share).abs() < 1e-6
+                && (blocked >> lane & 1 != 0) == hit;
+            wrong += usize::from(!agrees);
+        }
+        wrong
+    }
+
+    #[test]
+    fn packets_find_what_brute_force_finds() {
+        let mut random = Random::new(5, Stream::new("trace-test"), 0);
+        let geometry = cloud(&mut random, 600);
+        let (mut wrong, mut total) = (0, 0);
+        for round in 0..300 {
+            let mut direction = vector(&mut random, 1.0);
+            if round % 3 == 0 {
+                direction[round / 3 % 3] = 0.0;
+            }
+            let start = vector(&mut random, 1.0);
+            let active = if round % 2 == 0 { 0xffff } else { 0x5a7d };
+            let limit = if round % 5 == 0 { 0.7 } else { f32::INFINITY };
+            let points: [Vec3; WIDTH] = std::array::from_fn(|_| start + vector(&mut random, 0.2));
+            let lanes = [0, 1, 2].map(|axis| Floats(points.map(|point| point[axis])));
+            let parallel = Parallel { origin: lanes, direction, limit: Floats::splat(limit), active };
+            wrong += check(&geometry, &parallel, &points.map(|point| (point, direction, limit)));
+            let fan = Fan::to_points(direction * 2.0, &lanes, active);
+            wrong += check(&geometry, &fan, &points.map(|point| (fan.origin, point - fan.origin, 1.0)));
+            total += 2 * WIDTH;
+        }
+        assert!(wrong * 1000 < total, "{wrong} of {total}");
+    }
+
+    #[test]
+    fn every_level_gives_the_same_bits() {
+        let mut random = Random::new(6, Stream::new("trace-test"), 1);
+        let geometry = cloud(&mut random, 300);
+        for _ in 0..50 {
+            let points: [Vec3; WIDTH] = std::array::from_fn(|_| vector(&mut random, 1.0));
+            let origin = [0, 1, 2].map(|axis| Floats(points.map(|point| point[axis])));
+            let direction = vector(&mut random, 1.0);
+            let packet = Parallel { origin, direction, limit: Floats::splat(f32::INFINITY), active: 0xffff };
+            let (mut here, mut least) = (Hits::NONE, Hits::NONE);
+            packet.nearest(&geometry, &mut here);
+            nearest::<Portable>(&geometry, &ParallelRays::new(&packet), &mut least);
+            assert_eq!((here.triangle, here.mask), (least.triangle, least.mask));
+            if here.mask != 0 {
+                assert_eq!((here.t, here.u, here.v), (least.t, least.u, least.v));
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_geometry_stops_nothing() {
+        let geometry = Geometry::default();
+        let packet = Fan::to_points(Vec3::ZERO, &[Floats::splat(1.0); 3], 0xffff);
+        assert_eq!(packet.transmitted(&geometry), Floats::splat(1.0));
+        assert_eq!(geometry.nearest_one(Vec3::ZERO, Vec3::X, 1.0).triangle, MISS);
     }
 }
