@@ -11,7 +11,7 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 pub const QUALITY: u8 = 95;
 
 /// Largest side of a picture this crate decodes; a header that claims more is refused before memory is taken.
-const LARGEST_SIDE: usize = 8192;
+pub const LARGEST_SIDE: usize = 8192;
 
 /// The order of the colour channels in a stored picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

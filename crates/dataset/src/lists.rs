@@ -22,6 +22,9 @@ pub fn latent_list(split: Split) -> String {
     format!("all_latents_{split}.npy")
 }
 
+/// Labels are below this.
+const MOST_CLASSES: u32 = 1 << 16;
+
 /// File name of the classes.
 pub const CLASSES: &str = "classes.json";
 
@@ -47,8 +50,9 @@ pub fn read_objects(folder: &Path) -> Result<Vec<Object>> {
             let (synset, name) = parse_folder_entry(image).ok_or_else(|| {
                 Error::content(&images_path, format!("row {row} is {image:?}, expected /SYNSET/OBJECT/"))
             })?;
-            let label = u32::try_from(label).map_err(|_| {
-                Error::content(&labels_path, format!("row {row} is {label}, expected a class"))
+            let label = u32::try_from(label).ok().filter(|&label| label < MOST_CLASSES).ok_or_else(|| {
+                let message = format!("row {row} is {label}, expected a class of 0 to {}", MOST_CLASSES - 1);
+                Error::content(&labels_path, message)
             })?;
             objects.push(Object { synset, name, label, split });
         }
@@ -82,9 +86,22 @@ pub fn read_classes(folder: &Path, objects: &[Object]) -> Result<Vec<Class>> {
     }
 }
 
-/// The classes that the objects' labels imply, each named after its folder (or its ShapeNet synset).
+/// The classes that the objects' labels imply: those of ShapeNet where they agree with it, else each named after its
+/// folder.
 fn classes_of(objects: &[Object]) -> Vec<Class> {
     let by_label: BTreeMap<u32, &str> = objects.iter().map(|o| (o.label, o.synset.as_str())).collect();
+    let shapenet = procedural::classes();
+    if by_label
+        .iter()
+        .all(|(&label, synset)| shapenet.get(label as usize).is_some_and(|c| c.synset == *synset))
+    {
+        let class = |c: &procedural::Class| Class {
+            label: c.label as u32,
+            synset: c.synset.to_owned(),
+            name: c.name.to_owned(),
+        };
+        return shapenet.iter().map(class).collect();
+    }
     let count = by_label.keys().next_back().map_or(0, |&last| last + 1);
     (0..count)
         .map(|label| {
@@ -103,6 +120,20 @@ pub fn class_name(synset: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn classes_without_a_list_are_those_of_shapenet_or_the_folders() {
+        let object = |synset: &str, label| Object {
+            synset: synset.to_owned(),
+            name: "o".to_owned(),
+            label,
+            split: Split::Train,
+        };
+        let chairs = classes_of(&[object("03001627", 18)]);
+        assert_eq!((chairs.len(), chairs[18].name.as_str()), (55, "chair"));
+        let own = classes_of(&[object("mugs", 0), object("pans", 2)]);
+        assert_eq!(own.iter().map(|class| class.name.as_str()).collect::<Vec<_>>(), ["mugs", "", "pans"]);
+    }
 
     #[test]
     fn entries_are_taken_with_their_slashes_and_never_lead_elsewhere() {

@@ -115,7 +115,13 @@ impl Iterator for Loader {
         let began = Instant::now();
         let batch = self.batches.as_ref()?.recv().ok();
         self.waited += began.elapsed();
-        batch
+        if batch.is_some() {
+            return batch;
+        }
+        // The end of the plan, or of the thread.
+        self.batches = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        matches!(ended, Some(Err(_))).then(|| Err(Error::Request("a loader thread failed".to_owned())))
     }
 }
 
@@ -158,6 +164,7 @@ mod tests {
             unreachable!()
         }
         fn picture(&self, object: usize, view: usize, _: usize, pixels: &mut [u8]) -> Result<()> {
+            assert!(object != 77, "a panic in a worker");
             if object == 99 {
                 return Err(Error::Request(format!("object 99, view {view}")));
             }
@@ -201,6 +208,16 @@ mod tests {
         assert_eq!(results.len(), 2);
         assert!(results[0].is_ok());
         assert_eq!(results[1].as_ref().unwrap_err().to_string(), "object 99, view 1");
+    }
+
+    #[test]
+    fn a_panic_is_an_error_and_not_an_early_end() {
+        let plan = vec![vec![(1, 0)], vec![(77, 0)], vec![(3, 0)]];
+        let options = LoaderOptions { side: 2, workers: 2, queue: 1 };
+        let mut loader = Loader::start(Arc::new(Fake), plan, options).unwrap();
+        assert!(loader.next().unwrap().is_ok());
+        assert!(loader.next().unwrap().is_err());
+        assert!(loader.next().is_none());
     }
 
     #[test]

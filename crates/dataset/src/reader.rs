@@ -67,6 +67,13 @@ impl Dataset {
             Some(card) => card.settings.views,
             None => count_views(root, first)?,
         };
+        if let Some(card) = &card
+            && !(1..=1_000_000).contains(&views)
+                | !(1..=jpeg::LARGEST_SIDE).contains(&card.settings.size)
+                | objects.len().checked_mul(views).is_none()
+        {
+            return Err(Error::content(&root.join(crate::card::CARD), "views or size make no sense"));
+        }
         let latents = read_latents(root, lists_folder, &objects, views)?;
         let train = objects.iter().filter(|object| object.split == Split::Train).count();
         let storage = match card.as_ref().map_or(Format::Files, |card| card.settings.format) {

@@ -49,30 +49,25 @@ impl Resize {
     pub fn apply(&self, input: &[u8], output: &mut [u8]) {
         let (width, height) = self.from;
         debug_assert_eq!((input.len(), output.len()), (width * height * 3, self.to * self.to * 3));
-        let mut narrow = vec![0.0_f32; height * self.to * 3];
-        for (row, narrow_row) in input.chunks_exact(width * 3).zip(narrow.chunks_exact_mut(self.to * 3)) {
-            for (taps, pixel) in self.columns.iter().zip(narrow_row.chunks_exact_mut(3)) {
-                let mut sum = [0.0; 3];
-                let inputs = row[taps.first * 3..].chunks_exact(3);
-                for (weight, rgb) in taps.weights.iter().zip(inputs) {
+        // Rows first: the sums run along memory, and columns are then left for fewer rows.
+        let mut sums = vec![0.0_f32; width * 3];
+        for (rows, output_row) in self.rows.iter().zip(output.chunks_exact_mut(self.to * 3)) {
+            sums.fill(0.0);
+            let input_rows = input[rows.first * width * 3..].chunks_exact(width * 3);
+            for (weight, input_row) in rows.weights.iter().zip(input_rows) {
+                for (sum, value) in sums.iter_mut().zip(input_row) {
+                    *sum += weight * f32::from(*value);
+                }
+            }
+            for (columns, pixel) in self.columns.iter().zip(output_row.chunks_exact_mut(3)) {
+                let mut colour = [0.5; 3];
+                let inputs = sums[columns.first * 3..].chunks_exact(3);
+                for (weight, rgb) in columns.weights.iter().zip(inputs) {
                     for c in 0..3 {
-                        sum[c] += weight * f32::from(rgb[c]);
+                        colour[c] += weight * rgb[c];
                     }
                 }
-                pixel.copy_from_slice(&sum);
-            }
-        }
-        let mut sums = vec![0.0_f32; self.to * 3];
-        for (taps, row) in self.rows.iter().zip(output.chunks_exact_mut(self.to * 3)) {
-            sums.fill(0.0);
-            let inputs = narrow[taps.first * self.to * 3..].chunks_exact(self.to * 3);
-            for (weight, narrow_row) in taps.weights.iter().zip(inputs) {
-                for (sum, value) in sums.iter_mut().zip(narrow_row) {
-                    *sum += weight * value;
-                }
-            }
-            for (value, sum) in row.iter_mut().zip(&sums) {
-                *value = (sum + 0.5) as u8;
+                pixel.copy_from_slice(&colour.map(|value| value as u8));
             }
         }
     }

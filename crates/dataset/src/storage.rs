@@ -78,6 +78,13 @@ impl Storage {
                     break;
                 }
                 let rows = read_index(root, split, number)?;
+                let bytes = std::fs::metadata(&path).map_err(Error::read(&path))?.len();
+                let inside = |&(offset, length): &(u64, u32)| {
+                    offset.checked_add(u64::from(length)).is_some_and(|end| end <= bytes)
+                };
+                if !rows.iter().all(inside) {
+                    return Err(Error::content(&path, "its index names pictures beyond its end"));
+                }
                 let archive = archives.len() as u32;
                 places.extend(rows.into_iter().map(|(offset, length)| Place { archive, offset, length }));
                 archives.push(Archive { path, file: OnceLock::new() });

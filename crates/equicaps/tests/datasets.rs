@@ -261,6 +261,7 @@ fn wrong_usage_and_wrong_paths_are_told_apart() {
         (library(&["--vews", "3"]), "--views"),
         (library(&["--meshes", "a"]), "cannot be used with"),
         (library(&["--preset", "3diebench", "--range", "trans_x=0,1"]), "3diebench-t"),
+        (words("render --meshes OUT --out OUT/views"), "lies inside"),
         (words("dataset preview --out OUT"), "--procedural"),
     ] {
         let (status, message) = failure(&arguments.iter().map(String::as_str).collect::<Vec<_>>());

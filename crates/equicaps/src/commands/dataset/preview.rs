@@ -110,6 +110,16 @@ fn showing(instance: usize, instances: usize) -> Latents {
     }
 }
 
+/// An upright object fills little more than half of the picture: so much wider is rendered than shown.
+const WIDER: (usize, usize) = (8, 5);
+
+/// The middle `cell * cell` pixels of a picture of `wide * wide`.
+fn middle(pixels: &[u8], wide: usize, cell: usize) -> Vec<u8> {
+    let border = (wide - cell) / 2;
+    let rows = pixels.chunks_exact(wide * 3).skip(border).take(cell);
+    rows.flat_map(|row| &row[border * 3..(border + cell) * 3]).copied().collect()
+}
+
 fn of_library(
     arguments: &Arguments,
     cell: usize,
@@ -125,9 +135,11 @@ fn of_library(
                 let mesh = procedural::build(arguments.seed, class.label, instance as u64);
                 let prepared = PreparedMesh::new(&mesh);
                 let latents = showing(instance, per_class);
-                let image = render::render(Some(&prepared), &latents, cell as u32, arguments.quality);
+                let wide = cell * WIDER.0 / WIDER.1;
+                let image = render::render(Some(&prepared), &latents, wide as u32, arguments.quality);
                 progress.advance(1);
-                Ok(Arc::new(Picture::new(image.width, image.height, image.pixels)?))
+                let pixels = middle(&image.pixels, wide, cell);
+                Ok(Arc::new(Picture::new(cell as u32, cell as u32, pixels)?))
             };
             let pictures = (0..per_class).into_par_iter().map(picture).collect::<anyhow::Result<_>>()?;
             Ok(SheetRow { label: format!("{} {}", class.label, class.name), pictures })

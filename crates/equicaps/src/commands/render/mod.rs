@@ -3,7 +3,7 @@
 mod options;
 mod views;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -136,6 +136,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
     ranges.validate().map_err(|error| UsageError(error.to_string()))?;
     let (set, origin) = match (&arguments.meshes, arguments.procedural) {
         (Some(root), _) => {
+            refuse_inside(&out, root)?;
             let set = ObjectSet::meshes(root, arguments.objects.as_deref(), arguments.up.map(Into::into))?;
             (set, Origin::Meshes { up: arguments.up.map(|up| up.to_string()) })
         }
@@ -174,6 +175,15 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
     };
     let made = make(&request, terminal)?;
     report(&request, &made, arguments.strict, terminal)
+}
+
+/// A dataset among its own meshes would be taken for meshes the next time.
+fn refuse_inside(out: &Path, meshes: &Path) -> anyhow::Result<()> {
+    if std::path::absolute(out)?.starts_with(std::path::absolute(meshes)?) {
+        let message = format!("--out {} lies inside --meshes {}", out.display(), meshes.display());
+        return Err(UsageError(message).into());
+    }
+    Ok(())
 }
 
 /// A dataset to make.
