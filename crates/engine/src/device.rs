@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cuda::CudaDevice;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pool::{CpuPool, PoolReport};
 use crate::tensor::DType;
 
@@ -35,6 +35,24 @@ impl Device {
     /// The CUDA device `ordinal` with activations in `precision`.
     pub fn cuda(ordinal: usize, precision: Precision) -> Result<Self> {
         CudaDevice::open(ordinal, precision).map(|device| Self::Cuda(Arc::new(device)))
+    }
+
+    /// The device called `name`: `cpu`, `cuda` (the first GPU), `cuda:1`, ... Without a precision, activations are
+    /// float32 on the CPU and bfloat16 on CUDA.
+    pub fn from_name(name: &str, precision: Option<Precision>) -> Result<Self> {
+        if name == "cpu" {
+            return match precision {
+                Some(Precision::Bf16) => Err(Error::Device("the CPU computes in f32, not in bf16".into())),
+                _ => Ok(Self::cpu()),
+            };
+        }
+        let ordinal = match name.strip_prefix("cuda") {
+            Some("") => Some(0),
+            Some(rest) => rest.strip_prefix(':').and_then(|number| number.parse().ok()),
+            None => None,
+        };
+        let unknown = || Error::Device(format!("there is no device {name:?} (cpu, cuda:0, cuda:1, ...)"));
+        Self::cuda(ordinal.ok_or_else(unknown)?, precision.unwrap_or(Precision::Bf16))
     }
 
     /// `"cpu"`, `"cuda:0"`, ...

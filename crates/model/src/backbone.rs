@@ -1,7 +1,7 @@
 //! The backbones behind one type: images in, a map and a representation out.
 
 use engine::ops::{self, Images};
-use engine::{Result, StoreBuilder, Tape, Var};
+use engine::{StoreBuilder, Tape, Var};
 
 use crate::resnet::{ResNet18, ResNet18Config};
 
@@ -54,14 +54,31 @@ impl BackboneConfig {
 
 impl Backbone {
     /// The map before pooling: (n, side, side, width).
-    pub fn map(&self, tape: &mut Tape<'_>, images: &Images) -> Result<Var> {
+    pub fn map(&self, tape: &mut Tape<'_>, images: &Images) -> engine::Result<Var> {
         match self {
             Self::ResNet18(network) => network.forward(tape, images),
         }
     }
 
     /// The representation h of a map: its mean over all positions, (n, width).
-    pub fn representation(&self, tape: &mut Tape<'_>, map: &Var) -> Result<Var> {
+    pub fn representation(&self, tape: &mut Tape<'_>, map: &Var) -> engine::Result<Var> {
         ops::avg_pool(tape, map)
+    }
+}
+
+/// A backbone that does not exist.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no backbone {0:?} (known: resnet18)")]
+pub struct UnknownBackbone(String);
+
+impl std::str::FromStr for BackboneConfig {
+    type Err = UnknownBackbone;
+
+    /// The backbone of this name with its published sizes.
+    fn from_str(name: &str) -> Result<Self, UnknownBackbone> {
+        match name {
+            "resnet18" => Ok(Self::ResNet18(ResNet18Config::default())),
+            _ => Err(UnknownBackbone(name.to_owned())),
+        }
     }
 }

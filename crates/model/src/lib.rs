@@ -12,7 +12,7 @@ mod predictor;
 mod resnet;
 mod weights;
 
-pub use backbone::{Backbone, BackboneConfig};
+pub use backbone::{Backbone, BackboneConfig, UnknownBackbone};
 pub use capsules::{CapsuleProjector, CapsuleProjectorConfig};
 pub use layers::{BatchNorm, Conv, Linear};
 pub use mlp::{MlpHead, MlpHeadConfig, MlpProjector, MlpProjectorConfig};

@@ -8,6 +8,7 @@ use crate::terminal::Terminal;
 
 mod loader;
 mod render;
+mod step;
 
 /// Arguments of `equicaps bench`.
 #[derive(Debug, clap::Args)]
@@ -22,6 +23,8 @@ enum Bench {
     Loader(loader::Arguments),
     /// Measure how many views a second are rendered and encoded
     Render(render::Arguments),
+    /// Measure how many images a second a training step or inference takes
+    Step(step::Arguments),
 }
 
 /// Runs the benchmark.
@@ -29,5 +32,6 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     match &arguments.bench {
         Bench::Loader(arguments) => loader::run(arguments, terminal),
         Bench::Render(arguments) => render::run(arguments, terminal),
+        Bench::Step(arguments) => step::run(arguments, terminal),
     }
 }

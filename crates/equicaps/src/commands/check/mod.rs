@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use crate::terminal::Terminal;
 
+mod parity;
 mod renders;
 
 /// Arguments of `equicaps check`.
@@ -17,6 +18,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Check {
+    /// Compare losses, gradients and updates with those of the published code
+    Parity(parity::Arguments),
     /// Compare rendered views with reference pictures of the same scenes
     Renders(renders::Arguments),
 }
@@ -24,6 +27,7 @@ enum Check {
 /// Runs the check.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     match &arguments.check {
+        Check::Parity(arguments) => parity::run(arguments, terminal),
         Check::Renders(arguments) => renders::run(arguments, terminal),
     }
 }

@@ -1,0 +1,194 @@
+//! `equicaps bench step`: a training step (forward of both views, loss, backward, Adam) or inference on random
+//! images: images a second, memory, and the time of every kind of operation.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use engine::ops::Images;
+use engine::{AdamConfig, Device, Precision, ProfileEntry, Tape};
+use methods::{MethodConfig, MethodName, Network, PairBatch, PairTargets, Transform};
+use model::BackboneConfig;
+use pose::ViewPose;
+use random::{Random, Stream};
+use serde_json::json;
+
+use super::render::cpu_seconds;
+use crate::UsageError;
+use crate::terminal::Terminal;
+
+/// Arguments of `equicaps bench step`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Method
+    #[arg(long, value_name = "NAME", default_value = "equicaps")]
+    method: MethodName,
+    /// Backbone
+    #[arg(long, value_name = "NAME", default_value = "resnet18")]
+    backbone: String,
+    /// Transformation the method is trained on
+    #[arg(long, value_name = "T", default_value = "rotation")]
+    transform: Transform,
+    /// Pairs in a step (every pair is two images)
+    #[arg(long, value_name = "B", default_value_t = 1024, value_parser = parse_batch)]
+    batch: usize,
+    /// Side of the images in pixels
+    #[arg(long, value_name = "S", default_value_t = 256)]
+    size: usize,
+    /// Where to compute: cpu, cuda:0, ...
+    #[arg(long, value_name = "D", default_value = "cpu")]
+    device: String,
+    /// f32 or bf16 [default: f32 on the CPU, bf16 on CUDA]
+    #[arg(long, value_name = "P", value_parser = ["f32", "bf16"])]
+    precision: Option<String>,
+    /// Measure the backbone in evaluation mode instead of a training step
+    #[arg(long)]
+    inference: bool,
+    /// Measured steps, after two to warm up
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    steps: u32,
+    /// List the time of every kind of operation
+    #[arg(long)]
+    profile: bool,
+}
+
+fn parse_batch(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(batch) if batch >= 2 => Ok(batch),
+        _ => Err("a batch has at least 2 pairs".to_owned()),
+    }
+}
+
+/// Random pixels and poses: the values do not matter for speed, but they must not be degenerate.
+fn random_batch(device: &Device, arguments: &Arguments) -> engine::Result<PairBatch> {
+    let (batch, size) = (arguments.batch, arguments.size);
+    let view = |index| {
+        let mut random = Random::new(1, Stream::new("bench-step"), index);
+        let mut bytes = vec![0; batch * size * size * 3];
+        bytes.chunks_mut(4).for_each(|chunk| {
+            chunk.iter_mut().zip(random.next_u32().to_le_bytes()).for_each(|(to, byte)| *to = byte);
+        });
+        Images::from_bytes(device, [batch, size, size], &bytes, [0.5; 3], [0.25; 3])
+    };
+    let mut random = Random::new(1, Stream::new("bench-step-poses"), 0);
+    let mut pose = || {
+        let mut three = |bound: f64| std::array::from_fn(|_| random.range(-bound, bound));
+        ViewPose::published_precision(three(1.5), three(0.5))
+    };
+    let pairs: Vec<_> = (0..batch).map(|_| [pose(), pose()]).collect();
+    let labels: Vec<i32> = (0..batch as i32).map(|label| label % 55).collect();
+    let targets =
+        PairTargets::from_poses(device, arguments.transform, &pairs)?.with_labels(device, &labels)?;
+    Ok(PairBatch { views: [view(0)?, view(1)?], targets })
+}
+
+/// Runs `equicaps bench step`.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let precision = arguments.precision.as_deref().map(|name| match name {
+        "bf16" => Precision::Bf16,
+        _ => Precision::F32,
+    });
+    let device = Device::from_name(&arguments.device, precision)?;
+    let backbone: BackboneConfig =
+        arguments.backbone.parse().map_err(|error: model::UnknownBackbone| UsageError(error.to_string()))?;
+    let config = MethodConfig {
+        backbone,
+        transform: arguments.transform,
+        image_size: arguments.size,
+        batch: arguments.batch,
+        ..MethodConfig::published(arguments.method)
+    };
+    let mut network = Network::build(&config, &device, 1).map_err(|error| UsageError(error.to_string()))?;
+    let batch = random_batch(&device, arguments)?;
+    let adam = AdamConfig::default();
+    let step = |network: &mut Network, profile: Option<&mut Vec<ProfileEntry>>| -> engine::Result<()> {
+        if arguments.inference {
+            network.features(&batch.views[0])?;
+            network.features(&batch.views[1])?;
+            return Ok(());
+        }
+        let Some(profile) = profile else { return network.step(&batch, &adam).map(|_| ()) };
+        network.store.clear_gradients();
+        let mut tape = Tape::training(&mut network.store).with_profile();
+        let loss = network.model.loss(&mut tape, &batch)?;
+        tape.backward(&loss.total)?;
+        profile.extend_from_slice(tape.profile());
+        drop((loss, tape));
+        let start = Instant::now();
+        network.store.adam_step(&adam)?;
+        device.synchronise()?;
+        profile.push(ProfileEntry { op: "adam", backward: true, calls: 1, time: start.elapsed() });
+        Ok(())
+    };
+    for _ in 0..2 {
+        step(&mut network, None)?;
+    }
+    device.synchronise()?;
+    let reserved = device.memory().reserved;
+    device.reset_peak();
+    let (cpu_start, mut times) = (cpu_seconds(), Vec::new());
+    for _ in 0..arguments.steps {
+        let start = Instant::now();
+        step(&mut network, None)?;
+        device.synchronise()?;
+        times.push(start.elapsed());
+    }
+    let cpu = cpu_seconds().zip(cpu_start).map(|(end, start)| end - start);
+    let memory = device.memory();
+    let mut operations = Vec::new();
+    if arguments.profile {
+        step(&mut network, Some(&mut operations))?;
+    }
+    operations.sort_by_key(|entry| std::cmp::Reverse(entry.time));
+
+    times.sort();
+    let images = 2.0 * arguments.batch as f64;
+    let rate = |time: Duration| images / time.as_secs_f64();
+    let (median, best) = (times[times.len() / 2], times[0]);
+    let cpu_ms = cpu.map(|seconds| 1e3 * seconds / (images * f64::from(arguments.steps)));
+    let what = if arguments.inference { "inference" } else { "training" };
+    let mut text = format!(
+        "{what}: {:.1} images/s (best step {:.1}), {:.2} GB at most{}",
+        rate(median),
+        rate(best),
+        memory.peak as f64 / 1e9,
+        cpu_ms.map_or(String::new(), |ms| format!(", {ms:.2} ms of processor time an image")),
+    );
+    if memory.reserved != reserved {
+        let _ = write!(text, "\nmemory grew by {} bytes after the second step", memory.reserved - reserved);
+    }
+    for entry in &operations {
+        let direction = if entry.backward { "backward" } else { "forward" };
+        let milliseconds = entry.time.as_secs_f64() * 1e3;
+        let _ = write!(text, "\n{milliseconds:9.2} ms  {:4} x {} {direction}", entry.calls, entry.op);
+    }
+    let listed: Vec<_> = operations
+        .iter()
+        .map(|entry| {
+            json!({ "op": entry.op, "backward": entry.backward, "calls": entry.calls, "ms": entry.time.as_secs_f64() * 1e3 })
+        })
+        .collect();
+    terminal.result(
+        text,
+        &json!({
+            "method": config.method.name(),
+            "backbone": arguments.backbone,
+            "mode": what,
+            "device": device.name(),
+            "precision": if device.precision() == Precision::Bf16 { "bf16" } else { "f32" },
+            "batch": arguments.batch,
+            "size": arguments.size,
+            "threads": rayon::current_num_threads(),
+            "images_per_s": rate(median),
+            "best_images_per_s": rate(best),
+            "step_ms": median.as_secs_f64() * 1e3,
+            "cpu_ms_per_image": cpu_ms,
+            "peak_bytes": memory.peak,
+            "reserved_bytes": memory.reserved,
+            "reserved_growth_bytes": memory.reserved - reserved,
+            "parameters": network.store.parameter_count(),
+            "operations": listed,
+        }),
+    );
+    Ok(ExitCode::SUCCESS)
+}
