@@ -22,6 +22,8 @@ mod capsie;
 mod config;
 mod equicaps;
 mod equimod;
+#[cfg(test)]
+mod loss_tests;
 mod network;
 pub mod parity;
 mod regularise;

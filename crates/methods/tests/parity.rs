@@ -28,6 +28,16 @@ fn equicaps_4x4() {
 }
 
 #[test]
+fn sie() {
+    parity(include_bytes!("fixtures/sie.safetensors"));
+}
+
+#[test]
+fn equimod() {
+    parity(include_bytes!("fixtures/equimod.safetensors"));
+}
+
+#[test]
 fn a_truncated_fixture_is_unusable() {
     let fixture: &[u8] = include_bytes!("fixtures/equicaps_4x4.safetensors");
     for len in [0, 7, 100, fixture.len() / 2, fixture.len() - 1] {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{EPSILON, MOMENTUM, RunningStatistics};
 use crate::collective::Collective;
-use crate::cpu::column_sums;
+use crate::cpu::{SendPtr, column_sums};
 use crate::device::Device;
 use crate::error::Result;
 use crate::tape::{Tape, Target};
@@ -116,39 +116,49 @@ pub(super) fn normalise(
     let channels = gamma.len();
     let (mean, inverse) = statistics.split_at(channels);
     let scale: Vec<f32> = gamma.iter().zip(inverse).map(|(gamma, inverse)| gamma * inverse).collect();
-    let shift: Vec<f32> =
-        beta.iter().zip(mean).zip(&scale).map(|((beta, mean), scale)| beta - mean * scale).collect();
+    let columns = Columns { mean, scale: &scale, beta };
     y.par_chunks_mut(ROWS * channels).enumerate().for_each(|(chunk, y)| {
         let range = chunk * ROWS * channels..chunk * ROWS * channels + y.len();
         let residual = residual.map(|residual| &residual[range.clone()]);
         let floor = if relu { 0.0 } else { f32::NEG_INFINITY };
         match residual {
-            Some(residual) => write_residual(&x[range], residual, &scale, &shift, floor, y),
-            None => write_plain(&x[range], &scale, &shift, floor, y),
+            Some(residual) => write_residual(&x[range], residual, columns, floor, y),
+            None => write_plain(&x[range], columns, floor, y),
         }
     });
 }
 
+/// What every channel is normalised by: y = (x - mean) scale + beta. (Folding mean and beta into one number would
+/// save an operation and cost accuracy where they are large.)
+#[derive(Clone, Copy)]
+struct Columns<'a> {
+    mean: &'a [f32],
+    scale: &'a [f32],
+    beta: &'a [f32],
+}
+
 multiversion! {
-    fn write_plain(x: &[f32], scale: &[f32], shift: &[f32], floor: f32, y: &mut [f32]) {
-        let channels = scale.len();
+    fn write_plain(x: &[f32], columns: Columns<'_>, floor: f32, y: &mut [f32]) {
+        let channels = columns.scale.len();
+        let (mean, scale, beta) = (&columns.mean[..channels], columns.scale, &columns.beta[..channels]);
         for (y, x) in y.chunks_exact_mut(channels).zip(x.chunks_exact(channels)) {
-            for (((y, x), scale), shift) in y.iter_mut().zip(x).zip(scale).zip(shift) {
-                let value = x * scale + shift;
-                *y = if value > floor { value } else { floor };
+            for c in 0..channels {
+                let value = (x[c] - mean[c]) * scale[c] + beta[c];
+                y[c] = if value > floor { value } else { floor };
             }
         }
     }
 }
 
 multiversion! {
-    fn write_residual(x: &[f32], residual: &[f32], scale: &[f32], shift: &[f32], floor: f32, y: &mut [f32]) {
-        let channels = scale.len();
+    fn write_residual(x: &[f32], residual: &[f32], columns: Columns<'_>, floor: f32, y: &mut [f32]) {
+        let channels = columns.scale.len();
+        let (mean, scale, beta) = (&columns.mean[..channels], columns.scale, &columns.beta[..channels]);
         let rows = y.chunks_exact_mut(channels).zip(x.chunks_exact(channels)).zip(residual.chunks_exact(channels));
         for ((y, x), residual) in rows {
-            for ((((y, x), residual), scale), shift) in y.iter_mut().zip(x).zip(residual).zip(scale).zip(shift) {
-                let value = x * scale + shift + residual;
-                *y = if value > floor { value } else { floor };
+            for c in 0..channels {
+                let value = (x[c] - mean[c]) * scale[c] + beta[c] + residual[c];
+                y[c] = if value > floor { value } else { floor };
             }
         }
     }
@@ -184,16 +194,23 @@ pub(super) fn gradient_sums(
 ) -> Result<GradientSums> {
     let channels = statistics.len() / 2;
     let rows = x.len() / channels;
-    if let Some(y) = y {
-        let y = y.as_slice::<f32>()?;
-        let chunks = dy.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * channels);
-        chunks.zip(y.par_chunks(ROWS * channels)).for_each(|(dy, y)| mask(dy, y));
-    }
-    let g = dy.as_slice::<f32>()?;
-    let mut sums = column_sums(rows, channels, 2, |first, rows, sums| {
-        let range = first * channels..(first + rows) * channels;
-        add_gradients(&x[range.clone()], &g[range], statistics, sums);
-    });
+    let y = y.map(|y| y.as_slice::<f32>()).transpose()?;
+    let mut sums = if let Some(y) = y {
+        let g = SendPtr::new(dy.as_mut_slice::<f32>()?);
+        column_sums(rows, channels, 2, |first, rows, sums| {
+            let range = first * channels..(first + rows) * channels;
+            // SAFETY: chunks of rows are disjoint.
+            let g = unsafe { g.slice(range.start, range.len()) };
+            mask(g, &y[range.clone()]);
+            add_gradients(&x[range], g, statistics, sums);
+        })
+    } else {
+        let g = dy.as_slice::<f32>()?;
+        column_sums(rows, channels, 2, |first, rows, sums| {
+            let range = first * channels..(first + rows) * channels;
+            add_gradients(&x[range.clone()], &g[range], statistics, sums);
+        })
+    };
     sums.push(rows as f64);
     if collective.ranks() > 1 {
         let values: Vec<f32> = sums.iter().map(|&sum| sum as f32).collect();
@@ -237,15 +254,15 @@ pub(super) fn input_gradient(
 ) -> Result<()> {
     let channels = gamma.len();
     let (mean, inverse) = statistics.split_at(channels);
-    // dx = g scale + x slope + offset
+    // dx = g scale + (x - mean) slope + offset
     let rows = sums.rows();
-    let mut coefficients = vec![0.0_f32; 3 * channels];
+    let mut coefficients = vec![0.0_f32; 4 * channels];
     for c in 0..channels {
         let scale = f64::from(gamma[c]) * f64::from(inverse[c]);
-        let slope = -scale * f64::from(inverse[c]) * sums.gamma()[c] / rows;
         coefficients[c] = scale as f32;
-        coefficients[channels + c] = slope as f32;
-        coefficients[2 * channels + c] = (-scale * sums.beta()[c] / rows - slope * f64::from(mean[c])) as f32;
+        coefficients[channels + c] = mean[c];
+        coefficients[2 * channels + c] = (-scale * f64::from(inverse[c]) * sums.gamma()[c] / rows) as f32;
+        coefficients[3 * channels + c] = (-scale * sums.beta()[c] / rows) as f32;
     }
     let accumulate = dx.accumulate;
     dx.tensor.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * channels).enumerate().for_each(|(chunk, dx)| {
@@ -257,18 +274,19 @@ pub(super) fn input_gradient(
 
 multiversion! {
     fn write_gradient(x: &[f32], g: &[f32], coefficients: &[f32], accumulate: bool, dx: &mut [f32]) {
-        let channels = coefficients.len() / 3;
+        let channels = coefficients.len() / 4;
         let (scale, rest) = coefficients.split_at(channels);
+        let (mean, rest) = rest.split_at(channels);
         let (slope, offset) = rest.split_at(channels);
         let rows = dx.chunks_exact_mut(channels).zip(x.chunks_exact(channels)).zip(g.chunks_exact(channels));
         for ((dx, x), g) in rows {
             if accumulate {
                 for c in 0..channels {
-                    dx[c] += g[c] * scale[c] + x[c] * slope[c] + offset[c];
+                    dx[c] += g[c] * scale[c] + (x[c] - mean[c]) * slope[c] + offset[c];
                 }
             } else {
                 for c in 0..channels {
-                    dx[c] = g[c] * scale[c] + x[c] * slope[c] + offset[c];
+                    dx[c] = g[c] * scale[c] + (x[c] - mean[c]) * slope[c] + offset[c];
                 }
             }
         }

@@ -1,0 +1,101 @@
+//! Whole training steps of every method: the same bits with any number of threads, memory that stays flat, and a
+//! loss that goes down.
+
+use engine::ops::Images;
+use engine::{AdamConfig, Device, State};
+use methods::{MethodConfig, MethodName, Network, PairBatch, PairTargets};
+use model::{BackboneConfig, ResNet18Config};
+use pose::ViewPose;
+use random::{Random, Stream};
+
+fn config(method: MethodName) -> MethodConfig {
+    MethodConfig {
+        backbone: BackboneConfig::ResNet18(ResNet18Config { width: 8 }),
+        image_size: 64,
+        batch: 6,
+        projector: vec![24, 24, 12],
+        capsules: 4,
+        classes: 7,
+        ..MethodConfig::published(method)
+    }
+}
+
+fn batch(device: &Device) -> PairBatch {
+    let view = |index| {
+        let mut random = Random::new(9, Stream::new("step-test"), index);
+        let bytes: Vec<u8> = (0..6 * 64 * 64 * 3).map(|_| random.next_u32() as u8).collect();
+        Images::from_bytes(device, [6, 64, 64], &bytes, [0.5; 3], [0.1; 3]).expect("images")
+    };
+    let mut random = Random::new(9, Stream::new("step-test-poses"), 0);
+    let mut pose = || {
+        let mut three = |bound: f64| std::array::from_fn(|_| random.range(-bound, bound));
+        ViewPose::published_precision(three(1.5), three(0.5))
+    };
+    let pairs: Vec<_> = (0..6).map(|_| [pose(), pose()]).collect();
+    let transform = methods::Transform::Rotation;
+    let targets = PairTargets::from_poses(device, transform, &pairs).expect("targets");
+    PairBatch {
+        views: [view(0), view(1)],
+        targets: targets.with_labels(device, &[0, 1, 2, 3, 4, 5]).expect("labels"),
+    }
+}
+
+/// Losses of `steps` steps, the bits of all parameters after them, and what the pool held after each step.
+fn run(method: MethodName, steps: usize) -> (Vec<f32>, Vec<u32>, Vec<usize>) {
+    let device = Device::cpu();
+    let mut network = Network::build(&config(method), &device, 5).expect("a network");
+    let batch = batch(&device);
+    let (mut losses, mut reserved) = (Vec::new(), Vec::new());
+    for _ in 0..steps {
+        losses.push(network.step(&batch, &AdamConfig::default()).expect("a step").loss);
+        reserved.push(device.memory().reserved);
+    }
+    let values =
+        network.store.parameters().flat_map(|id| network.store.export(State::Value, id).expect("values"));
+    (losses, values.map(f32::to_bits).collect(), reserved)
+}
+
+#[test]
+fn every_method_repeats_with_any_number_of_threads_and_keeps_its_memory_flat() {
+    for &method in MethodName::ALL {
+        let (losses, bits, reserved) = run(method, 3);
+        assert!(losses.iter().all(|loss| loss.is_finite()), "{method}: {losses:?}");
+        assert!(reserved[1] == reserved[2], "{method}: {reserved:?}");
+        for threads in [1, 2, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+            let again = pool.install(|| run(method, 3));
+            assert!(again.0 == losses && again.1 == bits, "{method} with {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn the_loss_goes_down() {
+    for method in [MethodName::EquiCaps, MethodName::Sie, MethodName::Supervised] {
+        let (losses, _, _) = run(method, 12);
+        assert!(losses[11] < losses[0], "{method}: {losses:?}");
+    }
+}
+
+#[test]
+fn inference_leaves_running_statistics_alone() {
+    let device = Device::cpu();
+    let mut network = Network::build(&config(MethodName::EquiCaps), &device, 5).expect("a network");
+    let batch = batch(&device);
+    network.step(&batch, &AdamConfig::default()).expect("a step");
+    let first = network.features(&batch.views[0]).expect("features");
+    assert_eq!(first.len(), 6 * 64);
+    assert_eq!(first, network.features(&batch.views[0]).expect("features"));
+}
+
+#[test]
+fn networks_that_cannot_be_are_refused() {
+    let device = Device::cpu();
+    let build = |config: MethodConfig| {
+        Network::build(&config, &device, 0).map(|_| ()).expect_err("refused").to_string()
+    };
+    let base = || config(MethodName::EquiCaps);
+    assert!(build(MethodConfig { image_size: 65, ..base() }).contains("multiple of 32"));
+    assert!(build(MethodConfig { pose_side: 4, ..base() }).contains("side 4"));
+    assert!(build(MethodConfig { capsules: 0, ..base() }).contains("positive"));
+}
