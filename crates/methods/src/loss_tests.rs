@@ -165,18 +165,13 @@ fn equicaps_gives_the_published_losses() {
             let [first, second] = pair(scale);
             let rotation = ViewPose::relative_rotation(&first, &second).to_matrix();
             let column = [0.1 * scale, -0.05 * scale, 0.2 * scale];
-            for r in 0..side {
-                for c in 0..side {
-                    let last = if r < 3 { *column.get(r).unwrap_or(&0.0) } else { 1.0 };
-                    matrices.push(if r < 3 && c < 3 {
-                        rotation[r][c]
-                    } else if c == 3 {
-                        last
-                    } else {
-                        0.0
-                    } as f32);
-                }
-            }
+            let motion: Vec<Vec<f64>> = rotation
+                .iter()
+                .zip(column)
+                .map(|(row, last)| row.iter().copied().chain([last]).collect())
+                .chain([vec![0.0, 0.0, 0.0, 1.0]])
+                .collect();
+            matrices.extend(motion[..side].iter().flat_map(|row| row[..side].iter().map(|&v| v as f32)));
         }
         let matrices = Tensor::from_slice(&device, [3, side, side], &matrices).unwrap();
         let targets = PairTargets { matrices: Some(matrices), ..PairTargets::default() };
@@ -391,8 +386,7 @@ fn supervised_agrees_with_its_formula_for_every_task() {
                 let rows_of = [h_x, h_y].into_iter().flat_map(|h| h.chunks(width).zip(labels));
                 return rows_of.map(|(h, label)| entropy(h, label as usize)).sum::<f64>() / (2 * rows) as f64;
             }
-            let predicted: Vec<f64> =
-                side_by_side(h_x, h_y, rows).chunks(2 * width).flat_map(|pair| head(pair)).collect();
+            let predicted: Vec<f64> = side_by_side(h_x, h_y, rows).chunks(2 * width).flat_map(head).collect();
             mse(&predicted, &wanted)
         };
         Case { method: &method, rows, targets, device }.check(&mut store, &parts, reference);
