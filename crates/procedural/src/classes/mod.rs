@@ -1,16 +1,28 @@
 //! The classes: their names, and the code that builds each.
 
 mod airplane;
+mod appliances;
+mod audio;
+mod bag;
+mod bed;
+mod bench;
 mod bus;
 mod car;
 mod chair;
+mod clock;
+mod containers;
 mod faucet;
-#[allow(dead_code)]
 mod fittings;
 mod guitar;
+mod handhelds;
+mod headwear;
+mod houses;
 mod lamp;
 mod laptop;
+mod pots;
+mod screens;
 mod sofa;
+mod storage;
 mod table;
 mod vessels;
 
@@ -19,9 +31,7 @@ use crate::builder::{Builder, Paint};
 use crate::colour::Colour;
 use crate::parts::*;
 use crate::solid::Solid;
-#[allow(unused_imports)]
 use fittings::{Wheel, array, bar_handle, dial, knob, leg, turned_leg};
-#[allow(unused_imports)]
 use vessels::{hollow, patch, print};
 
 const fn class(label: usize, synset: &'static str, name: &'static str) -> Class {
@@ -90,58 +100,58 @@ pub const CLASSES: [Class; 55] = [
 /// The code of every class, in label order.
 pub const BUILDERS: [fn(&mut Builder); 55] = [
     airplane::airplane,
-    vessels::mug,
-    chair::chair,
-    vessels::mug,
-    sofa::sofa,
-    sofa::sofa,
-    sofa::sofa,
-    chair::chair,
-    table::table,
+    containers::trash_bin,
+    bag::bag,
+    containers::basket,
+    containers::bathtub,
+    bed::bed,
+    bench::bench,
+    houses::birdhouse,
+    storage::bookshelf,
     vessels::bottle,
-    vessels::mug,
+    pots::bowl,
     bus::bus,
-    table::table,
-    chair::chair,
-    vessels::bottle,
-    chair::chair,
+    storage::cabinet,
+    handhelds::camera,
+    pots::can,
+    headwear::cap,
     car::car,
-    laptop::laptop,
+    handhelds::cellphone,
     chair::chair,
-    chair::chair,
-    laptop::laptop,
-    chair::chair,
-    laptop::laptop,
-    chair::chair,
+    clock::clock,
+    screens::keyboard,
+    appliances::dishwasher,
+    screens::display,
+    audio::earphone,
     faucet::faucet,
-    table::table,
+    storage::file_cabinet,
     guitar::guitar,
-    chair::chair,
-    vessels::bottle,
+    headwear::helmet,
+    pots::jar,
     chair::chair,
     lamp::lamp,
     laptop::laptop,
-    chair::chair,
-    chair::chair,
-    lamp::lamp,
-    chair::chair,
-    car::car,
-    vessels::mug,
-    table::table,
-    chair::chair,
+    audio::loudspeaker,
+    houses::mailbox,
+    audio::microphone,
+    appliances::microwave,
     chair::chair,
     vessels::mug,
     chair::chair,
+    bed::pillow,
     chair::chair,
-    guitar::guitar,
-    airplane::airplane,
-    car::car,
+    pots::flowerpot,
+    screens::printer,
+    handhelds::remote_control,
+    chair::chair,
+    chair::chair,
+    chair::chair,
     sofa::sofa,
+    appliances::stove,
     table::table,
-    table::table,
-    laptop::laptop,
-    vessels::bottle,
-    bus::bus,
-    airplane::airplane,
+    handhelds::telephone,
     chair::chair,
+    chair::chair,
+    chair::chair,
+    appliances::washer,
 ];

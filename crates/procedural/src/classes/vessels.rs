@@ -116,7 +116,7 @@ pub fn mug(b: &mut Builder) {
     }
     let reach = b.vary("handle", 0.28, 0.42);
     let (top, low) = (h * b.range(0.78, 0.88), h * b.range(0.16, 0.28));
-    let ends = r * 0.9;
+    let ends = r * if kind == 2 || kind == 3 { 0.84 } else { 0.95 };
     let path = match b.kind("handle_shape", 3) {
         0 => bezier(
             [

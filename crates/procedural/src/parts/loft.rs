@@ -25,10 +25,24 @@ pub fn rectangle(a: f32, b: f32) -> Section {
 /// The surface through closed rings of equally many points, closed by fans at both ends.
 /// Texture: u once around, v from the first ring to the last.
 pub fn loft(rings: &[Vec<Vec3>]) -> Solid {
-    skin(rings, false).outwards()
+    skin(rings, Ends::Capped).outwards()
 }
 
-fn skin(rings: &[Vec<Vec3>], cyclic: bool) -> Solid {
+/// The surface through closed rings, left open at both ends; seen from outside, rings listed upwards run
+/// counter-clockwise from above.
+pub fn strip(rings: &[Vec<Vec3>]) -> Solid {
+    skin(rings, Ends::Open)
+}
+
+/// What happens at the first and last ring.
+#[derive(Clone, Copy, PartialEq)]
+enum Ends {
+    Capped,
+    Open,
+    Joined,
+}
+
+fn skin(rings: &[Vec<Vec3>], ends: Ends) -> Solid {
     let n = rings[0].len();
     let mut s = Solid::default();
     let centre = |ring: &[Vec3]| ring.iter().sum::<Vec3>() / ring.len() as f32;
@@ -48,7 +62,7 @@ fn skin(rings: &[Vec<Vec3>], cyclic: bool) -> Solid {
         }
     }
     let length = along.last().copied().unwrap_or(1.0).max(1e-6);
-    let rows = if cyclic { rings.len() } else { rings.len() - 1 };
+    let rows = if ends == Ends::Joined { rings.len() } else { rings.len() - 1 };
     for j in 0..rows {
         let next = (j + 1) % rings.len();
         let (v0, v1) = (along[j] / length, if next == 0 { 1.0 } else { along[next] / length });
@@ -61,7 +75,7 @@ fn skin(rings: &[Vec<Vec3>], cyclic: bool) -> Solid {
             );
         }
     }
-    if !cyclic {
+    if ends == Ends::Capped {
         for (j, forward) in [(0, false), (rings.len() - 1, true)] {
             let middle = s.point(centre(&rings[j]));
             for i in 0..n {
@@ -117,7 +131,7 @@ pub fn sweep(section: &[Vec2], path: &[Vec3], up: Vec3) -> Solid {
 pub fn sweep_closed(section: &[Vec2], path: &[Vec3], up: Vec3) -> Solid {
     let f = frames(path, up, true);
     let rings: Vec<_> = path.iter().zip(f).map(|(p, f)| place(section, 1.0, *p, f)).collect();
-    skin(&rings, true).outwards()
+    skin(&rings, Ends::Joined).outwards()
 }
 
 /// A round tube of radius `r` along a path.

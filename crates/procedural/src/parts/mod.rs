@@ -12,7 +12,9 @@ mod sheet;
 
 pub use boxes::{block, cuboid, frame, rounded, tapered};
 pub use curves::{arc, bezier, curve, curve2, line, v};
-pub use loft::{hull, loft, oval, rectangle, ring, stations, sweep, sweep_closed, tube, tube_tapered, wire};
+pub use loft::{
+    hull, loft, oval, rectangle, ring, stations, strip, sweep, sweep_closed, tube, tube_tapered, wire,
+};
 pub use prism::{polygon, prism, prism_x, prism_y, regular, rounded_rectangle};
 pub use round::{cone, cylinder, ellipsoid, lathe, lathe_arc, rod, superellipsoid, wheel_profile};
 pub use sheet::{cushion, sheet};
