@@ -93,8 +93,9 @@ impl Builder {
         Paint(index as u32)
     }
 
-    /// Adds a part.
+    /// Adds a part; closed pieces are turned so that they face outwards.
     pub fn add(&mut self, paint: Paint, solid: Solid) {
+        let solid = solid.oriented();
         let normals = solid.corner_normals();
         // Vertices made so far of every point: corners that agree in normal and texture share one.
         let mut made: Vec<Vec<u32>> = vec![Vec::new(); solid.points.len()];

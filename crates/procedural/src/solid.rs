@@ -4,6 +4,7 @@
 //! the crease angle; texture coordinates belong to triangle corners, so that seams cost no points.
 
 use glam::{Mat3, Vec2, Vec3};
+use std::collections::HashMap;
 
 /// One triangle: three points, counter-clockwise seen from outside, and their texture coordinates.
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +141,53 @@ impl Solid {
     /// Orients a closed surface so that its triangles face outwards.
     pub fn outwards(self) -> Self {
         if self.volume() < 0.0 { self.flip() } else { self }
+    }
+
+    /// Orients every closed piece so that its triangles face outwards; open pieces stay as they are.
+    pub fn oriented(mut self) -> Self {
+        // Pieces: points connected by triangles (union-find).
+        let mut parent: Vec<u32> = (0..self.points.len() as u32).collect();
+        fn root(parent: &mut [u32], mut i: u32) -> u32 {
+            while parent[i as usize] != i {
+                parent[i as usize] = parent[parent[i as usize] as usize];
+                i = parent[i as usize];
+            }
+            i
+        }
+        for f in &self.faces {
+            let a = root(&mut parent, f.corners[0]);
+            for k in 1..3 {
+                let other = root(&mut parent, f.corners[k]);
+                parent[other as usize] = a;
+            }
+        }
+        // A piece is closed when every directed edge has its opposite.
+        let mut edges: HashMap<(u32, u32), i32> = HashMap::with_capacity(self.faces.len() * 2);
+        for f in &self.faces {
+            for k in 0..3 {
+                let (a, b) = (f.corners[k], f.corners[(k + 1) % 3]);
+                *edges.entry((a.min(b), a.max(b))).or_insert(0) += if a < b { 1 } else { -1 };
+            }
+        }
+        let mut volume = vec![0.0_f64; self.points.len()];
+        let mut open = vec![false; self.points.len()];
+        for (&(a, _), &balance) in &edges {
+            if balance != 0 {
+                open[root(&mut parent, a) as usize] = true;
+            }
+        }
+        for f in &self.faces {
+            let [a, b, c] = f.corners.map(|i| self.points[i as usize].as_dvec3());
+            volume[root(&mut parent, f.corners[0]) as usize] += a.dot(b.cross(c));
+        }
+        for f in &mut self.faces {
+            let piece = root(&mut parent, f.corners[0]) as usize;
+            if !open[piece] && volume[piece] < 0.0 {
+                f.corners.swap(1, 2);
+                f.uv.swap(1, 2);
+            }
+        }
+        self
     }
 
     /// Signed volume of a closed surface.

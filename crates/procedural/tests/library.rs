@@ -140,6 +140,24 @@ fn quarter_and_half_turns_change_the_picture() {
 }
 
 #[test]
+fn surfaces_face_outwards() {
+    for_each_class(|label| {
+        let name = procedural::classes()[label].name;
+        for index in 0..8 {
+            let mesh = procedural::build(SEED, label, index);
+            let (mut seen, mut inside) = (0, 0);
+            for turn in [[0.0; 3], [180.0, 0.0, 40.0], [60.0, 0.0, 120.0], [90.0, 30.0, 200.0]] {
+                let picture = raster::draw(&mesh, turn, 64);
+                seen += picture.mask.iter().filter(|m| **m).count();
+                inside += picture.back.iter().filter(|b| **b).count();
+            }
+            let share = inside as f32 / seen as f32;
+            assert!(share < 0.03, "{name} {index} shows the inside of its surface at {:.1} %", 100.0 * share);
+        }
+    });
+}
+
+#[test]
 fn the_benchmark_set_is_detailed() {
     let set = procedural::benchmark_set();
     assert_eq!(set.len(), 20);

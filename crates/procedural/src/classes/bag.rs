@@ -27,14 +27,17 @@ pub fn bag(b: &mut Builder) {
                 v(p.x * (1.0 - 0.12 * t), p.y * (1.0 - 0.45 * t), p.z)
             };
             b.add(main, rounded(w, d, h, 0.07).at(0.0, 0.0, h * 0.5).map(taper).tile(0.4));
-            let flap = sheet(10, 10, 0.022, |u, t| {
-                let x = (u - 0.5) * w * 0.9 * (1.0 - 0.12 * t);
-                let drop = h * 0.52 * t * (1.0 - 0.35 * (2.0 * u - 1.0).powi(2));
-                v(x, hy * 0.56 + 0.012 + (hy * 0.45) * drop / h, h + 0.012 - drop)
+            // The flap follows the front from the top edge downwards; its lower edge is round.
+            let flap = sheet(10, 10, 0.02, |u, t| {
+                let side = 2.0 * u - 1.0;
+                let drop = h * 0.55 * t * (1.0 - 0.4 * side * side);
+                let z = h - drop;
+                let slope = (1.0 - 0.45 * z / h) * hy;
+                v(-side * w * 0.42, slope + 0.016, z)
             });
-            b.add(trim, flap.flip());
-            b.add(trim, block(w * 0.8, d * 0.6, 0.025).at(0.0, 0.0, h + 0.005));
-            b.add(metal, rounded(0.07, 0.03, 0.06, 0.012).at(0.0, hy * 0.86, h * 0.5));
+            b.add(trim, flap);
+            b.add(trim, block(w * 0.84, d * 0.58, 0.03).at(0.0, 0.012, h + 0.004));
+            b.add(metal, rounded(0.08, 0.035, 0.07, 0.012).at(0.0, hy * 0.8 + 0.03, h * 0.47));
             let path = arc(v(0.0, 0.0, h), v(w * 0.28, 0.0, 0.0), v(0.0, 0.0, handle_h), 0.0, 180.0, 18);
             b.add(main, tube(&path, 0.022, 10));
             b.add(metal, ring(0.03, 0.01, 14, 6).turn_x(90.0).at(w * 0.28, 0.0, h + 0.01).both_x());

@@ -158,7 +158,7 @@ pub fn basket(b: &mut Builder) {
         inside,
         lathe(&[(r * 0.96, h * 0.97), (r * flare * 0.96, 0.03), (0.0, 0.03)], 32).scale(1.0, long, 1.0),
     );
-    b.add(wicker, lathe(&[(0.0, 0.0), (r * flare, 0.0)], 32).flip().scale(1.0, long, 1.0));
+    b.add(wicker, lathe(&[(0.0, 0.0), (r * flare, 0.0)], 32).scale(1.0, long, 1.0));
     let rim: Vec<_> = oval(r, r * long, 40).iter().map(|p| p.extend(h)).collect();
     b.add(dark, sweep_closed(&oval(0.028, 0.022, 8), &rim, glam::Vec3::Z));
     match b.kind("handle", 3) {
@@ -246,7 +246,9 @@ pub fn bathtub(b: &mut Builder) {
     };
     let top = z0 + h;
     if kind == 0 {
-        b.add(shell, block(length, width, h - 0.02).at(0.0, 0.0, (h - 0.02) * 0.5));
+        b.add(shell, block(length, 0.02, h - 0.02).at(0.0, hy - 0.01, (h - 0.02) * 0.5).both_y());
+        b.add(shell, block(0.02, width, h - 0.02).at(hx - 0.01, 0.0, (h - 0.02) * 0.5).both_x());
+        b.add(shell, cuboid(length, width, 0.02).at(0.0, 0.0, 0.01));
         let panel = b.fabric();
         b.add(panel, block(length * 0.92, 0.02, h * 0.7).at(0.0, hy, h * 0.45).tile(0.25));
         let tray = frame(length, 0.04, width, 0.06).turn_x(90.0).at(0.0, 0.0, h - 0.02);
@@ -321,7 +323,7 @@ pub fn bathtub(b: &mut Builder) {
         }
     };
     let cloth = sheet(3, 12, 0.025, |u, t| v(tx - (u - 0.5) * w, 0.0, 0.0) + side(1.0 - t));
-    b.add(towel, cloth.flip());
+    b.add(towel, cloth);
     let toy = b.paint(Colour([0.98, 0.8, 0.1]), 0.4, 0.4);
     let wz = top - h * (0.8 - 0.5 * level);
     b.add(

@@ -53,7 +53,7 @@ pub fn cap(b: &mut Builder) {
                 )
             });
             let brim_paint = if b.chance("contrast_brim", 0.5) { accent } else { main };
-            b.add(brim_paint, brim.flip());
+            b.add(brim_paint, brim);
             let logo = dome((72.0, 108.0), (18.0, 52.0), (rx * 1.02, ry * 1.02, h * 1.02), 0.012, (6, 6));
             b.add(accent, logo);
             b.add(second, dome((250.0, 290.0), (0.0, 10.0), (rx * 1.02, ry * 1.02, h), 0.012, (6, 2)));
@@ -74,7 +74,7 @@ pub fn cap(b: &mut Builder) {
                     0.05 - 0.05 * t,
                 )
             });
-            b.add(accent, peak.flip());
+            b.add(accent, peak);
             b.add(accent, ellipsoid(0.035, 0.035, 0.02, 12).at(0.0, 0.03, h * 0.68));
             b.add(second, rounded(rx * 0.5, 0.02, 0.06, 0.008).at(rx * 0.1, -ry - 0.01, 0.06));
         }
@@ -183,12 +183,12 @@ pub fn helmet(b: &mut Builder) {
                 dome(
                     (90.0 + offset - stripe, 90.0 + offset + stripe),
                     (30.0, 88.0),
-                    grown(1.025),
+                    grown(1.05),
                     0.012,
                     (8, 8),
                 ),
             );
-            b.add(second, dome((200.0, 300.0), (-10.0, 50.0), grown(1.02), 0.012, (14, 8)));
+            b.add(second, dome((200.0, 300.0), (-10.0, 50.0), grown(1.05), 0.012, (14, 8)));
             b.add(black, rounded(0.14, 0.05, 0.05, 0.015).at(0.0, ry * 1.0, -rz * 0.55));
         }
         1 => {
@@ -244,15 +244,15 @@ pub fn helmet(b: &mut Builder) {
                 let reach = 1.0 + t * (0.08 + 0.22 * a.sin().max(0.0).powi(3));
                 v(rx * a.cos() * reach, ry * a.sin() * reach, 0.01 - 0.04 * t)
             });
-            b.add(shell, brim.flip());
+            b.add(shell, brim);
             let label = print(b, colour);
-            b.add(label, dome((235.0, 305.0), (14.0, 48.0), grown(1.02), 0.012, (8, 6)).mirror_x());
+            b.add(label, dome((235.0, 305.0), (14.0, 48.0), grown(1.05), 0.012, (8, 6)).mirror_x());
             if b.chance("lamp", 0.6) {
                 b.add(black, rounded(0.16, 0.09, 0.12, 0.03).at(0.0, ry * 0.95, rz * 0.42));
                 let glow = b.glowing(Colour([1.0, 0.97, 0.8]));
                 b.add(glow, cylinder(0.055, 0.03, 18).turn_x(90.0).at(0.0, ry * 0.95 + 0.05, rz * 0.42));
             } else {
-                b.add(second, dome((60.0, 120.0), (15.0, 50.0), grown(1.02), 0.012, (8, 6)));
+                b.add(second, dome((60.0, 120.0), (15.0, 50.0), grown(1.05), 0.012, (8, 6)));
             }
             if b.chance("ear_muffs", 0.6) {
                 for (side, paint) in [(1.0, accent), (-1.0, second)] {
@@ -266,8 +266,8 @@ pub fn helmet(b: &mut Builder) {
             // Football: shell with ear holes, cage towards the front.
             b.add(shell, dome((0.0, 360.0), (20.0, 90.0), radii, 0.03, (36, 10)));
             b.add(shell, dome((145.0, 395.0), (-50.0, 22.0), radii, 0.03, (28, 8)));
-            b.add(second, dome((75.0, 105.0), (20.0, 88.0), grown(1.025), 0.012, (6, 10)));
-            b.add(accent, dome((262.0, 278.0), (-30.0, 88.0), grown(1.025), 0.012, (5, 12)));
+            b.add(second, dome((75.0, 105.0), (20.0, 88.0), grown(1.05), 0.012, (6, 10)));
+            b.add(accent, dome((262.0, 278.0), (-30.0, 88.0), grown(1.05), 0.012, (5, 12)));
             b.add(black, cylinder(0.07, 0.03, 18).turn_y(90.0).at(rx * 0.98, -0.02, -0.1).both_x());
             b.add(black, dome((0.0, 360.0), (-45.0, 15.0), grown(0.92), 0.02, (30, 6)));
             let bars = b.count("bars", 2, 4);

@@ -150,7 +150,7 @@ pub fn lamp(b: &mut Builder) {
             let r = shade_r * 0.6;
             let cone_shape =
                 lathe(&[(r, -r * 1.3), (r * 0.45, 0.0), (r * 0.4, r * 0.3), (0.0, r * 0.35)], 26)
-                    .with(lathe(&[(r * 0.4, 0.0), (r * 0.96, -r * 1.3), (r, -r * 1.3)], 26).flip());
+                    .with(lathe(&[(r * 0.4, 0.0), (r * 0.96, -r * 1.3), (r, -r * 1.3)], 26));
             let tilt = b.range(15.0, 35.0);
             b.add(accent, cone_shape.turn_y(tilt).at(head.x - 0.06, 0.0, head.z - 0.02));
             let glow = b.glowing(Colour([1.0, 0.95, 0.75]));

@@ -12,19 +12,28 @@ mod chair;
 mod clock;
 mod containers;
 mod faucet;
+mod firearms;
 mod fittings;
 mod guitar;
 mod handhelds;
 mod headwear;
 mod houses;
+mod knife;
 mod lamp;
 mod laptop;
+mod motorbike;
+mod piano;
 mod pots;
+mod rocket;
 mod screens;
+mod skateboard;
 mod sofa;
 mod storage;
 mod table;
+mod tower;
+mod train;
 mod vessels;
+mod watercraft;
 
 use crate::Class;
 use crate::builder::{Builder, Paint};
@@ -128,30 +137,30 @@ pub const BUILDERS: [fn(&mut Builder); 55] = [
     guitar::guitar,
     headwear::helmet,
     pots::jar,
-    chair::chair,
+    knife::knife,
     lamp::lamp,
     laptop::laptop,
     audio::loudspeaker,
     houses::mailbox,
     audio::microphone,
     appliances::microwave,
-    chair::chair,
+    motorbike::motorbike,
     vessels::mug,
-    chair::chair,
+    piano::piano,
     bed::pillow,
-    chair::chair,
+    firearms::pistol,
     pots::flowerpot,
     screens::printer,
     handhelds::remote_control,
-    chair::chair,
-    chair::chair,
-    chair::chair,
+    firearms::rifle,
+    rocket::rocket,
+    skateboard::skateboard,
     sofa::sofa,
     appliances::stove,
     table::table,
     handhelds::telephone,
-    chair::chair,
-    chair::chair,
-    chair::chair,
+    tower::tower,
+    train::train,
+    watercraft::watercraft,
     appliances::washer,
 ];

@@ -130,6 +130,6 @@ pub fn sofa(b: &mut Builder) {
             };
             v(x - (u - 0.5) * w, y, z)
         });
-        b.add(paint, drape.flip());
+        b.add(paint, drape);
     }
 }

@@ -10,6 +10,8 @@ pub struct Picture {
     pub size: usize,
     pub rgb: Vec<[f32; 3]>,
     pub mask: Vec<bool>,
+    /// Whether the surface seen is the inside of a triangle.
+    pub back: Vec<bool>,
 }
 
 /// Irradiance of the 90-degree sun over 1.5, for surfaces tilted by 0, 30, ... 180 degrees.
@@ -70,6 +72,7 @@ pub fn draw_zoomed(mesh: &Mesh, degrees: V, size: usize, oversampling: usize, zo
     let floor = [0.24_f32, 0.36, 0.6].map(|a| a * 0.45);
     let mut colour = vec![floor; n * n];
     let mut depth = vec![f32::MAX; n * n];
+    let mut inside = vec![false; n * n];
     let h = std::f32::consts::FRAC_1_SQRT_2;
     let eye = [0.0, 2.5 * h, 2.5 * h];
     let (right, up, forward) = ([-1.0, 0.0, 0.0], [0.0, -h, h], [0.0, -h, -h]);
@@ -107,6 +110,8 @@ pub fn draw_zoomed(mesh: &Mesh, degrees: V, size: usize, oversampling: usize, zo
                     continue;
                 }
                 depth[y * n + x] = z;
+                // The picture's x runs to the viewer's right and y down, so front faces turn clockwise.
+                inside[y * n + x] = area > 0.0;
                 let at = |f: &dyn Fn(usize) -> f32| (0..3).map(|k| inverse[k] * z * f(k)).sum::<f32>();
                 let vertex = |k: usize| t[k] as usize;
                 let mut normal = unit(std::array::from_fn(|c| at(&|k| world[vertex(k)].1[c])));
@@ -142,7 +147,12 @@ pub fn draw_zoomed(mesh: &Mesh, degrees: V, size: usize, oversampling: usize, zo
         }
     }
     let block = (oversampling * oversampling) as f32;
-    let mut picture = Picture { size, rgb: vec![[0.0; 3]; size * size], mask: vec![false; size * size] };
+    let mut picture = Picture {
+        size,
+        rgb: vec![[0.0; 3]; size * size],
+        mask: vec![false; size * size],
+        back: vec![false; size * size],
+    };
     for y in 0..n {
         for x in 0..n {
             let i = (y / oversampling) * size + x / oversampling;
@@ -150,6 +160,7 @@ pub fn draw_zoomed(mesh: &Mesh, degrees: V, size: usize, oversampling: usize, zo
                 *sum += filmic(radiance) / block;
             }
             picture.mask[i] |= depth[y * n + x] < f32::MAX;
+            picture.back[i] |= inside[y * n + x];
         }
     }
     picture
