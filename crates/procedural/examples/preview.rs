@@ -28,6 +28,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let picture = raster::draw_zoomed(&mesh, [tilt, 0.0, yaw], size, 2, 1.75);
             for (i, rgb) in picture.rgb.iter().enumerate() {
                 let (x, y) = (index * size + i % size, row * size + i / size);
+                let rgb = if std::env::var_os("INSIDE").is_some() && picture.back[i] {
+                    [255.0, 0.0, 255.0]
+                } else {
+                    *rgb
+                };
                 sheet.put_pixel(x as u32, y as u32, image::Rgb(rgb.map(|c| c as u8)));
             }
         }

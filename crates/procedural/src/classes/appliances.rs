@@ -4,6 +4,7 @@ use super::*;
 
 /// The case of an appliance and the paints its parts share.
 struct Case {
+    light: bool,
     body: Paint,
     panel: Paint,
     steel: Paint,
@@ -25,7 +26,7 @@ fn case(b: &mut Builder) -> Case {
         colour.mix(Colour::grey(0.6), 0.6)
     };
     let panel = b.paint(panel_colour, 0.3, 0.5);
-    Case { body, panel, steel: b.steel(), black: b.black() }
+    Case { light: colour.brightness() > 0.4, body, panel, steel: b.steel(), black: b.black() }
 }
 
 /// A lit display and a row of buttons on a panel facing +y, from `x` leftwards in the picture.
@@ -86,6 +87,13 @@ pub fn dishwasher(b: &mut Builder) {
     let hang = |s: Solid| s.turn_x(-angle).at(0.0, hy, door_z);
     let full = door_h + panel_h;
     b.add(c.body, hang(block(w * 0.97, 0.04, full).at(0.0, 0.02, full * 0.5)));
+    // The front board: wood, dark or coloured, unlike the sides.
+    let board = match b.kind("front", 3) {
+        0 => b.wood(),
+        1 if c.light => b.paint(Colour([0.16, 0.17, 0.2]), 0.3, 0.6),
+        _ => b.accent(),
+    };
+    b.add(board, hang(block(w * 0.93, 0.012, door_h * 0.94).at(0.0, 0.04, door_h * 0.5).tile(0.6)));
     b.add(c.panel, hang(block(w * 0.97, 0.012, panel_h).at(0.0, 0.042, door_h + panel_h * 0.5)));
     b.add(inside, hang(cuboid(w * 0.86, 0.012, full * 0.9).at(0.0, -0.002, full * 0.5)));
     b.add(c.steel, hang(bar_handle(w * 0.7, 0.024).at(0.0, 0.045, door_h - 0.03)));

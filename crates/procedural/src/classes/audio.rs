@@ -199,7 +199,7 @@ pub fn loudspeaker(b: &mut Builder) {
     // A driver: chassis ring, surround, cone and dust cap.
     let driver = |b: &mut Builder, r: f32, x: f32, y: f32, z: f32| {
         let on = |s: Solid| s.turn_x(-90.0).at(x, y, z);
-        b.add(steel, on(lathe(&[(r * 1.02, 0.0), (r * 1.02, 0.02), (r * 0.88, 0.022)], 32)));
+        b.add(steel, on(lathe(&[(0.0, -0.05), (r * 1.02, -0.05), (r * 1.02, 0.02), (r * 0.88, 0.022)], 32)));
         b.add(rubber, on(ring(r * 0.84, r * 0.07, 32, 8).at(0.0, 0.0, 0.012)));
         b.add(cone_paint, on(lathe(&[(r * 0.8, 0.016), (r * 0.3, 0.006)], 32)));
         b.add(steel, on(lathe(&curve2(&[(r * 0.32, 0.006), (r * 0.24, 0.03), (0.0, 0.045)], 3), 20)));

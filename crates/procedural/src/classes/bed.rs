@@ -225,6 +225,9 @@ pub fn pillow(b: &mut Builder) {
     let third = b.vivid();
     let back_colour = a.mix(other, 0.25).times(0.7);
     let back = b.paint(back_colour, 0.95, 0.1);
+    // A bolster wears one colour around and the contrasting one as a band along its back.
+    let band = b.paint(other, 0.95, 0.1);
+    let other = if kind == 3 { a.mix(third, 0.6) } else { other };
     let n = b.count("pattern_repeat", 2, 5) as f32;
     let split = b.vary("split", 0.3, 0.5);
     let design = b.kind("design", 5);
@@ -347,8 +350,8 @@ pub fn pillow(b: &mut Builder) {
                 ),
             );
             b.add(
-                back,
-                lathe_arc(&[(r * 1.03, -w * 0.3), (r * 1.045, 0.0), (r * 1.03, w * 0.3)], 150.0, 330.0, 24)
+                band,
+                lathe_arc(&[(r * 1.02, -w * 0.42), (r * 1.045, 0.0), (r * 1.02, w * 0.42)], 170.0, 320.0, 24)
                     .turn_y(90.0),
             );
         }

@@ -36,10 +36,10 @@ pub fn car(b: &mut Builder) {
         },
         2 => Style {
             glass: [0.3, 0.0, -0.32, -0.82],
-            waist: 0.42,
-            roof: 0.6,
-            bonnet: 0.37,
-            boot: 0.42,
+            waist: 0.46,
+            roof: 0.64,
+            bonnet: 0.43,
+            boot: 0.46,
             radius: 0.18,
         },
         3 => Style {
@@ -71,6 +71,8 @@ pub fn car(b: &mut Builder) {
     s.radius *= b.vary("wheel_radius", 0.92, 1.1);
     let width = b.vary("width", 0.78, 0.9);
     let shift = b.vary("cabin_shift", -0.05, 0.05);
+    // The arch must stay below the bonnet.
+    s.radius = s.radius.min((s.bonnet - 0.05) / 2.14);
     s.glass[1] += shift;
     s.glass[2] += shift;
     let half = width * 0.5;

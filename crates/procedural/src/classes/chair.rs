@@ -24,24 +24,30 @@ pub fn chair(b: &mut Builder) {
     // Seat.
     if back_kind == 4 {
         // One-piece shell: seat and back in one curved sheet.
-        let shell = sheet(14, 20, 0.02, |u, w| {
-            let (x, t) = (2.0 * u - 1.0, w);
-            let bend = (t - 0.5).clamp(-0.12, 0.12) / 0.24 + 0.5;
-            let a = bend * 1.45;
-            let y = if t < 0.38 {
-                hy - depth * t / 0.44
-            } else {
-                -hy * 0.72 - 0.1 * a.sin() - lean * ((t - 0.62).max(0.0))
-            };
-            let z =
-                if t < 0.62 { 0.12 * (1.0 - (a.min(1.4)).cos()) } else { 0.1 + (t - 0.62) / 0.38 * back_h };
-            let cup = 0.09 * x * x;
-            let narrow = 1.0 - 0.25 * (t - 0.62).max(0.0) / 0.38 - 0.1 * (0.1 - t).max(0.0) / 0.1;
-            v(
-                -x * hx * narrow,
-                y + if t > 0.5 { cup } else { 0.0 },
-                seat_z + z + if t <= 0.5 { cup * 0.8 } else { 0.04 * x * x },
-            )
+        let profile = curve2(
+            &[
+                (hy, -0.025),
+                (hy * 0.5, 0.0),
+                (-hy * 0.35, -0.005),
+                (-hy * 0.82, 0.06),
+                (-hy - lean * 0.35, back_h * 0.45),
+                (-hy - lean, back_h),
+            ],
+            6,
+        );
+        let last = (profile.len() - 1) as f32;
+        let shell = sheet(14, 30, 0.02, |u, t| {
+            let x = 2.0 * u - 1.0;
+            let k = ((t * last) as usize).min(profile.len() - 2);
+            let f = t * last - k as f32;
+            let (y, z) = (
+                profile[k].0 + (profile[k + 1].0 - profile[k].0) * f,
+                profile[k].1 + (profile[k + 1].1 - profile[k].1) * f,
+            );
+            // The sides curl up along the seat and forwards along the back.
+            let curl = 0.07 * x * x;
+            let narrow = 1.0 - 0.28 * (t - 0.6).max(0.0) - 0.5 * (0.1 - t).max(0.0);
+            v(-x * hx * narrow, y + curl * t, seat_z + z + curl * (1.0 - t))
         });
         b.add(main, shell);
         b.add(soft, cushion(width * 0.8, depth * 0.75, 0.06).at(0.0, hy * 0.12, seat_z + 0.045));

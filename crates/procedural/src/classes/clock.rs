@@ -10,6 +10,16 @@ fn face(b: &mut Builder, ground: Colour, r: f32, x: f32, y: f32, z: f32) {
     let red = b.accent();
     let on = |s: Solid| s.turn_x(-90.0).at(x, y, z);
     b.add(dial_paint, on(cylinder(r, 0.02, 40)));
+    // Day and night: one part of the dial in another colour, so that the face has an up and a down.
+    let night_colour =
+        if ground.brightness() > 0.5 { b.vivid().times(0.75) } else { b.vivid().mix(Colour::grey(1.0), 0.3) };
+    let night = b.paint(night_colour, 0.5, 0.3);
+    let (from, to) = (b.range(-25.0, 5.0), b.range(165.0, 200.0));
+    let segment: Vec<glam::Vec2> = (0..=24)
+        .map(|i| (from + (to - from) * i as f32 / 24.0).to_radians())
+        .map(|a| glam::Vec2::new(r * 0.97 * a.cos(), r * 0.97 * a.sin()))
+        .collect();
+    b.add(night, on(prism(&segment, 0.024, 0.0)));
     let bold = b.chance("bold_marks", 0.5);
     for k in 0..12 {
         let big = k % 3 == 0;
@@ -118,7 +128,13 @@ pub fn clock(b: &mut Builder) {
                 let angle = side * 35.0;
                 let bell = lathe(
                     &curve2(
-                        &[(r * 0.36, 0.0), (r * 0.33, r * 0.12), (r * 0.18, r * 0.24), (0.0, r * 0.27)],
+                        &[
+                            (0.0, 0.03),
+                            (r * 0.36, 0.0),
+                            (r * 0.33, r * 0.12),
+                            (r * 0.18, r * 0.24),
+                            (0.0, r * 0.27),
+                        ],
                         4,
                     ),
                     22,

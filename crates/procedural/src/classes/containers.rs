@@ -20,7 +20,10 @@ pub fn trash_bin(b: &mut Builder) {
             // Pedal bin: domed lid ajar on a hinge at the back, pedal at the front.
             let open = b.vary("lid_angle", 0.0, 50.0);
             b.add(body, lathe(&wall, 36));
-            b.add(black, lathe(&[(r, h), (r * 0.92, h), (r * 0.9, h * 0.4), (0.0, h * 0.4)], 36));
+            b.add(
+                black,
+                lathe(&[(r, h), (r * 0.94, h), (r * (0.94 * taper + 0.06), h * 0.4), (0.0, h * 0.4)], 36),
+            );
             let dome =
                 lathe(&curve2(&[(r * 1.03, 0.0), (r * 1.0, 0.05), (r * 0.7, 0.13), (0.0, 0.17)], 4), 36)
                     .with(lathe(&[(0.0, 0.0), (r * 1.03, 0.0)], 36));
@@ -111,7 +114,15 @@ pub fn trash_bin(b: &mut Builder) {
             let hood = lathe(&curve2(&[(r * 1.05, 0.0), (r * 0.9, 0.1), (r * 0.4, 0.18), (0.0, 0.2)], 4), 32)
                 .with(lathe(&[(0.0, 0.0), (r * 1.05, 0.0)], 32));
             b.add(lid, hood.at(0.0, 0.0, h * 1.2));
-            b.add(body, lathe_arc(&[(r * 0.97, h * 0.86), (r * 0.97, h * 1.2)], 170.0, 370.0, 20));
+            b.add(
+                body,
+                lathe_arc(
+                    &[(r * 0.93, h * 1.2), (r * 0.93, h * 0.86), (r * 0.97, h * 0.86), (r * 0.97, h * 1.2)],
+                    170.0,
+                    370.0,
+                    20,
+                ),
+            );
             b.add(label, cuboid(r * 0.9, 0.02, h * 0.2).at(0.0, r * 1.0, h * 0.55));
         }
     }

@@ -207,7 +207,14 @@ pub fn helmet(b: &mut Builder) {
                 b.add(if k % 2 == 0 { shell } else { second }, band);
             }
             b.add(shell, dome((0.0, 360.0), (-8.0, 12.0), grown(1.0), 0.05, (36, 3)));
-            b.add(accent, dome((60.0, 120.0), (12.0, 32.0), grown(1.04), 0.03, (10, 4)));
+            // A peak in front, a reflector behind.
+            let peak = sheet(12, 4, 0.02, |u, t| {
+                let a = (35.0 + 110.0 * u).to_radians();
+                let reach = 0.2 * t * (1.0 - (2.0 * u - 1.0).powi(4));
+                v(rx * 1.02 * a.cos(), ry * 1.02 * a.sin() + reach, 0.06 - 0.02 * t)
+            });
+            b.add(accent, peak);
+            b.add(accent, dome((245.0, 295.0), (2.0, 55.0), (rx * 1.1, ry * 1.26, rz * 1.1), 0.03, (10, 6)));
             for side in [-1.0, 1.0] {
                 let strap = curve(
                     &[
@@ -338,11 +345,16 @@ pub fn helmet(b: &mut Builder) {
             b.add(accent, plume);
             b.add(
                 steel,
-                lathe(&[(rx * 0.95, -rz * 0.95), (rx * 1.1, -rz * 1.0), (rx * 0.9, -rz * 0.8)], 30).scale(
-                    1.0,
-                    ry / rx,
-                    1.0,
-                ),
+                lathe(
+                    &[
+                        (rx * 0.9, -rz * 0.8),
+                        (rx * 0.95, -rz * 1.0),
+                        (rx * 1.1, -rz * 1.0),
+                        (rx * 0.9, -rz * 0.8),
+                    ],
+                    30,
+                )
+                .scale(1.0, ry / rx, 1.0),
             );
         }
     }

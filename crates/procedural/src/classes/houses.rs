@@ -56,6 +56,14 @@ pub fn birdhouse(b: &mut Builder) {
             // A hollow log with a conical cap.
             b.add(wall, lathe(&[(0.0, 0.0), (hx, 0.0), (hx * 1.03, h * 0.5), (hx, h), (0.0, h)], 26));
             b.add(roof, lathe(&[(0.0, h - 0.01), (hx + eaves, h - 0.01), (0.0, h + pitch * 1.5)], 26));
+            // Moss on the weather side of the roof, a painted front below.
+            let moss = b.paint(Colour::hsv(0.27, 0.65, 0.45), 0.95, 0.05);
+            let side = [(hx + eaves + 0.006, h - 0.004), (0.006, h + pitch * 1.5)];
+            b.add(moss, lathe_arc(&side, 190.0, 320.0, 12));
+            b.add(
+                accent,
+                patch(&[(hx, 0.0), (hx * 1.03, h * 0.5), (hx, h)], h * 0.06, h * 0.94, 0.006, 35.0, 145.0),
+            );
             hx
         }
         _ => {

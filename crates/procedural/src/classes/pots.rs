@@ -338,7 +338,7 @@ pub fn jar(b: &mut Builder) {
         }
     }
     let label = print(b, colour);
-    let width = b.range(45.0, 70.0);
+    let width = b.range(60.0, 85.0);
     b.add(label, patch(&body, h * 0.2, h * 0.66, 0.005, 90.0 - width, 90.0 + width));
 }
 

@@ -138,7 +138,7 @@ pub fn tower(b: &mut Builder) {
                 if x.fract() < 0.5 { band } else { pale }
             });
             let shaft = b.textured(t, 0.6, 0.3);
-            b.add(shaft, lathe(&[(r0, 0.05), (r1, h * 0.74)], 32));
+            b.add(shaft, lathe(&[(0.0, 0.05), (r0, 0.05), (r1, h * 0.74)], 32));
             b.add(stone, cylinder(r0 * 1.25, 0.07, 28).at(0.0, 0.0, 0.035).tile(0.3));
             b.add(black, cylinder(r1 * 1.45, 0.04, 28).at(0.0, 0.0, h * 0.75));
             b.add(steel, ring(r1 * 1.42, 0.012, 28, 6).at(0.0, 0.0, h * 0.81));
@@ -195,7 +195,7 @@ pub fn tower(b: &mut Builder) {
             let r = w * 0.5;
             b.add(
                 stone,
-                lathe(&[(r * 1.15, 0.0), (r, 0.12), (r * 0.96, h * 0.62)], 30)
+                lathe(&[(0.0, 0.0), (r * 1.15, 0.0), (r, 0.12), (r * 0.96, h * 0.62)], 30)
                     .project(|p| (p.y.atan2(p.x), p.z * 3.0)),
             );
             b.add(

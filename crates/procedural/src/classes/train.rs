@@ -399,6 +399,24 @@ pub fn train(b: &mut Builder) {
             );
             b.add(red, cuboid(0.06, 0.02, 0.05).at(hx * 0.55, -l * 0.5, floor + h * 0.25).both_x());
             b.add(black, rounded(w * 0.9, 0.08, 0.06, 0.02).at(0.0, l * 0.51, floor + 0.05).both_y());
+            // The rear end in the second livery, roof included.
+            let tail = l * b.vary("tail", 0.22, 0.34);
+            b.add(
+                accent,
+                rounded(w * 1.012, tail, h * 1.004, round).at(
+                    0.0,
+                    -l * 0.5 + tail * 0.5 - 0.003,
+                    floor + h * 0.5,
+                ),
+            );
+            b.add(
+                accent,
+                rounded(w * 0.88, tail, 0.07, 0.03).at(
+                    0.0,
+                    -l * 0.5 + tail * 0.5 + l * 0.025,
+                    floor + h + 0.016,
+                ),
+            );
             let pole = v(0.0, -l * 0.25, floor + h + 0.04);
             b.add(
                 steel,
@@ -410,7 +428,7 @@ pub fn train(b: &mut Builder) {
                 )),
             );
             b.add(steel, rod(pole + v(-hx * 0.7, -0.06, 0.28), pole + v(hx * 0.7, -0.06, 0.28), 0.012, 6));
-            b.add(accent, block(w * 0.5, l * 0.2, 0.06).at(0.0, l * 0.2, floor + h + 0.06));
+            b.add(second, block(w * 0.5, l * 0.2, 0.06).at(0.0, l * 0.2, floor + h + 0.06));
             for c in [l * 0.28, -l * 0.28] {
                 b.add(dark, block(w * 0.85, l * 0.24, 0.06).at(0.0, c, 0.1));
                 wheels(b, (steel, dark), &[c - 0.1, c + 0.1], 0.08, hx * 0.8, 0);

@@ -14,27 +14,28 @@ pub fn hollow(outer: &[(f32, f32)], wall: f32, n: usize) -> (Solid, Solid) {
             inner.push((r - wall, z));
         }
     }
-    let last = inner[inner.len() - 1].0;
-    inner.extend([(last * 0.9, floor), (0.0, floor)]);
+    inner.extend([((radius_at(outer, floor) - wall).max(wall), floor), (0.0, floor)]);
     (lathe(outer, n), lathe(&inner, n))
+}
+
+/// Radius of a wall of revolution at height `z`, on its first part that rises past it.
+fn radius_at(wall: &[(f32, f32)], z: f32) -> f32 {
+    for w in wall.windows(2) {
+        let ((r0, z0), (r1, z1)) = (w[0], w[1]);
+        if z1 > z0 && z >= z0 && z <= z1 {
+            return r0 + (r1 - r0) * (z - z0) / (z1 - z0);
+        }
+    }
+    wall[wall.len() - 1].0
 }
 
 /// A patch on a wall of revolution between two heights, `grow` outside it, over `from..to` degrees.
 pub fn patch(wall: &[(f32, f32)], low: f32, high: f32, grow: f32, from: f32, to: f32) -> Solid {
-    let radius = |z: f32| {
-        for w in wall.windows(2) {
-            let ((r0, z0), (r1, z1)) = (w[0], w[1]);
-            if z1 > z0 && z >= z0 && z <= z1 {
-                return r0 + (r1 - r0) * (z - z0) / (z1 - z0);
-            }
-        }
-        wall[wall.len() - 1].0
-    };
     let n = 10;
     let profile: Vec<(f32, f32)> = (0..=n)
         .map(|i| {
             let z = low + (high - low) * i as f32 / n as f32;
-            (radius(z) + grow, z)
+            (radius_at(wall, z) + grow, z)
         })
         .collect();
     let steps = ((to - from) / 8.0).ceil().max(2.0) as usize;

@@ -2,46 +2,88 @@
 
 use super::*;
 
-/// A hull from keel to deck with a raked bow at +y and a transom at -y, open at the top: outside skin.
-fn shell(
-    l: f32,
-    w: f32,
-    h: f32,
+/// The form of a boat's hull: raked bow at +y, transom at -y.
+#[derive(Clone, Copy)]
+struct Form {
+    length: f32,
+    beam: f32,
+    depth: f32,
     bow: f32,
     sheer: f32,
-    n: usize,
-) -> (Solid, Vec<glam::Vec2>, impl Fn(f32) -> f32) {
-    let half = move |t: f32| {
-        // t from -1 (stern) to 1 (bow).
+}
+
+/// Stations along a hull.
+const STATIONS: usize = 24;
+
+impl Form {
+    /// Half the beam at the deck, `t` from -1 (stern) to 1 (bow).
+    fn half(self, t: f32) -> f32 {
         let k = if t > 0.0 { 1.0 - t.powf(2.2) } else { 1.0 - 0.25 * t * t };
-        w * 0.5 * k.max(0.0)
-    };
-    let deck = move |t: f32| h + sheer * t.max(0.0).powi(2) + 0.35 * sheer * t.min(0.0).powi(2);
-    let rings: Vec<Vec<glam::Vec3>> = (0..=n)
-        .map(|i| {
-            let t = 2.0 * i as f32 / n as f32 - 1.0;
-            let y = t * l * 0.5;
-            let top = deck(t);
-            let a = half(t).max(0.004);
-            // Section: deck edge, side, bilge, keel and back; the bow's foot is pulled back.
-            let points = [(1.0, 1.0), (0.97, 0.66), (0.86, 0.34), (0.55, 0.1), (0.0, 0.0)];
-            let foot = |s: f32| y - bow * (1.0 - s) * t.max(0.0).powi(3);
-            let mut ring: Vec<glam::Vec3> = points.iter().map(|&(x, s)| v(a * x, foot(s), top * s)).collect();
-            ring.extend(points.iter().rev().skip(1).map(|&(x, s)| v(-a * x, foot(s), top * s)));
-            ring
-        })
-        .collect();
-    let outline: Vec<glam::Vec2> = (0..=n)
-        .map(|i| 2.0 * i as f32 / n as f32 - 1.0)
-        .map(|t| glam::Vec2::new(half(t).max(0.004), t * l * 0.5))
-        .chain(
-            (0..=n)
-                .rev()
-                .map(|i| 2.0 * i as f32 / n as f32 - 1.0)
-                .map(|t| glam::Vec2::new(-half(t).max(0.004), t * l * 0.5)),
-        )
-        .collect();
-    (loft(&rings).crease(35.0), outline, deck)
+        (self.beam * 0.5 * k).max(0.004)
+    }
+
+    /// Height of the deck's edge.
+    fn deck(self, t: f32) -> f32 {
+        self.depth + self.sheer * t.max(0.0).powi(2) + 0.35 * self.sheer * t.min(0.0).powi(2)
+    }
+
+    /// Nine points from the +x edge of the deck around the keel to the other edge; the bow's foot is pulled back.
+    fn section(self, t: f32) -> Vec<glam::Vec3> {
+        let (a, top) = (self.half(t), self.deck(t));
+        let points = [(1.0, 1.0), (0.97, 0.66), (0.86, 0.34), (0.55, 0.1), (0.0, 0.0)];
+        let foot = |s: f32| t * self.length * 0.5 - self.bow * (1.0 - s) * t.max(0.0).powi(3);
+        let right = points.iter().map(|&(x, s)| v(a * x, foot(s), top * s));
+        let left = points.iter().rev().skip(1).map(|&(x, s)| v(-a * x, foot(s), top * s));
+        right.chain(left).collect()
+    }
+
+    /// The hull closed by a flat deck.
+    fn closed(self) -> Solid {
+        let rings: Vec<_> =
+            (0..=STATIONS).map(|i| self.section(2.0 * i as f32 / STATIONS as f32 - 1.0)).collect();
+        loft(&rings).crease(35.0)
+    }
+
+    /// The part of the hull below height `z`, a little wider than it is.
+    fn below(self, z: f32, grow: f32) -> Solid {
+        let cut = |ring: Vec<glam::Vec3>| -> Vec<glam::Vec3> {
+            let crossing = |side: &[glam::Vec3]| {
+                let k = side.iter().position(|p| p.z <= z).unwrap_or(side.len() - 1).max(1);
+                let (p, q) = (side[k - 1], side[k]);
+                p.lerp(q, ((p.z - z) / (p.z - q.z).max(1e-6)).clamp(0.0, 1.0))
+            };
+            let right = crossing(&ring[..5]);
+            let left = crossing(&ring[4..].iter().rev().copied().collect::<Vec<_>>());
+            let lower = |(i, p): (usize, glam::Vec3)| match p.z > z {
+                true if i < 4 => right,
+                true => left,
+                false => p,
+            };
+            ring.into_iter().enumerate().map(lower).collect()
+        };
+        let rings: Vec<_> =
+            (0..=STATIONS).map(|i| cut(self.section(2.0 * i as f32 / STATIONS as f32 - 1.0))).collect();
+        loft(&rings).crease(35.0).map(|p| v(p.x * grow, p.y * 1.002, p.z - 0.006))
+    }
+
+    /// The hull of an open boat: planks of some thickness and a transom.
+    fn open(self, thickness: f32) -> Solid {
+        let skin = sheet(8, STATIONS, thickness, |u, s| {
+            let ring = self.section(2.0 * s - 1.0);
+            let k = ((u * 8.0) as usize).min(7);
+            ring[k].lerp(ring[k + 1], u * 8.0 - k as f32)
+        });
+        let stern: Vec<(f32, f32)> = self.section(-1.0).iter().map(|p| (p.x, p.z)).collect();
+        skin.with(prism_y(&stern, thickness, 0.0).at(0.0, -self.length * 0.5, 0.0))
+    }
+
+    /// Outline of the deck seen from above: up the +x side, back along the other.
+    fn outline(self) -> Vec<glam::Vec2> {
+        let at = |i: usize| 2.0 * i as f32 / STATIONS as f32 - 1.0;
+        let edge = |t: f32, side: f32| glam::Vec2::new(side * self.half(t), t * self.length * 0.5);
+        let up = (0..=STATIONS).map(|i| edge(at(i), 1.0));
+        up.chain((0..=STATIONS).rev().map(|i| edge(at(i), -1.0))).collect()
+    }
 }
 
 /// A boat or ship.
@@ -67,10 +109,15 @@ pub fn watercraft(b: &mut Builder) {
     let accent = b.accent();
     let green = b.glowing(Colour([0.1, 0.8, 0.25]));
     let red = b.glowing(Colour([0.9, 0.1, 0.1]));
-    let (skin, outline, deck) = shell(l, w, h, bow, sheer, 24);
+    let form = Form { length: l, beam: w, depth: h, bow, sheer };
+    let outline = form.outline();
+    let deck = |t: f32| form.deck(t);
+    let skin = if kind == 3 { form.open(0.03) } else { form.closed() };
     // Below the water line the same skin in another colour, a hair wider.
     let line_z = h * 0.42;
-    let lower = skin.clone().map(|p| v(p.x * 1.012, p.y * 1.002, p.z.min(line_z) - 0.004));
+    let lower = form
+        .closed()
+        .map(|p| v(p.x * if kind == 3 { 1.04 } else { 1.012 }, p.y * 1.002, p.z.min(line_z) - 0.006));
     b.add(hull_paint, skin);
     b.add(under, lower);
     let on_deck = |inset: f32, lift: f32, thick: f32| {
@@ -266,16 +313,13 @@ pub fn watercraft(b: &mut Builder) {
         }
         3 => {
             // Rowing boat: open, thwarts, oars, something in the stern.
-            b.add(wood, on_deck(0.9, -h * 0.35, 0.01).tile(0.3));
-            let inside = b.paint(colour.mix(Colour([0.6, 0.42, 0.25]), 0.6), 0.7, 0.2);
-            b.add(inside, on_deck(0.97, 0.002, 0.006));
-            b.add(black, on_deck(0.88, 0.008, 0.006));
-            b.add(wood, on_deck(0.8, 0.012, 0.006).tile(0.3));
+            let floor: Vec<glam::Vec2> = outline.iter().map(|p| *p * 0.84).collect();
+            b.add(wood, prism(&floor, 0.02, 0.0).at(0.0, 0.0, line_z + 0.01).tile(0.3));
             for t in [-0.5, 0.0, 0.45] {
                 b.add(
                     wood,
                     block(w * 0.95 * (1.0 - 0.4_f32 * f32::max(t, 0.0)), 0.12, 0.025)
-                        .at(0.0, l * 0.5 * t, h + 0.03)
+                        .at(0.0, l * 0.5 * t, h * 0.86)
                         .tile(0.4),
                 );
             }
@@ -291,8 +335,8 @@ pub fn watercraft(b: &mut Builder) {
                     rod(blade_end, blade_end + dir * 0.22, 0.04, 8).scale(1.0, 1.0, 1.0),
                 );
             }
-            b.add(accent, block(w * 0.3, 0.16, 0.12).at(w * 0.1, -l * 0.38, h + 0.08));
-            b.add(white, ring(0.09, 0.03, 22, 8).at(0.0, l * 0.28, deck(0.5) + 0.05));
+            b.add(accent, block(w * 0.3, 0.16, 0.12).at(w * 0.1, -l * 0.38, line_z + 0.08));
+            b.add(white, ring(0.09, 0.03, 22, 8).at(0.0, l * 0.28, line_z + 0.05));
             let rope = curve(
                 &[v(0.0, l * 0.48, deck(0.96)), v(0.06, l * 0.54, h * 0.7), v(0.02, l * 0.56, h * 0.3)],
                 5,
