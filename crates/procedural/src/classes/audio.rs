@@ -208,7 +208,13 @@ pub fn loudspeaker(b: &mut Builder) {
         0 | 1 => {
             b.add(box_paint, block(w, d, h).at(0.0, 0.0, h * 0.5).tile(0.6));
             b.add(baffle, block(w * 0.94, 0.02, h * 0.97).at(0.0, hy, h * 0.5));
-            let y = hy + 0.01;
+            let y = hy + 0.013;
+            // The upper part of the baffle and the lid differ from the rest, so that up shows.
+            let plate_colour = b.contrast(baffle_colour);
+            let plate = b.paint(plate_colour, 0.5, 0.3);
+            let plate_h = h * b.vary("plate", 0.2, 0.36);
+            b.add(plate, block(w * 0.93, 0.02, plate_h).at(0.0, hy + 0.004, h * 0.98 - plate_h * 0.5));
+            b.add(plate, block(w * 0.9, d * 0.86, 0.03).at(0.0, 0.0, h + 0.006));
             let tweeter = w * b.vary("tweeter", 0.12, 0.17);
             driver(b, tweeter, 0.0, y, h - tweeter * 1.5 - 0.03);
             let n = if kind == 1 { b.count("woofers", 2, 3) } else { 1 };

@@ -61,6 +61,7 @@ pub fn bag(b: &mut Builder) {
             }
             let label = print(b, colour);
             b.add(label, cuboid(w * 0.55, 0.008, h * 0.5).turn_x(-3.0).at(0.0, hy * 0.93, h * 0.48));
+            b.add(trim, cuboid(w * 0.9, 0.01, h * 0.6).at(0.0, -hy * 0.97, h * 0.5));
             let scarf = b.fabric();
             b.add(scarf, ellipsoid(w * 0.22, d * 0.3, 0.1, 16).at(w * 0.2, 0.0, h + 0.01));
         }
@@ -127,8 +128,9 @@ pub fn bag(b: &mut Builder) {
             }
             let label = print(b, colour);
             b.add(label, cuboid(w * 0.6, 0.008, h * 0.55).at(0.0, hy + 0.003, h * 0.45));
+            b.add(trim, cuboid(w * 0.83, 0.01, h * 0.86).at(0.0, -hy - 0.003, h * 0.45));
             let tissue = b.accent();
-            for i in 0..b.count("tissue", 3, 5) {
+            for i in 0..b.count("tissue", 4, 6) {
                 let x = w * (-0.3 + 0.13 * i as f32);
                 b.add(
                     tissue,

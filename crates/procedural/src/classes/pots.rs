@@ -129,10 +129,10 @@ pub fn can(b: &mut Builder) {
     let black = b.black();
     let neck = b.vary("neck", 0.8, 0.9);
     // The printed wrap: two-coloured around, an emblem on the front.
-    let (ground, share) = (b.vivid(), b.vary("print_share", 0.35, 0.55));
+    let (ground, share) = (b.vivid(), b.vary("print_share", 0.42, 0.54));
     let other = b.contrast(ground);
     let third = b.vivid();
-    let size = b.vary("emblem", 0.1, 0.16);
+    let size = b.vary("emblem", 0.13, 0.18);
     let bands = b.count("bands", 1, 4);
     let t = texture::paint(64, |u, w| {
         // +y is a quarter of the way around; the emblem sits there.
@@ -284,6 +284,12 @@ pub fn jar(b: &mut Builder) {
             } else {
                 b.add(lid, cylinder(neck * 1.12, 0.11, 36).at(0.0, 0.0, h * 1.02));
             }
+            // A seal over one half of the lid, its strip running down the front.
+            let seal = b.accent();
+            let top = h * 1.02 + if h * 0.01 > 0.04 { 0.03 } else { 0.058 };
+            let half: Vec<glam::Vec2> = oval(neck, neck, 24).into_iter().filter(|p| p.y > -0.001).collect();
+            b.add(seal, prism(&half, 0.014, 0.0).at(0.0, 0.0, top));
+            b.add(seal, cuboid(neck * 0.4, 0.02, h * 0.3).at(0.0, neck * 1.15, top - h * 0.13));
         }
         1 => {
             b.add(
@@ -340,6 +346,8 @@ pub fn jar(b: &mut Builder) {
     let label = print(b, colour);
     let width = b.range(60.0, 85.0);
     b.add(label, patch(&body, h * 0.2, h * 0.66, 0.005, 90.0 - width, 90.0 + width));
+    let side = b.accent();
+    b.add(side, patch(&body, h * 0.12, h * 0.7, 0.005, 190.0, 285.0));
 }
 
 /// A flowerpot with a plant: leaves, blooms, a cactus or a small tree.

@@ -115,9 +115,7 @@ pub fn watercraft(b: &mut Builder) {
     let skin = if kind == 3 { form.open(0.03) } else { form.closed() };
     // Below the water line the same skin in another colour, a hair wider.
     let line_z = h * 0.42;
-    let lower = form
-        .closed()
-        .map(|p| v(p.x * if kind == 3 { 1.04 } else { 1.012 }, p.y * 1.002, p.z.min(line_z) - 0.006));
+    let lower = form.below(line_z, if kind == 3 { 1.04 } else { 1.012 });
     b.add(hull_paint, skin);
     b.add(under, lower);
     let on_deck = |inset: f32, lift: f32, thick: f32| {

@@ -16,12 +16,6 @@ pub fn oval(a: f32, b: f32, n: usize) -> Section {
         .collect()
 }
 
-/// A rectangle of full size `a` by `b`.
-pub fn rectangle(a: f32, b: f32) -> Section {
-    let (a, b) = (a * 0.5, b * 0.5);
-    vec![Vec2::new(a, -b), Vec2::new(a, b), Vec2::new(-a, b), Vec2::new(-a, -b)]
-}
-
 /// The surface through closed rings of equally many points, closed by fans at both ends.
 /// Texture: u once around, v from the first ring to the last.
 pub fn loft(rings: &[Vec<Vec3>]) -> Solid {

@@ -3,11 +3,6 @@
 use crate::solid::Solid;
 use glam::{Vec2, Vec3};
 
-/// A regular polygon with `n` corners on a circle of radius `r`.
-pub fn regular(r: f32, n: usize) -> Vec<Vec2> {
-    super::oval(r, r, n)
-}
-
 /// An outline from pairs.
 pub fn polygon(points: &[(f32, f32)]) -> Vec<Vec2> {
     points.iter().map(|&p| p.into()).collect()
