@@ -21,11 +21,6 @@ impl Terminal {
         Self { json, quiet }
     }
 
-    /// Whether `--json` was given.
-    pub fn is_json(&self) -> bool {
-        self.json
-    }
-
     /// A remark on what is being done, on standard error.
     pub fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {

@@ -51,3 +51,34 @@ pub fn remove_unfinished(folder: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+
+    #[test]
+    fn a_full_disk_leaves_the_old_file_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("epoch_00001.safetensors");
+        publish_bytes(&path, b"old").unwrap();
+        let full = publish(&path, |writer| {
+            writer.write_all(b"half of the n")?;
+            Err(std::io::Error::from(ErrorKind::StorageFull))
+        });
+        let message = full.unwrap_err().to_string();
+        assert_eq!(message, format!("cannot write {}: the disk is full", path.display()));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(".epoch_00001.safetensors.tmp"), b"half").unwrap();
+        fs::write(folder.path().join("epoch_00001.safetensors"), b"whole").unwrap();
+        remove_unfinished(folder.path());
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, ["epoch_00001.safetensors"]);
+    }
+}

@@ -6,21 +6,27 @@ pub mod batches;
 pub mod checkpoint;
 #[cfg(test)]
 mod checkpoint_tests;
+mod clock;
 pub mod config;
 mod crc32c;
 pub mod data;
 mod durable;
 pub mod environment;
 pub mod error;
+pub mod event;
 pub mod guard;
 pub mod health;
+mod journal;
 pub mod learner;
 mod means;
 pub mod metrics;
 pub mod network;
+#[cfg(test)]
+mod network_tests;
 mod pairs_picture;
 pub mod probes;
 pub mod run_folder;
+mod saver;
 pub mod settings;
 pub mod suggest;
 pub mod summary;
@@ -34,6 +40,7 @@ mod trainer_tests;
 
 pub use config::Config;
 pub use error::{Error, Result};
+pub use event::{Event, Outcome, Progress};
 pub use learner::Learner;
 pub use run_folder::{OwnedRun, RunFolder};
-pub use trainer::{Event, Outcome, Progress, Trainer};
+pub use trainer::Trainer;

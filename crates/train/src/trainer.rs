@@ -6,69 +6,24 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use dataset::{Loader, LoaderOptions, Split, Views};
-use serde_json::Map;
+use dataset::{Loader, LoaderOptions, Split, Views, plan};
 
 use crate::bad_samples::Skipping;
 use crate::batches::{PairBatch, TrainingPlan, pair_items};
 use crate::checkpoint::{self, Checkpoint, Position};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::event::{Event, Outcome, Progress};
 use crate::guard::Guard;
+use crate::journal::Journal;
 use crate::learner::{Ask, Learner, Measurement};
 use crate::means::{Means, values_of};
-use crate::metrics::{Kind, MetricsFile, Record, number};
-use crate::pairs_picture;
+use crate::metrics::Kind;
 use crate::run_folder::OwnedRun;
+use crate::saver::Saver;
 use crate::tally::Tallies;
-use crate::tensorboard::EventFile;
-
-/// What the outside is told while a run goes on.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// Steps were done.
-    Progress(&'a Progress),
-    /// A line was written to the metrics.
-    Record(&'a Record),
-    /// A checkpoint was written.
-    Saved(&'a PathBuf),
-    /// Something is wrong but the run goes on.
-    Warning(String),
-}
-
-/// How far a run is.
-#[derive(Clone, Debug, Default)]
-pub struct Progress {
-    /// Where the run stands.
-    pub position: Position,
-    /// Steps in an epoch.
-    pub steps_per_epoch: u64,
-    /// Epochs in all.
-    pub epochs: u64,
-    /// The last step's loss.
-    pub loss: f64,
-    /// Its terms.
-    pub terms: Vec<(String, f64)>,
-    /// Images (two a pair) per second, lately.
-    pub images_per_second: f64,
-    /// Share of the time spent waiting for data, lately.
-    pub waited_share: f64,
-    /// Estimated time to the end.
-    pub left: Duration,
-}
-
-/// How a session ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// All epochs are done; the last checkpoint.
-    Finished(PathBuf),
-    /// All epochs had been done before; the last checkpoint.
-    AlreadyFinished(PathBuf),
-    /// Asked to stop: what was saved, if there was anything to save.
-    Interrupted(Option<PathBuf>),
-}
 
 /// A session on a run.
 pub struct Trainer<'a> {
@@ -80,21 +35,12 @@ pub struct Trainer<'a> {
     position: Position,
     means: Means,
     guard: Guard,
-    metrics: MetricsFile,
-    events: EventFile,
+    journal: Journal,
+    saver: Saver,
     tell: &'a mut dyn FnMut(Event<'_>),
     /// Steps done but not yet collected: what was asked of each, and the bad samples in it.
     pending: Vec<usize>,
     clock: Clock,
-}
-
-/// Measures speed between two collections.
-struct Clock {
-    since: Instant,
-    images: usize,
-    waited: Duration,
-    rate: f64,
-    saved: Instant,
 }
 
 impl<'a> Trainer<'a> {
@@ -137,9 +83,6 @@ impl<'a> Trainer<'a> {
                 .ok_or_else(|| Error::content(&path, "the checkpoint lacks the means of its epoch"))?;
             strikes = checkpoint.metadata.get("guard_strikes").and_then(|s| s.parse().ok()).unwrap_or(0);
         }
-        let metrics = MetricsFile::open(&folder.metrics_path(), position.step)?;
-        let events = EventFile::create(&folder.tensorboard_path(), position.step)?;
-        let now = Instant::now();
         Ok(Ok(Self {
             run,
             views: Arc::new(Skipping::new(views, config.loader.on_bad_sample == "skip")),
@@ -148,11 +91,11 @@ impl<'a> Trainer<'a> {
             position,
             means,
             guard: Guard::new(config.guards.clone(), strikes),
-            metrics,
-            events,
+            journal: Journal::open(folder, position.step)?,
+            saver: Saver::new(folder.checkpoints_path(), config.checkpoints.clone(), config.epochs),
             tell,
             pending: Vec::new(),
-            clock: Clock { since: now, images: 0, waited: Duration::ZERO, rate: 0.0, saved: now },
+            clock: Clock::new(),
             config,
         }))
     }
@@ -180,9 +123,9 @@ impl<'a> Trainer<'a> {
                 return Err(Error::Request("the loader ended before the run".to_owned()));
             };
             let batch = batch?;
-            self.clock.waited += loader.waited() - waited;
+            self.clock.step(batch.items.len(), loader.waited() - waited);
             if self.position.step == 0 {
-                self.show_pairs(&batch)?;
+                self.journal.show_pairs(&batch, self.config.logging.image_pairs)?;
             }
             let step = self.position.step + 1;
             let ask = Ask {
@@ -192,7 +135,6 @@ impl<'a> Trainer<'a> {
             let pairs = PairBatch::new(&*self.views, &*self.views, &batch);
             self.learner.step(&pairs, ask)?;
             self.pending.push(self.views.count(&batch.items));
-            self.clock.images += batch.items.len();
             loader.recycle(batch);
             self.position.step = step;
             self.position.step_in_epoch += 1;
@@ -208,7 +150,8 @@ impl<'a> Trainer<'a> {
                 self.save()?;
             }
         }
-        Ok(Outcome::Finished(checkpoint::path_of(&self.run.folder().checkpoints_path(), self.position)))
+        self.wait_for_saver()?;
+        Ok(Outcome::Finished(self.checkpoint_path()))
     }
 
     fn start_loader(
@@ -228,25 +171,24 @@ impl<'a> Trainer<'a> {
 
     fn is_time_to_save(&self) -> bool {
         let minutes = self.config.checkpoints.every_minutes;
-        minutes > 0.0 && self.clock.saved.elapsed().as_secs_f64() >= 60.0 * minutes
+        minutes > 0.0 && self.clock.minutes_unsaved() >= minutes
     }
 
     /// Takes in what the pending steps showed: means, lines, guards.
     fn collect(&mut self) -> Result<()> {
         let measurements = self.learner.collect()?;
-        let elapsed = self.clock.since.elapsed().as_secs_f64().max(1e-9);
-        self.clock.rate = self.clock.images as f64 / elapsed;
-        let waited_share = (self.clock.waited.as_secs_f64() / elapsed).min(1.0);
+        if measurements.is_empty() {
+            return Ok(());
+        }
+        self.clock.look();
         let first = self.position.step + 1 - measurements.len() as u64;
         let pending = std::mem::take(&mut self.pending);
         for ((step, measurement), bad) in (first..).zip(&measurements).zip(pending) {
-            self.take_in(step, measurement, bad, waited_share)?;
+            self.take_in(step, measurement, bad)?;
         }
         if let Some(last) = measurements.into_iter().last() {
             let steps_left = self.plan.steps_per_epoch() * self.config.epochs - self.position.step;
             let images_left = steps_left as f64 * 2.0 * self.plan.batch.min(self.plan.objects) as f64;
-            let left =
-                Duration::try_from_secs_f64(images_left / self.clock.rate.max(1e-9)).unwrap_or_default();
             (self.tell)(Event::Progress(&Progress {
                 position: self.position,
                 steps_per_epoch: self.plan.steps_per_epoch(),
@@ -254,30 +196,33 @@ impl<'a> Trainer<'a> {
                 loss: last.loss,
                 terms: last.terms,
                 images_per_second: self.clock.rate,
-                waited_share,
-                left,
+                waited_share: self.clock.waited_share,
+                left: self.clock.time_for(images_left),
             }));
         }
-        self.clock.since = Instant::now();
-        self.clock.images = 0;
-        self.clock.waited = Duration::ZERO;
         Ok(())
     }
 
-    fn take_in(&mut self, step: u64, measurement: &Measurement, bad: usize, waited_share: f64) -> Result<()> {
+    fn take_in(&mut self, step: u64, measurement: &Measurement, bad: usize) -> Result<()> {
         let values = values_of(measurement);
         self.means.add_measurement(&values);
         self.means.add("bad_samples", bad as f64);
         let trouble = self.guard.check(step, measurement.loss, measurement.health.as_ref());
         if self.is_logged(step) || trouble.is_some() {
             let epoch = (step - 1) / self.plan.steps_per_epoch() + 1;
-            let timing = [("images_per_second", self.clock.rate), ("waited_share", waited_share)];
-            self.write_record(Kind::Step, epoch, step, values, &timing)?;
+            let timing = [("images_per_second", self.clock.rate), ("waited_share", self.clock.waited_share)];
+            self.write_record((Kind::Step, epoch, step), values, &timing)?;
         }
-        trouble.map_or(Ok(()), |what| Err(self.unhealthy(step, &what)))
+        match trouble {
+            Some(what) => Err(self.unhealthy(step, &what)),
+            None => Ok(()),
+        }
     }
 
-    fn unhealthy(&self, step: u64, what: &str) -> Error {
+    fn unhealthy(&mut self, step: u64, what: &str) -> Error {
+        if let Err(error) = self.wait_for_saver() {
+            return error;
+        }
         let per_epoch = self.plan.steps_per_epoch();
         let folder = self.run.folder().checkpoints_path();
         let good = checkpoint::list(&folder).ok().and_then(|mut list| list.pop());
@@ -292,27 +237,11 @@ impl<'a> Trainer<'a> {
 
     fn write_record(
         &mut self,
-        kind: Kind,
-        epoch: u64,
-        step: u64,
+        what: (Kind, u64, u64),
         values: Vec<(String, f64)>,
         timing: &[(&str, f64)],
     ) -> Result<()> {
-        let group = match kind {
-            Kind::Step => "step",
-            Kind::Epoch => "epoch",
-            Kind::HeldOut => "held_out",
-        };
-        let tagged: Vec<(String, f64)> =
-            values.iter().map(|(name, value)| (format!("{group}/{name}"), *value)).collect();
-        let timed = timing.iter().map(|&(name, value)| (format!("timing/{name}"), value));
-        let tagged: Vec<(String, f64)> = tagged.into_iter().chain(timed).collect();
-        self.events.scalars(step, tagged.iter().map(|(name, value)| (name.as_str(), *value)))?;
-        let values = values.into_iter().map(|(name, value)| (name, number(value))).collect();
-        let timing: Map<_, _> =
-            timing.iter().map(|&(name, value)| (name.to_owned(), number(value))).collect();
-        let record = Record { kind, epoch, step, values, timing };
-        self.metrics.write(&record)?;
+        let record = self.journal.write(what, values, timing)?;
         (self.tell)(Event::Record(&record));
         Ok(())
     }
@@ -332,13 +261,8 @@ impl<'a> Trainer<'a> {
                 (self.tell)(Event::Warning(text));
             }
         }
-        self.write_record(
-            Kind::Epoch,
-            epoch,
-            self.position.step,
-            values,
-            &[("images_per_second", self.clock.rate)],
-        )?;
+        let timing = [("images_per_second", self.clock.rate)];
+        self.write_record((Kind::Epoch, epoch, self.position.step), values, &timing)?;
         let is_last = epoch == self.config.epochs;
         let every = self.config.probes.held_out_every;
         if self.config.probes.enabled && every > 0 && (epoch.is_multiple_of(every) || is_last) {
@@ -346,10 +270,10 @@ impl<'a> Trainer<'a> {
         }
         let checkpoints = &self.config.checkpoints;
         let by_epochs = checkpoints.every_epochs > 0 && epoch.is_multiple_of(checkpoints.every_epochs);
-        if by_epochs || is_last || checkpoints.milestones.contains(&epoch) || self.is_time_to_save() {
+        if by_epochs || self.saver.is_milestone(epoch) || self.is_time_to_save() {
             self.save()?;
         }
-        self.clock.since = Instant::now();
+        self.clock.restart();
         Ok(())
     }
 
@@ -381,10 +305,15 @@ impl<'a> Trainer<'a> {
         }
         let values: Vec<(String, f64)> =
             tallies.scores().map(|(name, score)| (format!("probe/{name}"), score)).collect();
-        self.write_record(Kind::HeldOut, self.position.epoch, self.position.step, values, &[])
+        self.write_record((Kind::HeldOut, self.position.epoch, self.position.step), values, &[])
     }
 
-    fn save(&mut self) -> Result<PathBuf> {
+    fn checkpoint_path(&self) -> PathBuf {
+        checkpoint::path_of(&self.run.folder().checkpoints_path(), self.position)
+    }
+
+    /// Copies the state and begins to write it.
+    fn save(&mut self) -> Result<()> {
         self.collect()?;
         let mut checkpoint = Checkpoint { position: self.position, ..Checkpoint::default() };
         let metadata = [
@@ -392,40 +321,39 @@ impl<'a> Trainer<'a> {
             ("config_hash", self.config.identity()?),
             ("config", self.config.identity_toml()?),
             ("objects", self.plan.objects.to_string()),
+            ("objects_digest", plan::digest(self.views.objects())),
             ("classes", self.views.classes().len().to_string()),
             ("guard_strikes", self.guard.strikes().to_string()),
         ];
         checkpoint.metadata.extend(metadata.map(|(key, value)| (key.to_owned(), value)));
         self.learner.save(&mut checkpoint)?;
         self.means.save(&mut checkpoint);
-        self.metrics.sync()?;
-        let folder = self.run.folder().checkpoints_path();
-        let path = checkpoint.write(&folder)?;
-        let settings = &self.config.checkpoints;
-        let last = self.config.epochs;
-        checkpoint::rotate(&folder, settings.keep, |epoch| {
-            epoch == last || settings.milestones.contains(&epoch)
-        })?;
-        self.clock.saved = Instant::now();
-        (self.tell)(Event::Saved(&path));
-        Ok(path)
+        self.journal.sync()?;
+        let before = self.saver.save(checkpoint)?;
+        self.tell_saved(before);
+        self.clock.save();
+        Ok(())
+    }
+
+    fn wait_for_saver(&mut self) -> Result<()> {
+        let saved = self.saver.wait()?;
+        self.tell_saved(saved);
+        Ok(())
+    }
+
+    fn tell_saved(&mut self, path: Option<PathBuf>) {
+        if let Some(path) = path {
+            (self.tell)(Event::Saved(&path));
+        }
     }
 
     fn interrupted(mut self) -> Result<Outcome> {
         if self.position.step == 0 {
             return Ok(Outcome::Interrupted(None));
         }
-        self.save().map(|path| Outcome::Interrupted(Some(path)))
-    }
-
-    /// The first pairs of a run, for TensorBoard.
-    fn show_pairs(&mut self, batch: &dataset::Batch) -> Result<()> {
-        let pairs = self.config.logging.image_pairs.min(batch.items.len() / 2);
-        if pairs == 0 {
-            return Ok(());
-        }
-        let picture = pairs_picture::draw(batch, pairs)?;
-        self.events.picture(0, &picture.for_tensorboard("pairs"))
+        self.save()?;
+        self.wait_for_saver()?;
+        Ok(Outcome::Interrupted(Some(self.checkpoint_path())))
     }
 }
 
@@ -446,6 +374,9 @@ fn check_belongs(
             path,
             format!("was made with {} training objects, but the data now have {objects}", text("objects")),
         ));
+    }
+    if text("objects_digest") != plan::digest(views.objects()) {
+        return Err(Error::content(path, "was made with other objects than the data have now"));
     }
     Ok(())
 }

@@ -10,10 +10,11 @@ use proptest::prelude::*;
 use crate::checkpoint;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::event::{Event, Outcome};
 use crate::metrics::{self, Kind, Record};
 use crate::run_folder::{OwnedRun, RunFolder};
 use crate::testing::{FakeLearner, FakeViews};
-use crate::trainer::{Event, Outcome, Trainer};
+use crate::trainer::Trainer;
 
 /// 20 training objects in steps of 6, 6, 6, 2: four an epoch, three epochs.
 fn config(settings: &[&str]) -> Config {

@@ -92,6 +92,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     if arguments.resume.is_none() && RunFolder::open(root).is_ok() {
         return Err(train::Error::RunExists { path: root.to_path_buf() }.into());
     }
+    interrupt::listen_to_schedulers();
     let views = train::data::open(&config)?;
     let device = crate::device::open(&config.device, &config.precision)?;
     let mut learner = train::network::build(&config, &*views, &device)?;
@@ -104,7 +105,6 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         Some(root) => RunFolder::open(root)?.acquire()?,
         None => OwnedRun::create(root, &config)?,
     };
-    interrupt::listen_to_schedulers();
     train_run(&run, config, views, &mut learner, &device.name(), terminal)
 }
 
@@ -184,6 +184,13 @@ fn train_run(
         Ok(trainer) => {
             run.write_config(&config)?;
             let from = trainer.position();
+            let before = environment::read(&folder.environment_path()).unwrap_or_default();
+            if let Some(before) = before.last().filter(|before| before.device != device) {
+                terminal.warn(format!(
+                    "this run was on {} before; on {device} it goes on, but not bit for bit",
+                    before.device
+                ));
+            }
             environment::append(&folder.environment_path(), surroundings(device, data, from.step))?;
             let plan = format!("{} steps an epoch, {} epochs", trainer.steps_per_epoch(), config.epochs);
             terminal.note(if from.step == 0 {

@@ -8,6 +8,7 @@ use crate::terminal::Terminal;
 
 mod parity;
 mod renders;
+mod resume;
 
 /// Arguments of `equicaps check`.
 #[derive(Debug, clap::Args)]
@@ -22,6 +23,8 @@ enum Check {
     Parity(parity::Arguments),
     /// Compare rendered views with reference pictures of the same scenes
     Renders(renders::Arguments),
+    /// Kill a small run again and again, continue it, and compare with one that was left alone
+    Resume(resume::Arguments),
 }
 
 /// Runs the check.
@@ -29,5 +32,6 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     match &arguments.check {
         Check::Parity(arguments) => parity::run(arguments, terminal),
         Check::Renders(arguments) => renders::run(arguments, terminal),
+        Check::Resume(arguments) => resume::run(arguments, terminal),
     }
 }

@@ -1,0 +1,256 @@
+//! Training through the binary: kills, signals, locks, refusals, bad pictures, and what `runs` tells.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A run of small steps: 8 training objects in batches of 3, 3, 2.
+const SMALL: [&str; 22] = [
+    "--preset",
+    "demo",
+    "--set",
+    "data=procedural:2x5",
+    "--set",
+    "batch=3",
+    "--set",
+    "image_size=32",
+    "--set",
+    "network.width=8",
+    "--set",
+    "network.capsules=4",
+    "--set",
+    "network.projector=[16, 16, 16]",
+    "--set",
+    "procedural.views=4",
+    "--set",
+    "logging.every_steps=1",
+    "--set",
+    "checkpoints.every_epochs=2",
+    "--set",
+    "probes.held_out_every=3",
+];
+
+fn equicaps(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_equicaps"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// `equicaps train --run RUN --set epochs=N` with small steps and more arguments.
+fn new_run(run: &Path, epochs: u32, more: &[&str]) -> Command {
+    let mut command = equicaps(&["train"]);
+    command.args(SMALL).arg("--run").arg(run).args(["--set", &format!("epochs={epochs}")]).args(more);
+    command
+}
+
+fn resume(run: &Path, more: &[&str]) -> Command {
+    let mut command = equicaps(&["train", "--resume"]);
+    command.arg(run).args(more);
+    command
+}
+
+fn ok(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn ok_json(command: &mut Command) -> Value {
+    let text = ok(command.arg("--json"));
+    assert_eq!(text.trim_end().lines().count(), 1, "more than one line: {text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Exit status and standard error of a command that must fail.
+fn failure(command: &mut Command) -> (i32, String) {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    assert!(!status.success(), "{command:?} succeeded");
+    (status.code().unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+/// Waits until `child` has taken `run`, and a step is written down.
+fn wait_for_a_step(run: &Path, child: &mut Child) {
+    let began = Instant::now();
+    let owner = format!("process {}\n", child.id());
+    let text = |name: &str| std::fs::read_to_string(run.join(name)).unwrap_or_default();
+    while text("run.lock") != owner || text("metrics.jsonl").is_empty() {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before its first step");
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn killed_runs_end_as_if_nothing_had_happened() {
+    let result = ok_json(&mut equicaps(&["check", "resume", "--kills", "6", "--seed", "3"]));
+    assert_eq!(result["checkpoint_identical"], true, "{result}");
+    assert_eq!(result["metrics_identical"], true, "{result}");
+    assert!(result["kills"].as_u64().unwrap() >= 3, "{result}");
+}
+
+#[cfg(unix)]
+#[test]
+fn signals_save_the_run_and_ask_for_another_try() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, broken) = (root.path().join("whole"), root.path().join("broken"));
+    ok(&mut new_run(&whole, 8, &["--quiet"]));
+    for name in ["TERM", "USR1", "INT"] {
+        let mut command = if broken.exists() { resume(&broken, &[]) } else { new_run(&broken, 8, &[]) };
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        wait_for_a_step(&broken, &mut child);
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            // It was faster than the signal.
+            break;
+        }
+        assert_eq!(output.status.code(), Some(75), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains("continue with: equicaps train --resume"), "{said}");
+    }
+    ok(&mut resume(&broken, &["--quiet"]));
+    let last = "checkpoints/epoch_00008.safetensors";
+    assert_eq!(std::fs::read(whole.join(last)).unwrap(), std::fs::read(broken.join(last)).unwrap());
+    let names: Vec<_> =
+        std::fs::read_dir(broken.join("checkpoints")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(names.iter().all(|name| name.extension().unwrap() == "safetensors"), "{names:?}");
+}
+
+#[test]
+fn a_run_has_one_owner_one_beginning_and_one_end() {
+    let root = tempfile::tempdir().unwrap();
+    let run = root.path().join("run");
+    let mut child = new_run(&run, 2000, &["--quiet"]).stdout(Stdio::null()).spawn().unwrap();
+    wait_for_a_step(&run, &mut child);
+    let (status, message) = failure(&mut resume(&run, &[]));
+    assert_eq!(status, 1);
+    assert!(message.contains(&format!("in use by another process (process {})", child.id())), "{message}");
+    let listed = ok_json(equicaps(&["runs", "list"]).arg(root.path()));
+    assert_eq!(listed["runs"][0]["state"], "running");
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let (status, message) = failure(&mut new_run(&run, 2, &[]));
+    assert_eq!(status, 1);
+    assert!(message.contains(&format!("equicaps train --resume {}", run.display())), "{message}");
+    let result = ok_json(&mut resume(&run, &["--set", "epochs=3"]));
+    let ended = result["status"].as_str().unwrap();
+    assert!(ended == "finished" || ended == "already_finished", "{result}");
+    let again = ok(&mut resume(&run, &[]));
+    assert!(again.starts_with("already finished"), "{again}");
+    let (status, message) = failure(&mut resume(&run, &["--set", "batch=4"]));
+    assert!(status == 2 && message.contains("begin a new run"), "{message}");
+}
+
+#[test]
+fn mistakes_are_named() {
+    let root = tempfile::tempdir().unwrap();
+    let run = root.path().join("run");
+    let wrong = |more: &[&str], expected: &str| {
+        let (status, message) = failure(&mut new_run(&run, 2, more));
+        assert!(message.contains(expected), "{message}");
+        assert!(!run.exists(), "a mistake leaves no folder");
+        status
+    };
+    assert_eq!(wrong(&["--set", "epoch=3"], "there is no setting \"epoch\"; did you mean \"epochs\"?"), 2);
+    assert_eq!(wrong(&["--set", "lr=0.1"], "did you mean \"learning_rate\"?"), 2);
+    assert_eq!(wrong(&["--set", "batch=big"], "batch takes a whole number"), 2);
+    assert_eq!(wrong(&["--method", "equicap"], "did you mean \"equicaps\"?"), 2);
+    assert_eq!(wrong(&["--transform", "rotations"], "did you mean \"rotation\"?"), 2);
+    assert_eq!(wrong(&["--device", "gpu"], "use cpu, cuda or cuda:N"), 2);
+    assert_eq!(wrong(&["--data", "no/such/place"], "there is no dataset at no/such/place"), 1);
+    assert_eq!(wrong(&["--init-from", "no.safetensors"], "cannot read no.safetensors"), 1);
+    let (status, message) = failure(&mut equicaps(&["train", "--data", "procedural:2x5"]));
+    assert!(status == 2 && message.contains("--run DIR"), "{message}");
+    let (status, message) = failure(&mut resume(root.path(), &[]));
+    assert!(status == 1 && message.contains("holds no run"), "{message}");
+    let (_, message) = failure(&mut resume(&root.path().join("nowhere"), &[]));
+    assert!(message.contains("there is no folder"), "{message}");
+}
+
+#[test]
+fn bad_pictures_are_named_or_replaced() {
+    let root = tempfile::tempdir().unwrap();
+    let data = root.path().join("views");
+    let path = data.to_str().unwrap();
+    ok(&mut equicaps(&[
+        "render",
+        "--procedural",
+        "2x5",
+        "--views",
+        "3",
+        "--size",
+        "32",
+        "--quality",
+        "fast",
+        "--format",
+        "files",
+        "--preset",
+        "3diebench-t",
+        "--quiet",
+        "--out",
+        path,
+    ]));
+    let good = root.path().join("good");
+    let more = ["--data", path, "--transform", "rotation+base", "--quiet"];
+    let result = ok_json(&mut new_run(&good, 3, &more));
+    assert!(result["held_out"]["probe/translation_r2/representation"].is_number(), "{result}");
+
+    let lists = dataset::Dataset::open(&data).unwrap();
+    let first = lists.picture_name(0, 0);
+    std::fs::write(&first, b"not a picture").unwrap();
+    for view in 1..3 {
+        std::fs::remove_file(lists.picture_name(1, view)).unwrap();
+    }
+    let failing = root.path().join("failing");
+    let (status, message) = failure(&mut new_run(&failing, 3, &more));
+    let object = |number: usize| lists.picture_name(number, 0).parent().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(status, 1);
+    assert!(message.contains(&object(0)) || message.contains(&object(1)), "{message}");
+    let skipping = root.path().join("skipping");
+    let result = ok_json(new_run(&skipping, 3, &more).args(["--on-bad-sample", "skip"]));
+    assert!(result["epoch_means"]["bad_samples"].as_f64().unwrap() > 0.0, "{result}");
+
+    std::fs::remove_dir_all(&data).unwrap();
+    let (_, message) = failure(&mut resume(&failing, &[]));
+    assert!(message.contains("there is no dataset at"), "{message}");
+}
+
+#[test]
+fn runs_tell_about_themselves() {
+    let root = tempfile::tempdir().unwrap();
+    let (first, second) = (root.path().join("first"), root.path().join("second"));
+    ok(&mut new_run(&first, 3, &["--quiet"]));
+    let donor = first.join("checkpoints/epoch_00003.safetensors");
+    let init = ["--quiet", "--method", "vicreg", "--init-from", donor.to_str().unwrap()];
+    ok(&mut new_run(&second, 2, &init));
+    let (first, second) = (first.to_str().unwrap(), second.to_str().unwrap());
+
+    let listed = ok_json(equicaps(&["runs", "list"]).arg(root.path()));
+    assert_eq!(listed["runs"][1]["method"], "vicreg");
+    assert_eq!(listed["runs"][0]["state"], "finished");
+    let table = ok(equicaps(&["runs", "list"]).arg(root.path()));
+    assert!(table.starts_with("run ") && table.contains("3/3"), "{table}");
+    let shown = ok(&mut equicaps(&["runs", "show", first]));
+    assert!(shown.contains("epoch 3 of 3, step 9") && shown.contains("probe/rotation_r2/poses"), "{shown}");
+    let compared = ok_json(&mut equicaps(&["runs", "compare", first, second]));
+    assert_eq!(compared["settings_that_differ"]["method"], serde_json::json!(["equicaps", "vicreg"]));
+
+    let out = root.path().join("curves");
+    let plotted =
+        ok_json(equicaps(&["runs", "plot", first, second, "--metric", "rotation_r2", "--out"]).arg(&out));
+    let picture = plotted["files"][0].as_str().unwrap();
+    assert!(std::fs::read(picture).unwrap().starts_with(b"\x89PNG"));
+    let (status, _) = failure(&mut equicaps(&["runs", "plot", first, "--metric", "no such number"]));
+    assert_eq!(status, 2);
+}

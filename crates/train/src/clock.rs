@@ -1,0 +1,62 @@
+//! How fast a run goes: images a second and the share of time spent waiting for data, between two looks.
+
+use std::time::{Duration, Instant};
+
+/// Measures from look to look.
+#[derive(Debug)]
+pub struct Clock {
+    since: Instant,
+    images: usize,
+    waited: Duration,
+    saved: Instant,
+    /// Images a second, smoothed over looks; 0 before the first.
+    pub rate: f64,
+    /// Share of the time spent waiting for data, of the last look.
+    pub waited_share: f64,
+}
+
+impl Clock {
+    /// Starts now.
+    pub fn new() -> Self {
+        let now = Instant::now();
+        Self { since: now, images: 0, waited: Duration::ZERO, saved: now, rate: 0.0, waited_share: 0.0 }
+    }
+
+    /// A step on `images` pictures, for which `waited` was spent waiting.
+    pub fn step(&mut self, images: usize, waited: Duration) {
+        self.images += images;
+        self.waited += waited;
+    }
+
+    /// Takes the time since the last look.
+    pub fn look(&mut self) {
+        let elapsed = self.since.elapsed().as_secs_f64().max(1e-9);
+        let rate = self.images as f64 / elapsed;
+        // Smoothed, as single intervals are short.
+        self.rate = if self.rate == 0.0 { rate } else { 0.8 * self.rate + 0.2 * rate };
+        self.waited_share = (self.waited.as_secs_f64() / elapsed).min(1.0);
+        self.restart();
+    }
+
+    /// Forgets the time since the last look, which was spent on something else.
+    pub fn restart(&mut self) {
+        self.since = Instant::now();
+        self.images = 0;
+        self.waited = Duration::ZERO;
+    }
+
+    /// How long `images` pictures will take.
+    pub fn time_for(&self, images: f64) -> Duration {
+        Duration::try_from_secs_f64(images / self.rate.max(1e-9)).unwrap_or_default()
+    }
+
+    /// A checkpoint was begun.
+    pub fn save(&mut self) {
+        self.saved = Instant::now();
+    }
+
+    /// Minutes since the last checkpoint.
+    pub fn minutes_unsaved(&self) -> f64 {
+        self.saved.elapsed().as_secs_f64() / 60.0
+    }
+}

@@ -1,0 +1,52 @@
+//! What the outside hears of a run: what happens while it goes on, and how it ended.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::checkpoint::Position;
+use crate::metrics::Record;
+
+/// What the outside is told while a run goes on.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Steps were done.
+    Progress(&'a Progress),
+    /// A line was written to the metrics.
+    Record(&'a Record),
+    /// A checkpoint was written.
+    Saved(&'a PathBuf),
+    /// Something is wrong but the run goes on.
+    Warning(String),
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Where the run stands.
+    pub position: Position,
+    /// Steps in an epoch.
+    pub steps_per_epoch: u64,
+    /// Epochs in all.
+    pub epochs: u64,
+    /// The last step's loss.
+    pub loss: f64,
+    /// Its terms.
+    pub terms: Vec<(String, f64)>,
+    /// Images (two a pair) per second, lately.
+    pub images_per_second: f64,
+    /// Share of the time spent waiting for data, lately.
+    pub waited_share: f64,
+    /// Estimated time to the end.
+    pub left: Duration,
+}
+
+/// How a session ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All epochs are done; the last checkpoint.
+    Finished(PathBuf),
+    /// All epochs had been done before; the last checkpoint.
+    AlreadyFinished(PathBuf),
+    /// Asked to stop: what was saved, if there was anything to save.
+    Interrupted(Option<PathBuf>),
+}

@@ -1,0 +1,65 @@
+//! What is written down of a run while it goes on: lines of metrics, and the same numbers for TensorBoard.
+
+use serde_json::Map;
+
+use crate::error::Result;
+use crate::metrics::{Kind, MetricsFile, Record, number};
+use crate::pairs_picture;
+use crate::run_folder::RunFolder;
+use crate::tensorboard::EventFile;
+
+/// The open files.
+#[derive(Debug)]
+pub struct Journal {
+    metrics: MetricsFile,
+    events: EventFile,
+}
+
+impl Journal {
+    /// Opens the files of a run to go on after `step`; lines later than that are taken back.
+    pub fn open(folder: &RunFolder, step: u64) -> Result<Self> {
+        Ok(Self {
+            metrics: MetricsFile::open(&folder.metrics_path(), step)?,
+            events: EventFile::create(&folder.tensorboard_path(), step)?,
+        })
+    }
+
+    /// Writes down numbers; those in `timing` depend on the machine.
+    pub fn write(
+        &mut self,
+        (kind, epoch, step): (Kind, u64, u64),
+        values: Vec<(String, f64)>,
+        timing: &[(&str, f64)],
+    ) -> Result<Record> {
+        let group = match kind {
+            Kind::Step => "step",
+            Kind::Epoch => "epoch",
+            Kind::HeldOut => "held_out",
+        };
+        let tagged = values.iter().map(|(name, value)| (format!("{group}/{name}"), *value));
+        let timed = timing.iter().map(|&(name, value)| (format!("timing/{name}"), value));
+        let tagged: Vec<(String, f64)> = tagged.chain(timed).collect();
+        self.events.scalars(step, tagged.iter().map(|(name, value)| (name.as_str(), *value)))?;
+        let values = values.into_iter().map(|(name, value)| (name, number(value))).collect();
+        let timing: Map<_, _> =
+            timing.iter().map(|&(name, value)| (name.to_owned(), number(value))).collect();
+        let record = Record { kind, epoch, step, values, timing };
+        self.metrics.write(&record)?;
+        Ok(record)
+    }
+
+    /// Shows the first `pairs` pairs of a batch in TensorBoard.
+    pub fn show_pairs(&mut self, batch: &dataset::Batch, pairs: usize) -> Result<()> {
+        let pairs = pairs.min(batch.items.len() / 2);
+        if pairs == 0 {
+            return Ok(());
+        }
+        let picture = pairs_picture::draw(batch, pairs)?;
+        self.events.picture(0, &picture.for_tensorboard("pairs"))
+    }
+
+    /// Makes all lines durable; to be done before a checkpoint that is later than they are.
+    pub fn sync(&self) -> Result<()> {
+        self.metrics.sync()
+    }
+}

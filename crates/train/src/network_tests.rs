@@ -1,0 +1,134 @@
+//! Tests of [`crate::network`] with small networks of every method.
+
+use std::sync::Arc;
+
+use dataset::{Loader, LoaderOptions, Views};
+use engine::Device;
+
+use crate::bad_samples::AsPlanned;
+use crate::batches::{PairBatch, pair_items};
+use crate::checkpoint::Checkpoint;
+use crate::config::{Config, method_names};
+use crate::learner::{Ask, Learner, Measurement};
+use crate::network::{NetworkLearner, build};
+use crate::testing::FakeViews;
+
+fn config(method: &str, settings: &[&str]) -> Config {
+    let mut layers = Config::settings(method, "demo").unwrap();
+    let base = [
+        "batch=6",
+        "image_size=32",
+        "network.width=8",
+        "network.capsules=4",
+        "network.projector=[16, 16, 16]",
+        "learning_rate=0.003",
+    ];
+    base.iter().chain(settings).for_each(|assignment| layers.set(assignment).unwrap());
+    Config::resolve(layers).unwrap()
+}
+
+fn learner(method: &str, settings: &[&str]) -> NetworkLearner {
+    build(&config(method, settings), &FakeViews::new(3, 6), &Device::cpu()).unwrap()
+}
+
+/// Trains on `steps` batches, from batch `first` on.
+fn train(learner: &mut NetworkLearner, first: u64, steps: u64) -> Vec<Measurement> {
+    let views: Arc<dyn Views> = Arc::new(FakeViews::new(3, 6));
+    let plan: Vec<_> = (first..first + steps).map(|step| pair_items(0..6, 5, step, 6)).collect();
+    let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
+    for batch in Loader::start(Arc::clone(&views), plan, options).unwrap() {
+        let batch = batch.unwrap();
+        let pairs = PairBatch::new(&*views, &AsPlanned, &batch);
+        learner.step(&pairs, Ask { probes: true, health: true }).unwrap();
+    }
+    learner.collect().unwrap()
+}
+
+fn state(learner: &NetworkLearner) -> Checkpoint {
+    let mut checkpoint = Checkpoint::default();
+    learner.save(&mut checkpoint).unwrap();
+    checkpoint
+}
+
+#[test]
+fn every_method_trains_is_probed_in_every_place_and_continues_bit_for_bit() {
+    for method in method_names() {
+        let mut whole = learner(method, &[]);
+        let measurements = train(&mut whole, 0, 4);
+        assert_eq!(measurements.len(), 4);
+        assert!(measurements.iter().all(|m| m.loss.is_finite() && !m.terms.is_empty()), "{method}");
+        let scores: Vec<String> = measurements[3].probes.scores().map(|(name, _)| name).collect();
+        let places = match method {
+            "supervised" => 2,
+            "vicreg" | "simclr" | "simclr_augself" | "sen" => 4,
+            "equimod" => 6,
+            "sie" => 8,
+            "capsie" => 8,
+            _ => 9,
+        };
+        assert_eq!(scores.len(), places, "{method}: {scores:?}");
+        let health = measurements[3].health.unwrap();
+        assert_eq!(health.capsule_entropy.is_some(), method.starts_with("caps") || method == "equicaps");
+
+        let mut broken = learner(method, &[]);
+        train(&mut broken, 0, 2);
+        let saved = state(&broken);
+        let mut continued = learner(method, &["seed=9"]);
+        continued.load(&saved).unwrap();
+        assert_eq!(state(&continued), saved, "{method}");
+        train(&mut continued, 2, 2);
+        assert_eq!(state(&continued), state(&whole), "{method}");
+    }
+}
+
+#[test]
+fn probes_do_not_touch_the_method() {
+    let mut with = learner("equicaps", &[]);
+    let mut without = learner("equicaps", &["probes.enabled=false"]);
+    train(&mut with, 0, 3);
+    train(&mut without, 0, 3);
+    let (with, without) = (state(&with), state(&without));
+    let of_method = without.tensors.iter().filter(|(name, _)| !name.contains("evaluator."));
+    for (name, stored) in of_method {
+        assert_eq!(&with.tensors[name], stored, "{name}");
+    }
+    assert!(with.tensors.contains_key("evaluator.classifier_emb_inv_caps.W2"));
+    assert!(!without.tensors.keys().any(|name| name.contains("evaluator.")));
+}
+
+#[test]
+fn weights_of_another_run_can_be_the_start() {
+    let donor = state(&learner("equicaps", &["seed=3"]));
+    let mut same = learner("equicaps", &[]);
+    same.load_weights(&donor).unwrap();
+    assert_eq!(state(&same).tensors["projector.fc.W1"], donor.tensors["projector.fc.W1"]);
+    // Another method takes over the backbone alone.
+    let mut other = learner("vicreg", &[]);
+    let before = state(&other);
+    other.load_weights(&donor).unwrap();
+    let after = state(&other);
+    assert_eq!(after.tensors["backbone.conv1.weight"], donor.tensors["backbone.conv1.weight"]);
+    assert_eq!(after.tensors["projector.0.weight"], before.tensors["projector.0.weight"]);
+    assert!(other.load_weights(&Checkpoint::default()).is_err());
+    let misshapen = learner("equicaps", &["network.capsules=5"]).load(&donor).unwrap_err().to_string();
+    assert!(misshapen.contains("of the checkpoint has shape"), "{misshapen}");
+}
+
+#[test]
+fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
+    let mut learner = learner("equicaps", &[]);
+    let views: Arc<dyn Views> = Arc::new(FakeViews::new(3, 6));
+    let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
+    let plan = vec![pair_items(0..12, 5, 0, 6)];
+    let batch = Loader::start(Arc::clone(&views), plan, options).unwrap().next().unwrap().unwrap();
+    let pairs = PairBatch::new(&*views, &AsPlanned, &batch);
+    for _ in 0..60 {
+        learner.step(&pairs, Ask { probes: true, health: false }).unwrap();
+    }
+    let measurements = learner.collect().unwrap();
+    let (first, last) = (&measurements[0], &measurements[59]);
+    assert!(last.loss < 0.95 * first.loss, "{} -> {}", first.loss, last.loss);
+    let score = |m: &Measurement, wanted: &str| m.probes.scores().find(|(name, _)| name == wanted).unwrap().1;
+    let name = "rotation_r2/representation";
+    assert!(score(last, name) > score(first, name) + 0.3, "{} -> {}", score(first, name), score(last, name));
+}

@@ -1,0 +1,63 @@
+//! Writes checkpoints while training goes on: the state is copied first, the file is written by a thread. One at a
+//! time; whoever needs to know that a checkpoint is on disk waits for it.
+
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use crate::checkpoint::{self, Checkpoint};
+use crate::config::Checkpoints;
+use crate::error::{Error, Result};
+
+/// Writes checkpoints to one folder and removes those that need not stay.
+#[derive(Debug)]
+pub struct Saver {
+    folder: PathBuf,
+    settings: Checkpoints,
+    /// The epoch whose checkpoint always stays.
+    last_epoch: u64,
+    writing: Option<JoinHandle<Result<PathBuf>>>,
+}
+
+impl Saver {
+    /// Nothing is being written yet.
+    pub fn new(folder: PathBuf, settings: Checkpoints, last_epoch: u64) -> Self {
+        Self { folder, settings, last_epoch, writing: None }
+    }
+
+    /// Whether the checkpoint at the end of `epoch` always stays.
+    pub fn is_milestone(&self, epoch: u64) -> bool {
+        epoch == self.last_epoch || self.settings.milestones.contains(&epoch)
+    }
+
+    /// Begins to write `checkpoint`, after waiting for the one before it; gives that one's path.
+    pub fn save(&mut self, checkpoint: Checkpoint) -> Result<Option<PathBuf>> {
+        let before = self.wait()?;
+        let (folder, settings, last) = (self.folder.clone(), self.settings.clone(), self.last_epoch);
+        let write = move || {
+            let path = checkpoint.write(&folder)?;
+            checkpoint::rotate(&folder, settings.keep, |epoch| {
+                epoch == last || settings.milestones.contains(&epoch)
+            })?;
+            Ok(path)
+        };
+        let thread = std::thread::Builder::new().name("saver".to_owned()).spawn(write);
+        self.writing = Some(thread.map_err(Error::write(&self.folder))?);
+        Ok(before)
+    }
+
+    /// Waits until nothing is being written; gives the path of what was.
+    pub fn wait(&mut self) -> Result<Option<PathBuf>> {
+        let Some(writing) = self.writing.take() else { return Ok(None) };
+        match writing.join() {
+            Ok(result) => result.map(Some),
+            Err(_) => Err(Error::Request("the thread that writes checkpoints failed".to_owned())),
+        }
+    }
+}
+
+impl Drop for Saver {
+    fn drop(&mut self) {
+        // A checkpoint that was begun is worth finishing, whatever ended the run.
+        let _ = self.wait();
+    }
+}
