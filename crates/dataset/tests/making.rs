@@ -300,3 +300,77 @@ fn archives_hold_samples_that_webdataset_groups() {
         assert!(std::str::from_utf8(data(2)).unwrap().parse::<u32>().unwrap() < 4);
     }
 }
+
+/// Killed in the last step: some lists are written, the card is not; or the card is, and the work folder still there.
+#[test]
+fn a_dataset_killed_while_it_was_finished_is_finished_again() {
+    for format in [Format::Files, Format::Shards] {
+        let expected = reference(format);
+        let begun = tempfile::tempdir().unwrap();
+        make(begun.path(), format, 2, Shard::WHOLE, 4).unwrap();
+        let begun = tree(begun.path());
+        for (card_written, gone) in [(false, "val_images.npy"), (false, "all_latents_train.npy"), (true, "")]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            make(folder.path(), format, 2, Shard::WHOLE, u64::MAX).unwrap();
+            let restore = |name: &str, bytes: &[u8]| {
+                let path = folder.path().join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, bytes).unwrap();
+            };
+            restore(".equicaps/objects.json", &begun[".equicaps/objects.json"]);
+            if !card_written {
+                restore("dataset.json", &begun["dataset.json"]);
+                std::fs::remove_file(folder.path().join(gone)).unwrap();
+                // The skip records are still there at that time.
+                let skipped = std::fs::read(folder.path().join("skipped.json")).unwrap();
+                let skipped: Vec<serde_json::Value> = serde_json::from_slice(&skipped).unwrap();
+                let objects: Vec<Object> = serde_json::from_slice(&begun[".equicaps/objects.json"]).unwrap();
+                for record in skipped {
+                    let index = objects.iter().position(|o| record["name"] == o.name.as_str()).unwrap();
+                    restore(&format!(".equicaps/skipped/{index:07}.json"), record.to_string().as_bytes());
+                }
+            }
+            assert!(matches!(finish(folder.path()).unwrap(), Finished::Complete { .. }));
+            assert_same(&tree(folder.path()), &expected);
+        }
+    }
+}
+
+#[test]
+fn views_on_the_fly_are_those_that_would_be_written() {
+    let size = dataset::ProceduralSize { classes: 3, objects: 2 };
+    let set = || dataset::ObjectSet::procedural(size, 5);
+    let (quality, side) = (render::Quality::Fast, 32);
+    let folder = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let options = ProduceOptions {
+        jobs: 2,
+        shard: Shard::WHOLE,
+        stop: &stop,
+        on_begin: &|_, _| {},
+        on_images: &|_| {},
+    };
+    let settings = Settings { views: 2, size: side, ..settings(Format::Files) };
+    let source = dataset::CpuRenderer::new(set(), quality);
+    produce(folder.path(), Plan::new(settings, &set().ids()), &source, &options).unwrap();
+    let written = Dataset::open(folder.path()).unwrap();
+    let on_the_fly =
+        dataset::OnTheFlyOptions { views: 2, side, seed: 5, ranges: LatentRanges::BENCH_T, memory: 1 << 20 };
+    let made = dataset::DataSpec::Procedural(size).open(on_the_fly, quality).unwrap();
+    assert_eq!(made.objects(), written.objects());
+    assert_eq!(made.classes(), written.classes());
+    for object in 0..made.objects().len() {
+        for view in 0..2 {
+            assert_eq!(made.latents(object, view), written.latents(object, view));
+            let picture = |views: &dyn Views| {
+                let mut pixels = vec![0; side * side * 3];
+                views.picture(object, view, side, &mut pixels).unwrap();
+                pixels
+            };
+            let (a, b) = (picture(&*made), picture(&written));
+            let mean = a.iter().zip(&b).map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / a.len() as f64;
+            assert!(mean < 6.0, "object {object}, view {view}: mean difference {mean}");
+        }
+    }
+}

@@ -139,13 +139,28 @@ fn an_interrupt_stops_in_good_order() {
         "--out",
         &out,
     ];
-    let process = equicaps(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // As `nohup` starts programs: a hangup is to be ignored, and stays so.
+    let process = Command::new("sh")
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_equicaps")])
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let signal = |name: &str| Command::new("kill").args([name, &process.id().to_string()]).status().unwrap();
     while !Path::new(&out).join("dataset.json").exists() {
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(100));
-    let signalled = Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
-    assert!(signalled.success());
+    assert!(signal("-HUP").success());
+    let done = || tree(Path::new(&out)).len();
+    let before = done();
+    let began = std::time::Instant::now();
+    while done() == before {
+        assert!(began.elapsed() < Duration::from_secs(30), "nothing is rendered after a hangup");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(signal("-INT").success());
     let output = process.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -342,6 +357,37 @@ fn looking_at_datasets() {
         report["problems"].as_array().unwrap().iter().map(|p| p.as_str().unwrap()).collect();
     assert!(problems.iter().any(|problem| problem.contains("val-000000.tar")), "{problems:?}");
     assert!(problems.iter().any(|problem| problem.contains("has label")), "{problems:?}");
+}
+
+/// The published sets have no card, no classes, no tables, and their split files lie elsewhere.
+#[test]
+fn published_folders_are_read_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (out, lists) = (path("views"), path("lists"));
+    ok(&small("files", &out, &["--quiet"]));
+    std::fs::create_dir(&lists).unwrap();
+    for split in ["train", "val"] {
+        std::fs::remove_file(Path::new(&out).join(format!("all_latents_{split}.npy"))).unwrap();
+        for list in ["images", "labels"] {
+            let name = format!("{split}_{list}.npy");
+            std::fs::rename(Path::new(&out).join(&name), Path::new(&lists).join(&name)).unwrap();
+        }
+    }
+    for name in ["dataset.json", "classes.json", "skipped.json", "README.md"] {
+        std::fs::remove_file(Path::new(&out).join(name)).unwrap();
+    }
+    let (status, message) = failure(&["dataset", "stats", &out]);
+    assert!(status == 1 && message.contains("holds no dataset"), "{message}");
+    let checked = ok(&["dataset", "check", &out, "--lists", &lists]);
+    assert!(checked.contains("24 objects, 72 images, all is well"), "{checked}");
+    let stats = path("stats.png");
+    let counted = json(&ok(&["dataset", "stats", &out, "--lists", &lists, "--out", &stats, "--json"]));
+    assert_eq!(counted["classes"][0]["name"], "airplane");
+    let sheet = path("sheet.png");
+    ok(&["dataset", "preview", &out, "--lists", &lists, "--out", &sheet]);
+    // Nothing else is ever written into a dataset that is only looked at.
+    assert_eq!(tree(Path::new(&out)).len(), 72 * 2);
 }
 
 #[test]
