@@ -26,6 +26,14 @@ impl Node {
         self.count_axis & 0xffff
     }
 
+    /// The corners of its box.
+    pub fn corners(&self) -> [Vec3; 8] {
+        std::array::from_fn(|corner| {
+            let pick = |axis: usize| if corner >> axis & 1 == 0 { self.min[axis] } else { self.max[axis] };
+            Vec3::new(pick(0), pick(1), pick(2))
+        })
+    }
+
     /// Axis along which an inner node's children are ordered.
     #[inline(always)]
     pub fn axis(&self) -> u32 {

@@ -27,7 +27,6 @@ pub fn direction(x: f32, y: f32, size: f32) -> Vec3 {
     (FOCAL * FORWARD + (x / size - 0.5) * RIGHT + (0.5 - y / size) * UP).normalize()
 }
 
-#[cfg(test)]
 /// Continuous pixel position and depth along [`FORWARD`] of a world point; `None` at or behind the camera.
 pub fn project(point: Vec3, size: f32) -> Option<(f32, f32, f32)> {
     let relative = point - POSITION;

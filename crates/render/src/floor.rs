@@ -32,31 +32,50 @@ pub(crate) struct FloorLight {
     irradiance: Option<Grid<Vec3>>,
     /// Share of the spot that arrives.
     shadow: Option<Grid<f32>>,
-    /// What the floor sends up, coarsely, for rays that gather indirect light.
-    radiance: Option<Grid<Vec3>>,
+    /// What the floor sends up, for rays that gather indirect light.
+    pub coarse: Option<CoarseFloor>,
     albedo: Vec3,
 }
 
-impl FloorLight {
-    pub fn new(view: &View<'_>, settings: &Settings, directions: &Directions, rays: &mut u64) -> Self {
-        let mut light = Self { irradiance: None, shadow: None, radiance: None, albedo: view.floor_albedo };
-        if view.mesh.is_empty() {
-            return light;
-        }
-        light.irradiance = Some(irradiance_grid(view, settings, directions, rays));
-        light.shadow = shadow_grid(view, settings, rays);
-        let centre = view.centre().truncate();
-        let half = 4.0;
-        let layout = Layout { origin: centre - Vec2::splat(half), side: 2.0 * half, cells: 48, coarse: 1 };
-        let radiance = Grid::fill(
+/// Radiance of the floor on a coarse grid around the object.
+pub(crate) struct CoarseFloor {
+    grid: Grid<Vec3>,
+    beyond: Vec3,
+}
+
+impl CoarseFloor {
+    fn new(view: &View<'_>, radiance: impl Fn(Vec2) -> Vec3) -> Self {
+        const HALF: f32 = 4.0;
+        let origin = view.centre().truncate() - Vec2::splat(HALF);
+        let layout = Layout { origin, side: 2.0 * HALF, cells: 48, coarse: 1 };
+        let grid = Grid::fill(
             layout,
             1.0,
             |_, _, _| false,
             |points, values| {
-                values.extend(points.iter().map(|&point| light.radiance(view, point)));
+                values.extend(points.iter().map(|&point| radiance(point)));
             },
         );
-        light.radiance = Some(radiance);
+        Self { grid, beyond: view.floor_albedo * (OPEN * FRAC_1_PI) }
+    }
+
+    /// Radiance at `point`; that of the open floor far away.
+    #[inline]
+    pub fn radiance(&self, point: Vec2) -> Vec3 {
+        self.grid.lookup(point).unwrap_or(self.beyond)
+    }
+}
+
+impl FloorLight {
+    pub fn new(view: &View<'_>, settings: &Settings, directions: &Directions, rays: &mut u64) -> Self {
+        let mut light = Self { irradiance: None, shadow: None, coarse: None, albedo: view.floor_albedo };
+        if view.mesh.is_empty() {
+            return light;
+        }
+        let open = CoarseFloor::new(view, |point| light.radiance(view, point));
+        light.irradiance = Some(irradiance_grid(view, settings, (directions, &open), rays));
+        light.shadow = shadow_grid(view, settings, rays);
+        light.coarse = Some(CoarseFloor::new(view, |point| light.radiance(view, point)));
         light
     }
 
@@ -76,12 +95,6 @@ impl FloorLight {
             irradiance += view.spot.intensity * (spot * open);
         }
         self.albedo * irradiance * FRAC_1_PI
-    }
-
-    /// Radiance of the floor at `point` from the coarse grid.
-    #[inline]
-    pub fn coarse_radiance(&self, point: Vec2) -> Vec3 {
-        self.radiance.as_ref().and_then(|grid| grid.lookup(point)).unwrap_or(self.albedo * (OPEN * FRAC_1_PI))
     }
 }
 
@@ -103,7 +116,7 @@ fn for_packets(view: &View<'_>, points: &[Vec2], mut work: impl FnMut(&[Vec2], &
 fn irradiance_grid(
     view: &View<'_>,
     settings: &Settings,
-    directions: &Directions,
+    surroundings: (&Directions, &CoarseFloor),
     rays: &mut u64,
 ) -> Grid<Vec3> {
     let centre = view.centre();
@@ -132,7 +145,7 @@ fn irradiance_grid(
             packet.direction = direction.object;
             packet.nearest(geometry, &mut hits);
             let mut incoming = [Vec3::splat(WORLD_RADIANCE); WIDTH];
-            object_radiance(view, directions, &hits, direction.world, turn, &mut incoming, rays);
+            object_radiance(view, surroundings, &hits, direction.world, turn, &mut incoming, rays);
             for lane in 0..WIDTH {
                 light[lane] += incoming[lane];
             }
@@ -221,28 +234,14 @@ fn shadow_grid(view: &View<'_>, settings: &Settings, rays: &mut u64) -> Option<G
 /// Boxes on the floor that contain the spot's shadow, penumbra included: those of the hierarchy's upper nodes.
 fn shadow_boxes(view: &View<'_>) -> Vec<(Vec2, Vec2)> {
     let nodes = &view.mesh.geometry.nodes;
-    let mut cut = vec![0_u32];
-    let mut next = 0;
-    while next < cut.len() && cut.len() < SHADOW_BOXES {
-        let node = &nodes[cut[next] as usize];
-        if node.count() == 0 {
-            cut[next] = node.first;
-            cut.push(node.first + 1);
-        }
-        next += 1;
-        if next == cut.len() && cut.iter().any(|&node| nodes[node as usize].count() == 0) {
-            next = 0;
-        }
-    }
     let lamp = view.spot.position;
+    let cut = view.mesh.geometry.cut(SHADOW_BOXES);
     cut.iter()
         .map(|&node| {
             let node = &nodes[node as usize];
             let (mut min, mut max) = (Vec2::splat(f32::INFINITY), Vec2::splat(f32::NEG_INFINITY));
-            for corner in 0..8 {
-                let pick =
-                    |axis: usize| if corner >> axis & 1 == 0 { node.min[axis] } else { node.max[axis] };
-                let mut point = view.to_world(Vec3::new(pick(0), pick(1), pick(2)));
+            for corner in node.corners() {
+                let mut point = view.to_world(corner);
                 point.z = point.z.clamp(FLOOR_Z, lamp.z - 0.5);
                 let scale = (lamp.z - FLOOR_Z) / (lamp.z - point.z);
                 let shadow = (lamp + (point - lamp) * scale).truncate();

@@ -21,6 +21,10 @@ const NONE: u32 = u32::MAX;
 const MAX_LAYERS: usize = 8;
 /// Pixels that the filter reaches beyond a pixel, rounded up.
 const MARGIN: i32 = 2;
+/// Side of the blocks of camera rays that make a packet.
+const BLOCK: usize = 4;
+/// Nodes of the hierarchy whose outlines bound the object's.
+const COVER_BOXES: usize = 128;
 /// Sum of interpolation weights below which a sample gets a shaded point of its own.
 const MIN_WEIGHT: f32 = 0.1;
 /// Cosine between normals at which two points stop being of the same surface.
@@ -29,8 +33,6 @@ const MIN_COSINE: f32 = 0.9;
 /// A hit of a camera ray.
 struct Sample {
     point: SurfacePoint,
-    /// Towards the camera.
-    view: Vec3,
     albedo: Vec3,
     /// Position on the grid of rays.
     x: u32,
@@ -79,25 +81,80 @@ pub(crate) fn render_linear(scene: &LitScene<'_>, size: u32, rays: &mut u64) -> 
     pixels
 }
 
-/// The floor as if the object did not hide it.
-#[inline(never)]
+/// The floor as if the object did not hide it: found at every `floor_step`-th pixel corner and interpolated, or at
+/// every pixel.
 fn floor_pixels(scene: &LitScene<'_>, size: u32) -> Vec<Vec3> {
-    let mut pixels = Vec::with_capacity((size * size) as usize);
     let scale = 1.0 / size as f32;
-    for y in 0..size {
-        let ray = camera::FOCAL * camera::FORWARD + (0.5 - (y as f32 + 0.5) * scale) * camera::UP;
+    // Along a row of pixels the floor's point moves along x alone.
+    let row = |y: f32| {
+        let ray = camera::FOCAL * camera::FORWARD + (0.5 - y * scale) * camera::UP;
         let t = (FLOOR_Z - camera::POSITION.z) / ray.z;
         let start = camera::POSITION + t * ray;
-        for x in 0..size {
-            let point = start + (t * ((x as f32 + 0.5) * scale - 0.5)) * camera::RIGHT;
-            pixels.push(scene.floor.radiance(scene.view, point.truncate()));
+        move |x: f32| (start + (t * (x * scale - 0.5)) * camera::RIGHT).truncate()
+    };
+    let step = scene.settings.floor_step;
+    let mut pixels = Vec::with_capacity((size * size) as usize);
+    if step == 1 {
+        for y in 0..size {
+            let point = row(y as f32 + 0.5);
+            pixels.extend((0..size).map(|x| scene.floor.radiance(scene.view, point(x as f32 + 0.5))));
+        }
+        return pixels;
+    }
+    let nodes = size as usize / step + 2;
+    let mut lattice = Vec::with_capacity(nodes * nodes);
+    for y in 0..nodes {
+        let point = row((y * step) as f32);
+        lattice.extend((0..nodes).map(|x| scene.floor.radiance(scene.view, point((x * step) as f32))));
+    }
+    for y in 0..size as usize {
+        let fy = ((y % step) as f32 + 0.5) / step as f32;
+        let (upper, lower) =
+            (&lattice[y / step * nodes..][..nodes], &lattice[(y / step + 1) * nodes..][..nodes]);
+        for x in 0..size as usize {
+            let (i, fx) = (x / step, ((x % step) as f32 + 0.5) / step as f32);
+            let top = upper[i] + (upper[i + 1] - upper[i]) * fx;
+            let bottom = lower[i] + (lower[i + 1] - lower[i]) * fx;
+            pixels.push(top + (bottom - top) * fy);
         }
     }
     pixels
 }
 
+/// Which blocks of 4 x 4 camera rays can meet the object, by the boxes of the hierarchy's upper nodes.
+fn covered_blocks(scene: &LitScene<'_>, region: &Region, size: u32) -> Vec<bool> {
+    let (columns, rows) = (region.width.div_ceil(BLOCK), region.height.div_ceil(BLOCK));
+    let mut covered = vec![false; columns * rows];
+    let nodes = &scene.view.mesh.geometry.nodes;
+    for node in scene.view.mesh.geometry.cut(COVER_BOXES) {
+        let node = &nodes[node as usize];
+        let (mut low, mut high) = ([f32::INFINITY; 2], [f32::NEG_INFINITY; 2]);
+        for corner in node.corners() {
+            let Some((x, y, _)) = camera::project(scene.view.to_world(corner), size as f32) else {
+                return vec![true; columns * rows];
+            };
+            for (axis, value) in [(0, x - region.x0 as f32), (1, y - region.y0 as f32)] {
+                low[axis] = low[axis].min(value);
+                high[axis] = high[axis].max(value);
+            }
+        }
+        // In blocks, half a camera ray wider for rounding.
+        let scale = region.supersampling as f32 / BLOCK as f32;
+        let range = |axis: usize, count: usize| {
+            let first = (low[axis] * scale - 0.2).max(0.0) as usize;
+            let last = (high[axis] * scale + 0.2).clamp(-1.0, count as f32 - 1.0);
+            first..(last + 1.0) as usize
+        };
+        for y in range(1, rows) {
+            for x in range(0, columns) {
+                covered[y * columns + x] = true;
+            }
+        }
+    }
+    covered
+}
+
 /// Camera rays over the region: the hits, and for every ray the first of its samples (they follow one another).
-#[inline(never)]
 fn trace_samples(
     scene: &LitScene<'_>,
     region: &Region,
@@ -115,12 +172,16 @@ fn trace_samples(
     };
     let origin = view.to_object(camera::POSITION);
     let mut hits = Hits::NONE;
-    for by in (0..region.height).step_by(4) {
-        for bx in (0..region.width).step_by(4) {
+    let covered = covered_blocks(scene, region, size);
+    for by in (0..region.height).step_by(BLOCK) {
+        for bx in (0..region.width).step_by(BLOCK) {
+            if !covered[by / BLOCK * region.width.div_ceil(BLOCK) + bx / BLOCK] {
+                continue;
+            }
             let zero = Floats::splat(0.0);
             let mut packet = Fan { origin, direction: [zero; 3], limit: zero, active: 0 };
             for lane in 0..WIDTH {
-                let (x, y) = (bx + lane % 4, by + lane / 4);
+                let (x, y) = (bx + lane % BLOCK, by + lane / BLOCK);
                 if x < region.width && y < region.height {
                     let direction = direction_at(x, y);
                     let to_floor = (FLOOR_Z - camera::POSITION.z) / direction.z;
@@ -135,7 +196,7 @@ fn trace_samples(
             *rays += u64::from(packet.active.count_ones());
             packet.nearest(&view.mesh.geometry, &mut hits);
             for lane in (0..WIDTH).filter(|&lane| hits.mask >> lane & 1 != 0) {
-                let (x, y) = (bx + lane % 4, by + lane / 4);
+                let (x, y) = (bx + lane % BLOCK, by + lane / BLOCK);
                 first[y * region.width + x] = samples.len() as u32;
                 let direction = direction_at(x, y);
                 add_layers(
@@ -154,7 +215,6 @@ fn trace_samples(
 }
 
 /// Appends the sample of a hit, and of the surfaces behind it where it is transparent.
-#[inline(never)]
 fn add_layers(
     scene: &LitScene<'_>,
     hit: Hit,
@@ -171,7 +231,6 @@ fn add_layers(
         let alpha = view.mesh.alpha(point.material);
         samples.push(Sample {
             point,
-            view: -direction.normalize(),
             albedo: view.albedo(&point),
             x: x as u32,
             y: y as u32,
@@ -206,7 +265,6 @@ fn likeness(point: &SurfacePoint, other: &SurfacePoint, tolerance: f32) -> f32 {
 }
 
 /// Chooses the samples at which light is computed, neighbours together, and tells every sample which it uses.
-#[inline(never)]
 fn place_points(region: &Region, step: usize, samples: &mut [Sample], first: &[u32]) -> Vec<u32> {
     let (columns, rows) = (region.width.div_ceil(step), region.height.div_ceil(step));
     let mut lattice = vec![NONE; columns * rows];
@@ -286,7 +344,7 @@ fn shade_points(scene: &LitScene<'_>, points: &[u32], samples: &[Sample], rays: 
         batch.clear();
         batch.extend(chunk.iter().map(|&sample| {
             let sample = &samples[sample as usize];
-            (sample.point, sample.view)
+            (sample.point, (camera::POSITION - sample.point.position).normalize_or(Vec3::Z))
         }));
         let packet = PointPacket::new(scene, &batch);
         shades.extend_from_slice(&packet.shade(scene, rays)[..chunk.len()]);
@@ -295,7 +353,6 @@ fn shade_points(scene: &LitScene<'_>, points: &[u32], samples: &[Sample], rays: 
 }
 
 /// Filters the samples down to pixels and puts them over the floor.
-#[inline(never)]
 fn resolve(region: &Region, samples: &[Sample], shades: &[Shade], size: u32, pixels: &mut [Vec3]) {
     let per_pixel = region.supersampling;
     let weights = camera::filter_weights(per_pixel);

@@ -128,7 +128,12 @@ pub fn render_by_paths(prepared: Option<&PreparedMesh>, latents: &Latents, size:
 /// The camera's response to scene-linear light.
 fn encode(linear: &[glam::Vec3], size: u32) -> Image {
     let filmic = colour::Filmic::get();
-    let pixels = linear.iter().flat_map(|pixel| pixel.to_array().map(|value| filmic.encode(value))).collect();
+    let mut pixels = vec![0; 3 * linear.len()];
+    for (bytes, pixel) in pixels.chunks_exact_mut(3).zip(linear) {
+        for (byte, value) in bytes.iter_mut().zip(pixel.to_array()) {
+            *byte = filmic.encode(value);
+        }
+    }
     Image { width: size, height: size, pixels }
 }
 

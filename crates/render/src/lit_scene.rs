@@ -5,7 +5,7 @@ use std::f32::consts::FRAC_1_PI;
 
 use glam::Vec3;
 
-use crate::floor::FloorLight;
+use crate::floor::{CoarseFloor, FloorLight};
 use crate::lanes::{Floats, Mask, WIDTH};
 use crate::lights::{self, LAMP_RADIUS, WORLD_RADIANCE};
 use crate::packet::{Fan, Parallel};
@@ -95,10 +95,10 @@ impl<'a> LitScene<'a> {
 
 /// Radiance of the object at the hits of a packet of rays with one direction, written to `incoming` in the lanes that
 /// hit. Sun and spot are looked at through one shadow ray each, which differs from `turn` to `turn`; the rest of the
-/// light there is estimated from the open floor and the world.
+/// light there is estimated from the floor below and the world.
 pub(crate) fn object_radiance(
     view: &View<'_>,
-    directions: &Directions,
+    (directions, floor): (&Directions, &CoarseFloor),
     hits: &Hits,
     direction: Vec3,
     turn: usize,
@@ -140,7 +140,7 @@ pub(crate) fn object_radiance(
     for lane in lanes() {
         let Some(point) = points[lane] else { continue };
         let up = point.normal.z;
-        let floor = open_floor_radiance(view, point.position);
+        let floor = floor.radiance(point.position.truncate());
         let ambient = 0.5 * (1.0 + up) * Vec3::splat(WORLD_RADIANCE) + 0.5 * (1.0 - up) * floor;
         // A surface turned away from the sampled part of the sun still sees some other part of it.
         let sun_share = if sunlit >> lane & 1 != 0 { sun_open.0[lane] } else { 1.0 };
@@ -152,12 +152,4 @@ pub(crate) fn object_radiance(
         let behind = if direction.z < 0.0 { floor } else { Vec3::splat(WORLD_RADIANCE) };
         incoming[lane] = alpha * leaving + (1.0 - alpha) * behind;
     }
-}
-
-/// Radiance of the floor below `point` as if there were no object.
-pub(crate) fn open_floor_radiance(view: &View<'_>, point: Vec3) -> Vec3 {
-    let below = Vec3::new(point.x, point.y, lights::FLOOR_Z);
-    let spot = view.spot.intensity * view.spot.irradiance(below, Vec3::Z);
-    view.floor_albedo
-        * (FRAC_1_PI * (Vec3::splat(lights::SUN_FLOOR_IRRADIANCE) + spot) + Vec3::splat(WORLD_RADIANCE))
 }

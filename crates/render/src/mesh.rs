@@ -98,14 +98,7 @@ impl PreparedMesh {
                 Some(&material) if material < grey => material,
                 _ => grey,
             };
-            triangles.push(Triangle {
-                corner: a.to_array(),
-                transparency: 1.0 - materials[material as usize].alpha,
-                edge1: (b - a).to_array(),
-                index,
-                edge2: (c - a).to_array(),
-                padding: 0,
-            });
+            triangles.push(Triangle::new([a, b, c], index, 1.0 - materials[material as usize].alpha));
             let face = (b - a).cross(c - a).normalize_or(Vec3::Z);
             let vertices = mesh.triangles[index as usize].map(|vertex| &mesh.vertices[vertex as usize]);
             corners.push(Corners {
@@ -154,7 +147,7 @@ impl PreparedMesh {
         let w = 1.0 - hit.u - hit.v;
         let [n0, n1, n2] = corners.normals.map(Vec3::from);
         let [t0, t1, t2] = corners.uvs.map(Vec2::from);
-        let face_normal = edge1.cross(edge2).normalize_or(Vec3::Z);
+        let face_normal = Vec3::from(triangle.normal).normalize_or(Vec3::Z);
         let normal = (w * n0 + hit.u * n1 + hit.v * n2).normalize_or(face_normal);
         ObjectPoint {
             position: Vec3::from(triangle.corner) + hit.u * edge1 + hit.v * edge2,

@@ -166,16 +166,16 @@ impl<L: Lanes> Rays<L> for ParallelRays<L> {
     #[inline(always)]
     fn hits(&self, triangle: &Triangle, limit: L) -> (Mask, L, L, L) {
         let (edge1, edge2) = (Vec3::from(triangle.edge1), Vec3::from(triangle.edge2));
-        let p = self.direction.cross(edge2);
-        let inverse = 1.0 / edge1.dot(p);
+        let normal = Vec3::from(triangle.normal);
+        let inverse = L::splat(-1.0 / self.direction.dot(normal));
         let s = [
             self.origin[0].sub(L::splat(triangle.corner[0])),
             self.origin[1].sub(L::splat(triangle.corner[1])),
             self.origin[2].sub(L::splat(triangle.corner[2])),
         ];
-        let u = dot(&s, p * inverse);
-        let v = dot(&s, edge1.cross(self.direction) * inverse);
-        let t = dot(&s, edge1.cross(edge2) * inverse);
+        let u = dot(&s, self.direction.cross(edge2)).mul(inverse);
+        let v = dot(&s, edge1.cross(self.direction)).mul(inverse);
+        let t = dot(&s, normal).mul(inverse);
         (inside(t, u, v, limit), t, u, v)
     }
 }
@@ -186,6 +186,8 @@ pub(crate) struct FanRays<L> {
     direction: [L; 3],
     inverse: [L; 3],
     backwards: [bool; 3],
+    /// Whether all active rays run the same way along every axis.
+    uniform: bool,
     active: Mask,
     limit: L,
 }
@@ -198,6 +200,12 @@ fn reciprocals<L: Lanes>(d: L) -> L {
     L::splat(1.0).div(L::select(size.lt(tiny), least, d))
 }
 
+#[inline(always)]
+fn same_sign<L: Lanes>(d: L, active: Mask) -> bool {
+    let negative = d.lt(L::splat(0.0)) & active;
+    negative == 0 || negative == active
+}
+
 impl<L: Lanes> FanRays<L> {
     #[inline(always)]
     pub fn new(packet: &Fan) -> Self {
@@ -207,6 +215,9 @@ impl<L: Lanes> FanRays<L> {
         Self {
             origin: packet.origin,
             inverse: [reciprocals(direction[0]), reciprocals(direction[1]), reciprocals(direction[2])],
+            uniform: same_sign(direction[0], packet.active)
+                && same_sign(direction[1], packet.active)
+                && same_sign(direction[2], packet.active),
             direction,
             backwards: [leading[0] < 0.0, leading[1] < 0.0, leading[2] < 0.0],
             active: packet.active,
@@ -229,6 +240,16 @@ impl<L: Lanes> Rays<L> for FanRays<L> {
     #[inline(always)]
     fn enters(&self, node: &Node, limit: L) -> Mask {
         let (mut near, mut far) = (L::splat(0.0), limit);
+        if self.uniform {
+            let planes = floats(node);
+            for axis in 0..3 {
+                let back = 4 * usize::from(self.backwards[axis]);
+                let (enter, leave) = (planes[axis + back], planes[axis + 4 - back]);
+                near = near.max(L::splat(enter - self.origin[axis]).mul(self.inverse[axis]));
+                far = far.min(L::splat(leave - self.origin[axis]).mul(self.inverse[axis]));
+            }
+            return near.le(far);
+        }
         for axis in 0..3 {
             let a = L::splat(node.min[axis] - self.origin[axis]).mul(self.inverse[axis]);
             let b = L::splat(node.max[axis] - self.origin[axis]).mul(self.inverse[axis]);
@@ -243,7 +264,7 @@ impl<L: Lanes> Rays<L> for FanRays<L> {
         let (edge1, edge2) = (Vec3::from(triangle.edge1), Vec3::from(triangle.edge2));
         let s = self.origin - Vec3::from(triangle.corner);
         let q = s.cross(edge1);
-        let inverse = L::splat(1.0).div(dot(&self.direction, edge2.cross(edge1)));
+        let inverse = L::splat(-1.0).div(dot(&self.direction, Vec3::from(triangle.normal)));
         let u = dot(&self.direction, edge2.cross(s)).mul(inverse);
         let v = dot(&self.direction, q).mul(inverse);
         let t = L::splat(edge2.dot(q)).mul(inverse);

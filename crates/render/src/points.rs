@@ -316,6 +316,7 @@ impl PointPacket {
 
     /// Adds what the world, the floor and the object itself send from every direction.
     fn add_indirect(&self, scene: &LitScene<'_>, shades: &mut [Shade; WIDTH], rays: &mut u64) {
+        let Some(floor) = &scene.floor.coarse else { return };
         let mut packet = Parallel { origin: self.origin, direction: Vec3::Z, limit: ZERO, active: 0 };
         let mut terms = Terms { cosine: ZERO, diffuse: ZERO };
         let mut sums = Sums::NONE;
@@ -337,10 +338,11 @@ impl PointPacket {
             if towards.world.z < 0.0 {
                 for lane in lanes_of(packet.active & !hits.mask) {
                     let point = self.points[lane].position + packet.limit.0[lane] * towards.world;
-                    incoming[lane] = scene.floor.coarse_radiance(point.truncate());
+                    incoming[lane] = floor.radiance(point.truncate());
                 }
             }
-            object_radiance(scene.view, &scene.directions, &hits, towards.world, turn, &mut incoming, rays);
+            let surroundings = (&scene.directions, floor);
+            object_radiance(scene.view, surroundings, &hits, towards.world, turn, &mut incoming, rays);
             for lane in lanes_of(packet.active) {
                 light[lane] += incoming[lane] * terms.diffuse.0[lane];
             }

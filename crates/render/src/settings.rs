@@ -9,6 +9,8 @@ pub(crate) struct Settings {
     pub supersampling: usize,
     /// Camera rays between two shaded points, along each axis.
     pub shading_step: usize,
+    /// Pixels between the points at which the floor's light is found.
+    pub floor_step: usize,
     /// Shadow rays of a shaded point towards the sun.
     pub sun_directions: usize,
     /// Shadow rays of a shaded point towards the lamp.
@@ -40,6 +42,7 @@ impl Settings {
             Quality::Reference => Self {
                 supersampling: 4,
                 shading_step: 2,
+                floor_step: 1,
                 sun_directions: 128,
                 lamp_points: 64,
                 gather_directions: 256,
@@ -53,11 +56,12 @@ impl Settings {
                 shadow_tolerance: 0.01,
             },
             Quality::Standard => Self {
-                supersampling: 2,
-                shading_step: 2,
-                sun_directions: 32,
+                supersampling: 3,
+                shading_step: 3,
+                floor_step: 2,
+                sun_directions: 24,
                 lamp_points: 24,
-                gather_directions: 96,
+                gather_directions: 48,
                 lobe_samples: 8,
                 floor_sun_directions: 64,
                 floor_gather_directions: 64,
@@ -70,14 +74,15 @@ impl Settings {
             Quality::Fast => Self {
                 supersampling: 2,
                 shading_step: 4,
+                floor_step: 4,
                 sun_directions: 16,
                 lamp_points: 12,
-                gather_directions: 48,
+                gather_directions: 24,
                 lobe_samples: 4,
-                floor_sun_directions: 32,
+                floor_sun_directions: 48,
                 floor_gather_directions: 32,
-                floor_lamp_points: 24,
-                irradiance_cells: 64,
+                floor_lamp_points: 20,
+                irradiance_cells: 32,
                 irradiance_tolerance: 0.03,
                 shadow_cells: 64,
                 shadow_tolerance: 0.06,

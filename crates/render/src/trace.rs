@@ -23,8 +23,28 @@ pub struct Triangle {
     pub index: u32,
     /// Third corner less the first.
     pub edge2: [f32; 3],
-    /// Unused; keeps triangles at 48 bytes.
+    /// Unused; keeps triangles at 64 bytes.
     pub padding: u32,
+    /// `edge1 x edge2`.
+    pub normal: [f32; 3],
+    /// Unused.
+    pub more_padding: u32,
+}
+
+impl Triangle {
+    /// Triangle `index` of the mesh.
+    pub fn new([a, b, c]: [Vec3; 3], index: u32, transparency: f32) -> Self {
+        Self {
+            corner: a.to_array(),
+            transparency,
+            edge1: (b - a).to_array(),
+            index,
+            edge2: (c - a).to_array(),
+            padding: 0,
+            normal: (b - a).cross(c - a).to_array(),
+            more_padding: 0,
+        }
+    }
 }
 
 /// The hierarchy and its triangles.
@@ -322,6 +342,24 @@ traceable!(Parallel, nearest_parallel, blocked_parallel, filtered_parallel);
 traceable!(Fan, nearest_fan, blocked_fan, filtered_fan);
 
 impl Geometry {
+    /// About `count` nodes that together contain all triangles: the hierarchy, cut off level by level.
+    pub fn cut(&self, count: usize) -> Vec<u32> {
+        let mut cut = if self.nodes.is_empty() { Vec::new() } else { vec![0] };
+        loop {
+            let before = cut.len();
+            for position in 0..before {
+                let node = &self.nodes[cut[position] as usize];
+                if node.count() == 0 && cut.len() < count {
+                    cut[position] = node.first;
+                    cut.push(node.first + 1);
+                }
+            }
+            if cut.len() == before {
+                return cut;
+            }
+        }
+    }
+
     /// Nearest hit of one ray.
     pub fn nearest_one(&self, origin: Vec3, direction: Vec3, limit: f32) -> Hit {
         let mut hit = Hit { t: limit, u: 0.0, v: 0.0, triangle: MISS };
@@ -415,15 +453,8 @@ mod tests {
         let triangles = order
             .iter()
             .map(|&index| {
-                let [a, b, c] = corners[index as usize];
-                Triangle {
-                    corner: a.to_array(),
-                    transparency: if index % 5 == 0 { 0.5 } else { 0.0 },
-                    edge1: (b - a).to_array(),
-                    index,
-                    edge2: (c - a).to_array(),
-                    padding: 0,
-                }
+                let transparency = if index % 5 == 0 { 0.5 } else { 0.0 };
+                Triangle::new(corners[index as usize], index, transparency)
             })
             .collect();
         Geometry { nodes, triangles, has_transparency: true }
