@@ -57,6 +57,8 @@ pub enum Argument {
     I64(i64),
     /// `float`
     F32(f32),
+    /// `double`
+    F64(f64),
 }
 
 impl From<&Buffer> for Argument {
@@ -178,6 +180,7 @@ impl Kernel {
                 Argument::I32(value) => std::ptr::from_ref(value).cast_mut().cast(),
                 Argument::I64(value) => std::ptr::from_ref(value).cast_mut().cast(),
                 Argument::F32(value) => std::ptr::from_ref(value).cast_mut().cast(),
+                Argument::F64(value) => std::ptr::from_ref(value).cast_mut().cast(),
             })
             .collect();
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);

@@ -31,26 +31,33 @@ macro_rules! kernel_files {
 
 const BOTH: &[&[&str]] = &[&["STORAGE=bf16"], &["STORAGE=float"]];
 
+const VECTORS: &[&[&str]] = &[
+    &["STORAGE=bf16", "VECTOR=8"],
+    &["STORAGE=bf16", "VECTOR=1"],
+    &["STORAGE=float", "VECTOR=8"],
+    &["STORAGE=float", "VECTOR=1"],
+];
+
 kernel_files! {
-    BATCH_NORM = "batch_norm.cu", &[
-        &["STORAGE=bf16", "VECTOR=8"],
-        &["STORAGE=bf16", "VECTOR=1"],
-        &["STORAGE=float", "VECTOR=8"],
-        &["STORAGE=float", "VECTOR=1"],
-    ];
+    BATCH_NORM = "batch_norm.cu", VECTORS;
     CONV2D = "conv2d.cu", BOTH;
     ELEMENTWISE = "elementwise.cu", BOTH;
     LOSS = "loss.cu", &[&["STORAGE=float"]];
-    POOL = "pool.cu", BOTH;
+    POOL = "pool.cu", VECTORS;
     POSE_TRANSFORM = "pose_transform.cu", &[&["STORAGE=float", "SIDE=3"], &["STORAGE=float", "SIDE=4"]];
     SELF_ROUTING = "self_routing.cu", &[
-        &["STORAGE=bf16", "CAPSULES=32", "POSE=9"],
-        &["STORAGE=bf16", "CAPSULES=32", "POSE=16"],
-        &["STORAGE=float", "CAPSULES=32", "POSE=9"],
-        &["STORAGE=float", "CAPSULES=5", "POSE=16"],
-        &["STORAGE=float", "CAPSULES=64", "POSE=16"],
+        &["STORAGE=bf16", "CAPSULES=32", "POSE=9", "VOTES=1"],
+        &["STORAGE=bf16", "CAPSULES=32", "POSE=16", "VOTES=1"],
+        &["STORAGE=float", "CAPSULES=64", "POSE=16", "VOTES=1"],
+        &["STORAGE=float", "CAPSULES=5", "POSE=9", "VOTES=1"],
+        &["STORAGE=float", "CAPSULES=55", "POSE=9", "VOTES=0"],
     ];
     STEM = "stem.cu", &[&["STORAGE=bf16"]];
+}
+
+/// Channels that a thread handles together.
+pub fn vector(channels: usize) -> usize {
+    if channels.is_multiple_of(8) { 8 } else { 1 }
 }
 
 /// A kernel file with its macros.
@@ -71,6 +78,11 @@ impl Program {
     pub fn define(mut self, name: &str, value: usize) -> Self {
         self.defines.push(format!("{name}={value}"));
         self
+    }
+
+    /// `file` for tensors of `dtype` of `channels` channels, eight of which are handled together where they can be.
+    pub fn with_channels(file: KernelFile, dtype: DType, channels: usize) -> Self {
+        Self::new(file, dtype).define("VECTOR", vector(channels))
     }
 
     /// What is compiled.

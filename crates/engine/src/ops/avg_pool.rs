@@ -2,6 +2,8 @@
 //!
 //! Shapes: x (n, ..., channels), y (n, channels). Backward: every pixel gets dy / number of pixels.
 
+mod cuda;
+
 use rayon::prelude::*;
 
 use crate::cpu;
@@ -29,7 +31,7 @@ pub fn avg_pool(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
                 y.iter_mut().for_each(|y| *y /= pixels as f32);
             });
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("avg_pool")),
+        Device::Cuda(cuda) => cuda::forward(cuda, x.value(), pixels, &mut y)?,
     }
     let dx = x.gradient();
     Ok(tape.record("avg_pool", &[dx], y, move |context, dy| {
@@ -49,7 +51,7 @@ pub fn avg_pool(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
                     },
                 );
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("avg_pool")),
+            Device::Cuda(cuda) => cuda::backward(&cuda, &dy, pixels, &mut dx)?,
         }
         context.put(dx);
         Ok(())

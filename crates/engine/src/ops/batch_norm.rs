@@ -12,6 +12,7 @@
 //! dbeta = sum g, dgamma = sum g xh, dresidual = g, dx = gamma / sqrt(var + eps) (g - dbeta / n - xh dgamma / n).
 
 mod cpu;
+mod cuda;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -68,7 +69,8 @@ pub fn batch_norm(
     let device = tape.device();
     let mut y = Tensor::empty(&device, x.shape(), x.value().dtype())?;
     // Mean and 1 / sqrt(var + eps), kept for backward.
-    let mut statistics = Tensor::empty(&device, [2, channels], DType::F32)?;
+    let kept_rows = if matches!(device, Device::Cuda(_)) { cuda::STATISTICS } else { 2 };
+    let mut statistics = Tensor::empty(&device, [kept_rows, channels], DType::F32)?;
     match &device {
         Device::Cpu(_) => {
             let values = x.value().as_slice::<f32>()?;
@@ -87,12 +89,18 @@ pub fn batch_norm(
             let (gamma, beta) = (gamma.value().as_slice()?, beta.value().as_slice()?);
             cpu::normalise(values, statistics.as_slice()?, gamma, beta, residual, relu, y.as_mut_slice()?);
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("batch_norm")),
+        Device::Cuda(cuda) => {
+            let (x, gamma, beta) = (x.value(), gamma.value(), beta.value());
+            let residual = residual.map(Var::value);
+            cuda::forward(tape, cuda, x, gamma, beta, running, residual, relu, &mut statistics, &mut y)?;
+        }
     }
     let (dx, dgamma, dbeta) = (x.gradient(), gamma.gradient(), beta.gradient());
     let dresidual = residual.map_or(dx, Var::gradient);
     let has_residual = residual.is_some();
-    let (x, gamma, kept) = (x.value().clone(), gamma.value().clone(), relu.then(|| y.clone()));
+    let mask = cuda::mask_of(relu, residual, &y);
+    let (x, gamma) = (x.value().clone(), gamma.value().clone());
+    let kept = (relu && matches!(device, Device::Cpu(_))).then(|| y.clone());
     Ok(tape.record("batch_norm", &[dx, dgamma, dbeta, dresidual], y, move |context, mut dy| {
         let mut dx = context.target(dx)?;
         let mut dgamma = context.target(dgamma)?;
@@ -118,7 +126,15 @@ pub fn batch_norm(
                     cpu::input_gradient(x, statistics, gamma.as_slice()?, &sums, dy.as_slice()?, dx)?;
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("batch_norm")),
+            Device::Cuda(cuda) => {
+                if !dy.is_unique() && matches!(mask, cuda::Mask::Output(_)) {
+                    let mut own = Tensor::empty(&context.device(), dy.shape(), dy.dtype())?;
+                    own.copy_from(&dy)?;
+                    dy = own;
+                }
+                let targets = [&mut dx, &mut dgamma, &mut dbeta];
+                cuda::backward(&cuda, &x, &gamma, &statistics, &mask, &mut dy, targets)?;
+            }
         }
         [dx, dgamma, dbeta].into_iter().flatten().for_each(|target| context.put(target));
         if has_residual {

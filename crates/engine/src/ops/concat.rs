@@ -3,6 +3,8 @@
 //! Shapes: concat: (rows, a), (rows, b), ... -> (rows, a + b + ...). columns: (rows, d) -> (rows, count), columns
 //! `start..start + count`. Backward: the pieces of dy, or dy in its place.
 
+mod cuda;
+
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -38,7 +40,13 @@ pub fn concat(tape: &mut Tape<'_>, parts: &[&Var]) -> Result<Var> {
                 start += width;
             }
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("concat")),
+        Device::Cuda(cuda) => {
+            let mut start = 0;
+            for (part, &width) in parts.iter().zip(&widths) {
+                cuda::copy_columns(cuda, (part.value(), width, 0), (&mut y, total, start), width, false)?;
+                start += width;
+            }
+        }
     }
     let inputs: Vec<_> = parts.iter().map(|part| part.gradient()).collect();
     Ok(tape.record("concat", &inputs.clone(), y, move |context, dy| {
@@ -55,7 +63,16 @@ pub fn concat(tape: &mut Tape<'_>, parts: &[&Var]) -> Result<Var> {
                             }
                         }
                     }
-                    Device::Cuda(cuda) => return Err(cuda.missing("concat")),
+                    Device::Cuda(cuda) => {
+                        let add = target.accumulate;
+                        cuda::copy_columns(
+                            &cuda,
+                            (&dy, total, start),
+                            (&mut target.tensor, width, 0),
+                            width,
+                            add,
+                        )?;
+                    }
                 }
                 context.put(target);
             }
@@ -83,7 +100,9 @@ pub fn columns(tape: &mut Tape<'_>, x: &Var, start: usize, count: usize) -> Resu
             let from = x.value().as_slice::<f32>()?.chunks_exact(total);
             to.zip(from).for_each(|(to, from)| to.copy_from_slice(&from[start..start + count]));
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("columns")),
+        Device::Cuda(cuda) => {
+            cuda::copy_columns(cuda, (x.value(), total, start), (&mut y, count, 0), count, false)?
+        }
     }
     let dx = x.gradient();
     Ok(tape.record("columns", &[dx], y, move |context, dy| {
@@ -98,7 +117,12 @@ pub fn columns(tape: &mut Tape<'_>, x: &Var, start: usize, count: usize) -> Resu
                     to[start..start + count].iter_mut().zip(from).for_each(|(to, from)| *to += from);
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("columns")),
+            Device::Cuda(cuda) => {
+                if !target.accumulate {
+                    target.tensor.fill_zero()?;
+                }
+                cuda::copy_columns(&cuda, (&dy, count, 0), (&mut target.tensor, total, start), count, true)?;
+            }
         }
         context.put(target);
         Ok(())

@@ -6,6 +6,7 @@
 //! Backward: dx is the transposed convolution of dy, dW the correlation of x with dy.
 
 pub(crate) mod cpu;
+pub(crate) mod cuda;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -85,22 +86,27 @@ pub fn conv2d(tape: &mut Tape<'_>, x: &Var, weight: &Var, stride: usize, padding
     let geometry = Geometry::new("conv2d", x.shape(), weight.shape(), stride, padding)?;
     let device = tape.device();
     let mut y = Tensor::empty(&device, geometry.output_shape(), x.value().dtype())?;
-    match &device {
+    // What backward needs of x.
+    let kept = match &device {
         Device::Cpu(_) => {
             let packed = tape.prepared(weight.value(), "conv2d forward", cpu::pack_forward)?;
             cpu::forward(&geometry, x.value().as_slice()?, packed.as_slice()?, y.as_mut_slice()?);
+            x.value().clone()
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("conv2d")),
-    }
+        Device::Cuda(cuda) => {
+            let weight = tape.prepared(weight.value(), "activation type", cuda::cast_weight)?;
+            cuda::forward(cuda, &device, &geometry, x.value(), &weight, &mut y)?
+        }
+    };
     let (dx, dw) = (x.gradient(), weight.gradient());
-    let (x, weight) = (x.value().clone(), weight.value().clone());
+    let weight = weight.value().clone();
     Ok(tape.record("conv2d", &[dx, dw], y, move |context, dy| {
         let mut dw = context.target(dw)?;
         let mut dx = context.target(dx)?;
         match context.device() {
             Device::Cpu(_) => {
                 if let Some(dw) = &mut dw {
-                    let (x, dy) = (x.as_slice()?, dy.as_slice()?);
+                    let (x, dy) = (kept.as_slice()?, dy.as_slice()?);
                     cpu::weight_gradient(&geometry, x, dy, dw.tensor.as_mut_slice()?, dw.accumulate);
                 }
                 if let Some(dx) = &mut dx {
@@ -109,7 +115,10 @@ pub fn conv2d(tape: &mut Tape<'_>, x: &Var, weight: &Var, stride: usize, padding
                     cpu::data_gradient(&geometry, dy, packed, dx.tensor.as_mut_slice()?, dx.accumulate);
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("conv2d")),
+            Device::Cuda(cuda) => {
+                let weight = context.prepared(&weight, "activation type", cuda::cast_weight)?;
+                cuda::backward(&cuda, &geometry, &kept, &weight, &dy, dw.as_mut(), dx.as_mut())?;
+            }
         }
         [dw, dx].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())

@@ -6,6 +6,7 @@
 //! Shapes: images (n, height, width, 3), W (out, kernel height, kernel width, 3), b (out), y (n, oh, ow, out).
 
 mod cpu;
+pub(crate) mod cuda;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -103,8 +104,13 @@ pub fn image_conv(
             let bias = bias.map(|bias| bias.value().as_slice()).transpose()?;
             cpu::forward(&geometry, images, packed.as_slice()?, bias, y.as_mut_slice()?)?;
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("image_conv")),
+        Device::Cuda(cuda) => {
+            let cast = tape.prepared(weight.value(), "activation type", super::conv2d::cuda::cast_weight)?;
+            let weights = (weight.value(), &cast);
+            cuda::forward(cuda, &device, &geometry, images, weights, bias.map(Var::value), &mut y)?;
+        }
     }
+    let weight_value = weight.value().clone();
     let (dw, db) = (weight.gradient(), bias.map(Var::gradient));
     let images = images.clone();
     Ok(tape.record("image_conv", &[dw, db.unwrap_or(dw)], y, move |context, dy| {
@@ -120,7 +126,11 @@ pub fn image_conv(
                     super::column_sum_gradient(dy.as_slice()?, db)?;
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("image_conv")),
+            Device::Cuda(cuda) => {
+                let device = context.device();
+                let (dw, db) = (dw.as_mut(), db.as_mut());
+                cuda::backward(&cuda, &device, &geometry, &images, &weight_value, &dy, dw, db)?;
+            }
         }
         [dw, db].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())

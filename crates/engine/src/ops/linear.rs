@@ -3,7 +3,7 @@
 //! Shapes: x (rows, in), W (out, in) as published, b (out), y (rows, out).
 //! Backward: dx = dy W, dW = dy^T x, db = column sums of dy.
 
-mod cuda;
+pub(crate) mod cuda;
 
 use crate::cpu::matmul::{self, Matrix};
 use crate::device::Device;

@@ -4,6 +4,7 @@
 mod class_cross_entropy;
 mod covariance;
 mod cross_entropy;
+mod cuda;
 mod info_nce;
 mod me_max;
 mod mse;

@@ -3,6 +3,8 @@
 //! Shapes: x (n, height, width, channels), y (n, oh, ow, channels). Backward: dy goes to the first of the largest
 //! values of its window, in reading order.
 
+mod cuda;
+
 use rayon::prelude::*;
 
 use crate::device::Device;
@@ -32,7 +34,7 @@ pub fn max_pool(tape: &mut Tape<'_>, x: &Var, kernel: usize, stride: usize, padd
     let mut taps = Tensor::empty(&device, geometry.output_shape(), DType::U8)?;
     match &device {
         Device::Cpu(_) => forward(&geometry, x.value().as_slice()?, y.as_mut_slice()?, taps.as_mut_slice()?),
-        Device::Cuda(cuda) => return Err(cuda.missing("max_pool")),
+        Device::Cuda(cuda) => cuda::forward(cuda, &geometry, x.value(), &mut y, &mut taps)?,
     }
     let dx = x.gradient();
     Ok(tape.record("max_pool", &[dx], y, move |context, dy| {
@@ -42,7 +44,7 @@ pub fn max_pool(tape: &mut Tape<'_>, x: &Var, kernel: usize, stride: usize, padd
                 let (dy, taps) = (dy.as_slice()?, taps.as_slice()?);
                 backward(&geometry, dy, taps, dx.tensor.as_mut_slice()?, dx.accumulate);
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("max_pool")),
+            Device::Cuda(cuda) => cuda::backward(&cuda, &geometry, &dy, &taps, &mut dx)?,
         }
         context.put(dx);
         Ok(())

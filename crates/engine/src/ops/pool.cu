@@ -73,26 +73,77 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// A copy with zeros around: (n, H, W, C) to (n, H + top + bottom, W + left + right, C), and its gradient.
+// Below, a thread has V neighbouring channels of a pixel.
+constexpr int V = VECTOR;  // 8, or 1 where the number of channels is not a multiple of 8
+
+// A copy with zeros around: (n, H, W, C) to (n, OH, OW, C), and its gradient.
 extern "C" __global__ void __launch_bounds__(256)
     pad(const T* x, T* y, int batch, int H, int W, int C, int top, int left, int OH, int OW) {
-  EACH(i, (size_t)batch * OH * OW * C) {
-    int c = (int)(i % C);
-    size_t position = i / C;
-    int xx = (int)(position % OW) - left, yy = (int)(position / OW % OH) - top;
-    int n = (int)(position / ((size_t)OW * OH));
-    bool inside = yy >= 0 && yy < H && xx >= 0 && xx < W;
-    y[i] = inside ? x[((size_t)(n * H + yy) * W + xx) * C + c] : from_float<T>(0.f);
+  int groups = C / V;
+  EACH(i, (size_t)batch * OH * OW * groups) {
+    int c = (int)(i % groups) * V;
+    u32 position = (u32)(i / groups);
+    int xx = (int)(position % OW) - left, yy = (int)(position / OW % OH) - top, n = (int)(position / ((u32)OW * OH));
+    Channels<V> v = {};
+    if (yy >= 0 && yy < H && xx >= 0 && xx < W) load_channels(v, x + ((size_t)(n * H + yy) * W + xx) * C + c);
+    store_channels(y + i * V, v);
   }
 }
 extern "C" __global__ void __launch_bounds__(256)
     pad_backward(const T* dy, T* dx, int add, int batch, int H, int W, int C, int top, int left, int OH, int OW) {
-  EACH(i, (size_t)batch * H * W * C) {
-    int c = (int)(i % C);
-    size_t position = i / C;
-    int xx = (int)(position % W) + left, yy = (int)(position / W % H) + top;
-    int n = (int)(position / ((size_t)W * H));
-    float d = to_float(dy[((size_t)(n * OH + yy) * OW + xx) * C + c]);
-    dx[i] = from_float<T>(add ? to_float(dx[i]) + d : d);
+  int groups = C / V;
+  EACH(i, (size_t)batch * H * W * groups) {
+    int c = (int)(i % groups) * V;
+    u32 position = (u32)(i / groups);
+    int xx = (int)(position % W) + left, yy = (int)(position / W % H) + top, n = (int)(position / ((u32)W * H));
+    Channels<V> d, before = {};
+    load_channels(d, dy + ((size_t)(n * OH + yy) * OW + xx) * C + c);
+    if (add) load_channels(before, dx + i * V);
+#pragma unroll
+    for (int k = 0; k < V; k++) d.v[k] += before.v[k];
+    store_channels(dx + i * V, d);
+  }
+}
+
+// Every `stride`-th pixel: (n, H, W, C) to (n, OH, OW, C). Its gradient, added to what is there, or with zeros between.
+extern "C" __global__ void __launch_bounds__(256)
+    subsample(const T* x, T* y, int batch, int H, int W, int C, int stride, int OH, int OW) {
+  int groups = C / V;
+  EACH(i, (size_t)batch * OH * OW * groups) {
+    int c = (int)(i % groups) * V;
+    u32 position = (u32)(i / groups);
+    int ox = (int)(position % OW), oy = (int)(position / OW % OH), n = (int)(position / ((u32)OW * OH));
+    Channels<V> v;
+    load_channels(v, x + ((size_t)(n * H + oy * stride) * W + ox * stride) * C + c);
+    store_channels(y + i * V, v);
+  }
+}
+extern "C" __global__ void __launch_bounds__(256)
+    subsample_backward_add(const T* dy, T* dx, int batch, int H, int W, int C, int stride, int OH, int OW) {
+  int groups = C / V;
+  EACH(i, (size_t)batch * OH * OW * groups) {
+    int c = (int)(i % groups) * V;
+    u32 position = (u32)(i / groups);
+    int ox = (int)(position % OW), oy = (int)(position / OW % OH), n = (int)(position / ((u32)OW * OH));
+    T* place = dx + ((size_t)(n * H + oy * stride) * W + ox * stride) * C + c;
+    Channels<V> d, before;
+    load_channels(d, dy + i * V);
+    load_channels(before, place);
+#pragma unroll
+    for (int k = 0; k < V; k++) d.v[k] += before.v[k];
+    store_channels(place, d);
+  }
+}
+extern "C" __global__ void __launch_bounds__(256)
+    subsample_backward_set(const T* dy, T* dx, int batch, int H, int W, int C, int stride, int OH, int OW) {
+  int groups = C / V;
+  EACH(i, (size_t)batch * H * W * groups) {
+    int c = (int)(i % groups) * V;
+    u32 position = (u32)(i / groups);
+    int xx = (int)(position % W), yy = (int)(position / W % H), n = (int)(position / ((u32)W * H));
+    Channels<V> d = {};
+    if (xx % stride == 0 && yy % stride == 0 && xx / stride < OW && yy / stride < OH)
+      load_channels(d, dy + ((size_t)(n * OH + yy / stride) * OW + xx / stride) * C + c);
+    store_channels(dx + i * V, d);
   }
 }

@@ -4,6 +4,8 @@
 //! Shapes: poses (n, capsules d^2), each capsule a row-major d x d matrix; M (n, d, d), the same for all capsules of
 //! a sample, without gradient; X as the poses. Backward, with Q = P M: dQ = (dX - X <X, dX>) / ||Q||, dP = dQ M^T.
 
+mod cuda;
+
 use rayon::prelude::*;
 
 use crate::device::Device;
@@ -46,7 +48,7 @@ pub fn pose_transform(
                 }
             });
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("pose_transform")),
+        Device::Cuda(cuda) => cuda::forward(cuda, poses.value(), pose, transform, &mut x)?,
     }
     let dp = poses.gradient();
     let (poses, transform, kept) = (poses.value().clone(), transform.cloned(), x.clone());
@@ -80,7 +82,9 @@ pub fn pose_transform(
                     }
                 });
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("pose_transform")),
+            Device::Cuda(cuda) => {
+                cuda::backward(&cuda, (&poses, pose), transform.as_ref(), &kept, &dx, &mut target)?;
+            }
         }
         context.put(target);
         Ok(())

@@ -1,5 +1,7 @@
 //! ReLU: y = max(x, 0), elementwise. Backward: dx = dy where y > 0. (Behind a batch norm it is part of that.)
 
+mod cuda;
+
 use rayon::prelude::*;
 
 use crate::device::Device;
@@ -20,7 +22,7 @@ pub fn relu(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
                 y.iter_mut().zip(x).for_each(|(y, &x)| *y = if x > 0.0 { x } else { 0.0 });
             });
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("relu")),
+        Device::Cuda(cuda) => cuda::forward(cuda, x.value(), &mut y)?,
     }
     let (dx, kept) = (x.gradient(), y.clone());
     Ok(tape.record("relu", &[dx], y, move |context, dy| {
@@ -37,7 +39,7 @@ pub fn relu(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
                     }
                 });
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("relu")),
+            Device::Cuda(cuda) => cuda::backward(&cuda, &dy, &kept, &mut target)?,
         }
         context.put(target);
         Ok(())

@@ -12,7 +12,7 @@ constexpr int N = CAPSULES, P = POSE;
 constexpr int GROUPS = (N + 31) / 32;        // upper capsules of a lane
 constexpr int IMAGES = 4;                    // images of a warp at a time
 constexpr int WARPS = 8;
-constexpr int ROW1 = (P * P) | 1;            // odd strides: lanes meet different banks
+constexpr int ROW1 = VOTES ? (P * P) | 1 : 0;  // odd strides: lanes meet different banks; 0: activations only
 constexpr int ROW2 = P | 1;
 constexpr int PADDED = (P + 3) / 4 * 4;
 
@@ -31,7 +31,7 @@ constexpr int WEIGHTS = N * ROW1 + N * ROW2 + N;
 __device__ __forceinline__ void load_weights(float* to, const float* w1, const float* w2, const float* b2, int i) {
   const float* from1 = w1 + (size_t)i * N * P * P;
   const float* from2 = w2 + (size_t)i * N * P;
-  for (int e = threadIdx.x; e < N * P * P; e += blockDim.x)
+  for (int e = threadIdx.x; VOTES && e < N * P * P; e += blockDim.x)
     copy_async(to + e / (P * P) * ROW1 + e % (P * P), from1 + e);
   for (int e = threadIdx.x; e < N * P; e += blockDim.x)
     copy_async(to + N * ROW1 + e / P * ROW2 + e % P, from2 + e);
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
       }
     }
 #pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
+    for (int g = 0; VOTES && g < GROUPS; g++) {
       const float* w = weights + min(g * 32 + lane, N - 1) * ROW1;
 #pragma unroll
       for (int p = 0; p < P; p++) {
@@ -166,7 +166,7 @@ extern "C" __global__ void routing_finish(const float* partial, const float* par
   weight_sum[i] = weight;
   if (i % N == 0) a_sum[b] = a;
 #pragma unroll
-  for (int p = 0; p < P; p++) poses[(size_t)i * P + p] = pose[p] / weight;
+  for (int p = 0; VOTES && p < P; p++) poses[(size_t)i * P + p] = pose[p] / weight;
 }
 
 // Gradients of S, s and A; a warp per image. Either output's gradient may be absent.
@@ -187,7 +187,7 @@ extern "C" __global__ void routing_backward_prepare(const float* dactivations, c
     for (int p = 0; p < P; p++) {
       float d = dposes ? dposes[i * P + p] * inverse : 0.f;
       dS[i * P + p] = d;
-      dot += d * poses[i * P + p];
+      dot += VOTES ? d * poses[i * P + p] : 0.f;
     }
     float d = dactivations ? dactivations[i] * inverse_a : 0.f;
     ds[i] = d - dot;
@@ -246,7 +246,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
       float t[IMAGES][P] = {};
       const float* w = shared + j * ROW1;
 #pragma unroll
-      for (int p = 0; p < P; p++) {
+      for (int p = 0; VOTES && p < P; p++) {
         float d[IMAGES];
 #pragma unroll
         for (int m = 0; m < IMAGES; m++)

@@ -16,6 +16,7 @@
 //! dW1_ij = sum_n c_ij m_j u_i^T,   dW2_ij = sum_n dl_ij u_i,   db2_ij = sum_n dl_ij.
 
 mod cpu;
+mod cuda;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -90,7 +91,7 @@ fn route(tape: &mut Tape<'_>, a: &Var, u: &Var, w1: Option<&Var>, w2: &Var, b2: 
     let mut poses = Tensor::empty(&device, [geometry.batch, width], DType::F32)?;
     // sum_i a_i, per sample, kept for backward.
     let mut total = Tensor::empty(&device, [geometry.batch], DType::F32)?;
-    match &device {
+    let on_cuda = match &device {
         Device::Cpu(_) => {
             let inputs = cpu::Inputs {
                 geometry,
@@ -102,9 +103,20 @@ fn route(tape: &mut Tape<'_>, a: &Var, u: &Var, w1: Option<&Var>, w2: &Var, b2: 
             };
             let outputs = (activations.as_mut_slice()?, poses.as_mut_slice()?, total.as_mut_slice()?);
             cpu::forward(&inputs, outputs.0, outputs.1, outputs.2);
+            None
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("self_routing")),
-    }
+        Device::Cuda(cuda) => {
+            let inputs = cuda::Inputs {
+                geometry,
+                a: a.value(),
+                u: u.value(),
+                w1: w1.map(Var::value),
+                w2: w2.value(),
+                b2: b2.value(),
+            };
+            Some(cuda::forward(cuda, &device, &inputs, &mut activations, &mut poses)?)
+        }
+    };
     let ids = [a.gradient(), u.gradient(), w2.gradient(), b2.gradient()];
     let dw1 = w1.map(Var::gradient);
     let (a, u, w1) = (a.value().clone(), u.value().clone(), w1.map(|w1| w1.value().clone()));
@@ -137,7 +149,20 @@ fn route(tape: &mut Tape<'_>, a: &Var, u: &Var, w1: Option<&Var>, w2: &Var, b2: 
                 };
                 cpu::backward(&inputs, &outputs, &mut targets, dw1.as_mut())?;
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("self_routing")),
+            Device::Cuda(cuda) => {
+                let inputs = cuda::Inputs { geometry, a: &a, u: &u, w1: w1.as_ref(), w2: &w2, b2: &b2 };
+                let gradients = cuda::Gradients {
+                    activations: &kept.0,
+                    poses: &kept.1,
+                    d_activations: da_out.as_ref(),
+                    d_poses: du_out.as_ref(),
+                    targets: &mut targets,
+                    dw1: dw1.as_mut(),
+                };
+                if let Some(kept) = &on_cuda {
+                    cuda::backward(&cuda, &inputs, kept, gradients)?;
+                }
+            }
         }
         targets.into_iter().chain([dw1]).flatten().for_each(|target| context.put(target));
         Ok(())

@@ -3,7 +3,7 @@
 //! Shapes: z (n, d). The divisor is the configured batch size minus one, a constant even for a smaller last batch.
 //! Gradient: dZ = 4 / (d divisor) Zc offdiag(Cov); the centring adds nothing, as the columns of Zc sum to zero.
 
-use super::matrix;
+use super::{cuda, matrix};
 use crate::cpu::matmul::{self, Matrix};
 use crate::cpu::{add_assign, column_sums};
 use crate::device::Device;
@@ -52,7 +52,7 @@ pub fn covariance(tape: &mut Tape<'_>, z: &Var, divisor: usize) -> Result<Var> {
             }
             Tensor::from_slice(&device, [1], &[(sum / columns as f64) as f32])?
         }
-        Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+        Device::Cuda(cuda) => cuda::covariance(cuda, &device, z.value(), divisor, &mut centred, &mut cov)?,
     };
     let dz = z.gradient();
     Ok(tape.record(OP, &[dz], loss, move |context, dy| {
@@ -72,7 +72,7 @@ pub fn covariance(tape: &mut Tape<'_>, z: &Var, divisor: usize) -> Result<Var> {
                 values.iter_mut().for_each(|value| *value *= scale);
                 accumulate(&context.device(), &product, &mut dz)?;
             }
-            Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+            Device::Cuda(cuda) => cuda::covariance_backward(&cuda, &dy, &centred, &cov, divisor, &mut dz)?,
         }
         context.put(dz);
         Ok(())

@@ -3,7 +3,7 @@
 //! Shapes: both (n, capsules). Gradients flow into both: dprediction = - target / prediction / n,
 //! dtarget = - ln prediction / n.
 
-use super::{matrix, write};
+use super::{cuda, matrix, write};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::tape::{Tape, Var};
@@ -31,7 +31,10 @@ pub fn activation_cross_entropy(tape: &mut Tape<'_>, prediction: &Var, target: &
                 .sum();
             Tensor::from_slice(&device, [1], &[(-sum / rows as f64) as f32])?
         }
-        Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+        Device::Cuda(cuda) => {
+            let operands = (prediction.value(), target.value());
+            cuda::cross_entropy(cuda, &device, operands, rows, SMALLEST_ACTIVATION)?
+        }
     };
     let (dp, dt) = (prediction.gradient(), target.gradient());
     let (p, t) = (prediction.value().clone(), target.value().clone());
@@ -48,7 +51,10 @@ pub fn activation_cross_entropy(tape: &mut Tape<'_>, prediction: &Var, target: &
                     write(dt, |i| scale * p[i].max(SMALLEST_ACTIVATION).ln())?;
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+            Device::Cuda(cuda) => {
+                let (dp, dt) = (dp.as_mut(), dt.as_mut());
+                cuda::cross_entropy_backward(&cuda, &dy, (&p, &t), (rows, SMALLEST_ACTIVATION), dp, dt)?;
+            }
         }
         [dp, dt].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())

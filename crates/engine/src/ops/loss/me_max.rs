@@ -3,7 +3,7 @@
 //!
 //! Shapes: activations (n, N). Gradient: da_nj = (ln abar_j + 1) / n.
 
-use super::{matrix, write};
+use super::{cuda, matrix, write};
 use crate::cpu::column_sums;
 use crate::device::Device;
 use crate::error::Result;
@@ -24,13 +24,16 @@ pub fn me_max(tape: &mut Tape<'_>, activations: &Var) -> Result<Var> {
     const OP: &str = "me_max";
     let (rows, columns) = matrix(OP, activations.shape())?;
     let device = tape.device();
-    let loss = match &device {
+    let (loss, moments) = match &device {
         Device::Cpu(_) => {
             let means = means(activations.value().as_slice()?, rows, columns);
             let loss = (columns as f64).ln() + means.iter().map(|mean| mean * mean.ln()).sum::<f64>();
-            Tensor::from_slice(&device, [1], &[loss as f32])?
+            (Tensor::from_slice(&device, [1], &[loss as f32])?, None)
         }
-        Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+        Device::Cuda(cuda) => {
+            let (loss, moments) = cuda::me_max(cuda, &device, activations.value(), (rows, columns))?;
+            (loss, Some(moments))
+        }
     };
     let (da, a) = (activations.gradient(), activations.value().clone());
     Ok(tape.record(OP, &[da], loss, move |context, dy| {
@@ -43,7 +46,11 @@ pub fn me_max(tape: &mut Tape<'_>, activations: &Var) -> Result<Var> {
                     means.iter().map(|mean| (scale * (mean.ln() + 1.0)) as f32).collect();
                 write(&mut da, |i| gradient[i % columns])?;
             }
-            Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+            Device::Cuda(cuda) => {
+                if let Some(moments) = &moments {
+                    cuda::me_max_backward(&cuda, &dy, (rows, columns), moments, &mut da)?;
+                }
+            }
         }
         context.put(da);
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! Shapes: u and v equal, any. Gradients: du = 2 (u - v) / elements, dv = - du.
 
-use super::write;
+use super::{cuda, write};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::tape::{Tape, Var};
@@ -20,7 +20,7 @@ pub fn mse(tape: &mut Tape<'_>, u: &Var, v: &Var) -> Result<Var> {
             let sum: f64 = u.iter().zip(v).map(|(u, v)| (f64::from(*u) - f64::from(*v)).powi(2)).sum();
             Tensor::from_slice(&device, [1], &[(sum / u.len() as f64) as f32])?
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("mse")),
+        Device::Cuda(cuda) => cuda::mse(cuda, &device, u.value(), v.value())?,
     };
     let (du, dv) = (u.gradient(), v.gradient());
     let (u, v) = (u.value().clone(), v.value().clone());
@@ -37,7 +37,7 @@ pub fn mse(tape: &mut Tape<'_>, u: &Var, v: &Var) -> Result<Var> {
                     write(dv, |i| scale * (v[i] - u[i]))?;
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("mse")),
+            Device::Cuda(cuda) => cuda::mse_backward(&cuda, &dy, (&u, &v), du.as_mut(), dv.as_mut())?,
         }
         [du, dv].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())

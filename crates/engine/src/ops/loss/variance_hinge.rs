@@ -3,7 +3,7 @@
 //! Shapes: z (n, d). Gradient, where the hinge is active and s_j = sqrt(var_j + 1e-4):
 //! dz_nj = - (z_nj - mean_j) / (2 d s_j (n - 1)).
 
-use super::{matrix, write};
+use super::{cuda, matrix, write};
 use crate::cpu::column_sums;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -41,13 +41,16 @@ pub fn variance_hinge(tape: &mut Tape<'_>, z: &Var) -> Result<Var> {
         return Err(Error::shape(OP, format!("{}: the variance of one row is undefined", z.shape())));
     }
     let device = tape.device();
-    let loss = match &device {
+    let (loss, moments) = match &device {
         Device::Cpu(_) => {
             let (_, roots) = statistics(z.value().as_slice()?, rows, columns);
             let sum: f64 = roots.iter().map(|root| (1.0 - root).max(0.0)).sum();
-            Tensor::from_slice(&device, [1], &[(0.5 * sum / columns as f64) as f32])?
+            (Tensor::from_slice(&device, [1], &[(0.5 * sum / columns as f64) as f32])?, None)
         }
-        Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+        Device::Cuda(cuda) => {
+            let (loss, moments) = cuda::variance_hinge(cuda, &device, z.value(), (rows, columns), EPSILON)?;
+            (loss, Some(moments))
+        }
     };
     let (dz, z) = (z.gradient(), z.value().clone());
     Ok(tape.record(OP, &[dz], loss, move |context, dy| {
@@ -64,7 +67,11 @@ pub fn variance_hinge(tape: &mut Tape<'_>, z: &Var) -> Result<Var> {
                     .collect();
                 write(&mut dz, |i| (z[i] - factors[i % columns].0) * factors[i % columns].1)?;
             }
-            Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+            Device::Cuda(cuda) => {
+                if let Some(moments) = &moments {
+                    cuda::variance_hinge_backward(&cuda, &dy, &z, (rows, columns), moments, &mut dz)?;
+                }
+            }
         }
         context.put(dz);
         Ok(())

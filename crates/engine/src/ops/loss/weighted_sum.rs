@@ -1,6 +1,6 @@
 //! The total loss: a weighted sum of single numbers.
 
-use super::write;
+use super::{cuda, write};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::tape::{Tape, Var};
@@ -23,7 +23,10 @@ pub fn weighted_sum(tape: &mut Tape<'_>, terms: &[(&Var, f32)]) -> Result<Var> {
             }
             Tensor::from_slice(&device, [1], &[sum as f32])?
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("weighted_sum")),
+        Device::Cuda(cuda) => {
+            let terms: Vec<_> = terms.iter().map(|(term, weight)| (term.value(), *weight)).collect();
+            cuda::weighted_sum(cuda, &device, &terms)?
+        }
     };
     let inputs: Vec<_> = terms.iter().map(|(term, weight)| (term.gradient(), *weight)).collect();
     let ids: Vec<_> = inputs.iter().map(|(id, _)| *id).collect();
@@ -35,7 +38,10 @@ pub fn weighted_sum(tape: &mut Tape<'_>, terms: &[(&Var, f32)]) -> Result<Var> {
                     let gradient = weight * dy.scalar()?;
                     write(&mut target, |_| gradient)?;
                 }
-                Device::Cuda(cuda) => return Err(cuda.missing("weighted_sum")),
+                Device::Cuda(cuda) => {
+                    let add = target.accumulate;
+                    cuda::weigh(&cuda, &dy, weight, crate::cuda::view_mut(&mut target.tensor)?, add)?;
+                }
             }
             context.put(target);
         }

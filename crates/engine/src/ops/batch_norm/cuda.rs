@@ -1,0 +1,278 @@
+//! Batch norm on the GPU: one pass for the statistics, one that normalises, adds the residual and applies ReLU; one
+//! backward pass for the sums and one for the gradient. Sums have a fixed order for a given device.
+
+use gpu::{Argument, Launch, View};
+
+use super::{EPSILON, MOMENTUM, RunningStatistics};
+use crate::cuda::kernels::{self, Program, vector};
+use crate::cuda::{CudaDevice, view, view_mut};
+use crate::error::Result;
+use crate::tape::{Tape, Target, Var};
+use crate::tensor::{DType, Tensor};
+
+/// How the threads of a kernel share rows and channels.
+struct Plan {
+    program: Program,
+    rows: usize,
+    channels: usize,
+    /// Groups of channels side by side in a block.
+    columns: usize,
+    multiprocessors: usize,
+}
+
+const THREADS: usize = 256;
+
+impl Plan {
+    fn new(cuda: &CudaDevice, dtype: DType, rows: usize, channels: usize) -> Self {
+        let columns = (channels / vector(channels)).min(THREADS);
+        let program = Program::with_channels(kernels::BATCH_NORM, dtype, channels);
+        Self { program, rows, channels, columns, multiprocessors: cuda.multiprocessors() }
+    }
+
+    /// Blocks over `rows`, at most `per_multiprocessor` for each.
+    fn blocks(&self, rows: usize, per_multiprocessor: usize) -> usize {
+        rows.div_ceil(THREADS / self.columns).min(self.multiprocessors * per_multiprocessor).max(1)
+    }
+
+    fn launch(&self, blocks: usize) -> Launch {
+        let groups = self.channels / vector(self.channels);
+        Launch::grid([blocks, groups.div_ceil(self.columns), 1], THREADS)
+    }
+
+    fn per_channel(&self) -> Launch {
+        Launch::linear(self.channels.div_ceil(32), 1024)
+    }
+}
+
+/// Rows of `statistics`: mean, 1 / sqrt(var + eps), and y = x scale + shift.
+pub(super) const STATISTICS: usize = 4;
+
+fn rows_of(statistics: View, channels: usize) -> Result<[View; STATISTICS]> {
+    let row = |index: usize| statistics.part(index * channels * 4, channels * 4);
+    Ok([row(0)?, row(1)?, row(2)?, row(3)?])
+}
+
+/// Computes the statistics (in training; else takes the running ones) and `y`.
+#[expect(clippy::too_many_arguments, reason = "one call for one formula")]
+pub(super) fn forward(
+    tape: &mut Tape<'_>,
+    cuda: &CudaDevice,
+    x: &Tensor,
+    gamma: &Tensor,
+    beta: &Tensor,
+    running: RunningStatistics,
+    residual: Option<&Tensor>,
+    relu: bool,
+    statistics: &mut Tensor,
+    y: &mut Tensor,
+) -> Result<()> {
+    let channels = gamma.len();
+    let plan = Plan::new(cuda, x.dtype(), x.len() / channels.max(1), channels);
+    statistics_of(tape, cuda, &plan, x, gamma, beta, running, statistics)?;
+    let [_, _, scale, shift] = rows_of(view(statistics)?, channels)?;
+    let passes = if residual.is_some() { 3.0 } else { 2.0 };
+    let bytes = passes * (x.len() * x.dtype().size()) as f64;
+    let _scope = cuda.context().scope(|| "batch_norm normalise".into(), 4.0 * x.len() as f64, bytes);
+    let nothing = Argument::Address(0);
+    let arguments = [
+        view(x)?.into(),
+        scale.into(),
+        shift.into(),
+        residual.map(view).transpose()?.into(),
+        nothing,
+        nothing,
+        view_mut(y)?.into(),
+        plan.rows.into(),
+        channels.into(),
+        plan.columns.into(),
+        i32::from(relu).into(),
+        0.into(),
+        0.into(),
+        0.into(),
+    ];
+    cuda.launch(&plan.program, "apply", plan.launch(plan.blocks(plan.rows, 8)), &arguments)
+}
+
+#[expect(clippy::too_many_arguments, reason = "one call for one formula")]
+fn statistics_of(
+    tape: &mut Tape<'_>,
+    cuda: &CudaDevice,
+    plan: &Plan,
+    x: &Tensor,
+    gamma: &Tensor,
+    beta: &Tensor,
+    running: RunningStatistics,
+    statistics: &mut Tensor,
+) -> Result<()> {
+    let channels = plan.channels;
+    let [mean, inverse, scale, shift] = rows_of(view_mut(statistics)?, channels)?;
+    let (gamma, beta) = (view(gamma)?, view(beta)?);
+    if !tape.is_training() {
+        let arguments = [
+            view(tape.buffer(running.mean)?)?.into(),
+            view(tape.buffer(running.variance)?)?.into(),
+            gamma.into(),
+            beta.into(),
+            EPSILON.into(),
+            channels.into(),
+            scale.into(),
+            shift.into(),
+        ];
+        return cuda.launch(
+            &plan.program,
+            "from_running",
+            Launch::linear(channels.div_ceil(256), 256),
+            &arguments,
+        );
+    }
+    if tape.collective().ranks() > 1 {
+        return Err(cuda.missing("batch_norm over several ranks"));
+    }
+    let bytes = (x.len() * x.dtype().size()) as f64;
+    let _scope = cuda.context().scope(|| "batch_norm statistics".into(), 3.0 * x.len() as f64, bytes);
+    let blocks = plan.blocks(plan.rows, 4);
+    let partial = cuda.context().allocate(blocks * 2 * channels * 4)?;
+    let from = view(x)?;
+    let arguments = [from.into(), (&partial).into(), plan.rows.into(), channels.into(), plan.columns.into()];
+    cuda.launch(&plan.program, "statistics", plan.launch(blocks), &arguments)?;
+    let running_mean = view_mut(tape.buffer_mut(running.mean)?)?;
+    let running_variance = view_mut(tape.buffer_mut(running.variance)?)?;
+    tape.increment(running.batches);
+    let arguments = [
+        (&partial).into(),
+        blocks.into(),
+        from.into(),
+        plan.rows.into(),
+        channels.into(),
+        EPSILON.into(),
+        MOMENTUM.into(),
+        gamma.into(),
+        beta.into(),
+        running_mean.into(),
+        running_variance.into(),
+        mean.into(),
+        inverse.into(),
+        scale.into(),
+        shift.into(),
+    ];
+    cuda.launch(&plan.program, "finish_statistics", plan.per_channel(), &arguments)
+}
+
+/// Where the ReLU lets gradients through.
+pub(super) enum Mask {
+    /// Everywhere: there is no ReLU.
+    None,
+    /// Where x scale + shift is positive.
+    Input,
+    /// Where this output is positive; gradients are masked in place first, as they are the residual's too.
+    Output(Tensor),
+}
+
+/// Writes the gradients; `dy` becomes the gradient of the residual where the mask is [`Mask::Output`].
+pub(super) fn backward(
+    cuda: &CudaDevice,
+    x: &Tensor,
+    gamma: &Tensor,
+    statistics: &Tensor,
+    mask: &Mask,
+    dy: &mut Tensor,
+    [dx, dgamma, dbeta]: [&mut Option<Target>; 3],
+) -> Result<()> {
+    let context = cuda.context();
+    let channels = gamma.len();
+    let plan = Plan::new(cuda, x.dtype(), x.len() / channels.max(1), channels);
+    let [mean, inverse, scale, shift] = rows_of(view(statistics)?, channels)?;
+    let bytes = (x.len() * x.dtype().size()) as f64;
+    let blocks = plan.blocks(plan.rows, 4);
+    let partial = context.allocate(blocks * 2 * channels * 4)?;
+    let (code, output, masked) = match mask {
+        Mask::None => (0, None, None),
+        Mask::Input => (1, None, None),
+        Mask::Output(y) => (2, Some(view(y)?), Some(view_mut(dy)?)),
+    };
+    let nothing: Argument = 0.into();
+    let (from, gradient) = (view(x)?, view(dy)?);
+    {
+        let passes = if masked.is_some() { 4.0 } else { 2.0 };
+        let _scope =
+            context.scope(|| "batch_norm backward sums".into(), 5.0 * x.len() as f64, passes * bytes);
+        let arguments = [
+            gradient.into(),
+            from.into(),
+            output.into(),
+            mean.into(),
+            inverse.into(),
+            scale.into(),
+            shift.into(),
+            masked.into(),
+            (&partial).into(),
+            plan.rows.into(),
+            channels.into(),
+            plan.columns.into(),
+            code.into(),
+            nothing,
+            nothing,
+            nothing,
+        ];
+        cuda.launch(&plan.program, "backward_sums", plan.launch(blocks), &arguments)?;
+    }
+    let coefficients = context.allocate(3 * channels * 4)?;
+    let coefficient = |index: usize| coefficients.view().part(index * channels * 4, channels * 4);
+    let (ca, cb, cc) = (coefficient(0)?, coefficient(1)?, coefficient(2)?);
+    let parameter = |target: &mut Option<Target>| -> Result<(Option<View>, i32)> {
+        let add = target.as_ref().is_some_and(|target| target.accumulate);
+        let place = target.as_mut().map(|target| view_mut(&mut target.tensor)).transpose()?;
+        Ok((place, i32::from(add)))
+    };
+    let ((gamma_place, add_gamma), (beta_place, add_beta)) = (parameter(dgamma)?, parameter(dbeta)?);
+    let arguments = [
+        (&partial).into(),
+        blocks.into(),
+        plan.rows.into(),
+        channels.into(),
+        view(gamma)?.into(),
+        mean.into(),
+        inverse.into(),
+        gamma_place.into(),
+        add_gamma.into(),
+        beta_place.into(),
+        add_beta.into(),
+        ca.into(),
+        cb.into(),
+        cc.into(),
+    ];
+    cuda.launch(&plan.program, "finish_backward", plan.per_channel(), &arguments)?;
+    let Some(target) = dx else { return Ok(()) };
+    let _scope = context.scope(|| "batch_norm backward apply".into(), 5.0 * x.len() as f64, 3.0 * bytes);
+    let add = i32::from(target.accumulate);
+    let arguments = [
+        gradient.into(),
+        from.into(),
+        output.into(),
+        scale.into(),
+        shift.into(),
+        ca.into(),
+        cb.into(),
+        cc.into(),
+        view_mut(&mut target.tensor)?.into(),
+        add.into(),
+        plan.rows.into(),
+        channels.into(),
+        plan.columns.into(),
+        // What was masked in place needs no mask any more.
+        if code == 1 { 1 } else { 0 }.into(),
+        nothing,
+        nothing,
+        nothing,
+    ];
+    cuda.launch(&plan.program, "backward_apply", plan.launch(plan.blocks(plan.rows, 8)), &arguments)
+}
+
+/// What a recorded batch norm keeps of its output.
+pub(super) fn mask_of(relu: bool, residual: Option<&Var>, y: &Tensor) -> Mask {
+    match (relu, residual) {
+        (false, _) => Mask::None,
+        (true, None) => Mask::Input,
+        (true, Some(_)) => Mask::Output(y.clone()),
+    }
+}

@@ -1,0 +1,115 @@
+//! The convolution of images on the GPU. The published first layer (7x7, stride 2, 64 channels) in bf16 has its own
+//! tensor-core kernel that reads the pixels themselves; other first layers go through plain loops in f32, and through
+//! normalised pixels and [`conv2d`](crate::ops::conv2d)'s ways otherwise.
+
+use gpu::{Argument, Launch};
+
+use super::Images;
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
+use crate::device::Device;
+use crate::error::Result;
+use crate::ops::conv2d::{self, Geometry, Padding};
+use crate::tape::Target;
+use crate::tensor::{DType, Tensor};
+
+/// Whether the kernels of `stem.cu` compute this convolution.
+pub(crate) fn is_published_stem(geometry: &Geometry, dtype: DType) -> bool {
+    dtype == DType::Bf16
+        && geometry.kernel == [7, 7]
+        && geometry.stride == 2
+        && geometry.padding == Padding::before_after(2, 3)
+        && geometry.output[2] == 64
+}
+
+/// The pixels and how they are normalised, as the first arguments of a kernel.
+pub(crate) fn pixel_arguments(images: &Images) -> Result<Vec<Argument>> {
+    let is_bytes = i32::from(images.pixels.dtype() == DType::U8);
+    let mut arguments = vec![view(&images.pixels)?.into(), is_bytes.into()];
+    arguments.extend(images.scale.map(Argument::from));
+    arguments.extend(images.shift.map(Argument::from));
+    Ok(arguments)
+}
+
+/// Height and width of images and of the convolution's output, and the number of images.
+pub(crate) fn sizes(geometry: &Geometry) -> [Argument; 5] {
+    let ([height, width, _], [oh, ow, _]) = (geometry.input, geometry.output);
+    [geometry.batch.into(), height.into(), width.into(), oh.into(), ow.into()]
+}
+
+/// The published first layer's convolution.
+pub(crate) fn stem_forward(
+    cuda: &CudaDevice,
+    geometry: &Geometry,
+    images: &Images,
+    weight: &Tensor,
+    y: &mut Tensor,
+) -> Result<()> {
+    let bytes = (images.pixels.len() * images.pixels.dtype().size() + y.len() * 2) as f64;
+    let operations = 2.0 * 147.0 * y.len() as f64;
+    let _scope = cuda.context().scope(|| "stem convolution".into(), operations, bytes);
+    let mut arguments = pixel_arguments(images)?;
+    arguments.extend([Argument::from(view(weight)?), view_mut(y)?.into()]);
+    arguments.extend(sizes(geometry));
+    let launch = Launch::linear(cuda.multiprocessors() * 3, 128);
+    cuda.launch(&Program::new(kernels::STEM, DType::Bf16), "stem_forward", launch, &arguments)
+}
+
+/// Pixels, normalised, in the type of activations.
+fn normalised(cuda: &CudaDevice, device: &Device, images: &Images) -> Result<Tensor> {
+    let dtype = device.activation_dtype();
+    let mut pixels = Tensor::empty(device, images.pixels.shape(), dtype)?;
+    let mut arguments = pixel_arguments(images)?;
+    arguments.extend([Argument::from(view_mut(&mut pixels)?), (images.pixels.len() as i64).into()]);
+    let launch = cuda.elementwise(images.pixels.len());
+    cuda.launch(&Program::new(kernels::ELEMENTWISE, dtype), "normalise_pixels", launch, &arguments)?;
+    Ok(pixels)
+}
+
+/// Computes `y`; `weight` is in f32, `cast` in the type of activations.
+pub(super) fn forward(
+    cuda: &CudaDevice,
+    device: &Device,
+    geometry: &Geometry,
+    images: &Images,
+    (weight, cast): (&Tensor, &Tensor),
+    bias: Option<&Tensor>,
+    y: &mut Tensor,
+) -> Result<()> {
+    if is_published_stem(geometry, y.dtype()) {
+        stem_forward(cuda, geometry, images, weight, y)?;
+    } else {
+        let pixels = normalised(cuda, device, images)?;
+        conv2d::cuda::forward(cuda, device, geometry, &pixels, cast, y)?;
+    }
+    if let Some(bias) = bias {
+        let channels = geometry.output[2];
+        let arguments = [view_mut(y)?.into(), view(bias)?.into(), (y.len() as i64).into(), channels.into()];
+        let program = Program::new(kernels::ELEMENTWISE, y.dtype());
+        cuda.launch(&program, "add_bias", cuda.elementwise(y.len()), &arguments)?;
+    }
+    Ok(())
+}
+
+/// Writes the gradients of weight and bias.
+#[expect(clippy::too_many_arguments, reason = "one call for one formula")]
+pub(super) fn backward(
+    cuda: &CudaDevice,
+    device: &Device,
+    geometry: &Geometry,
+    images: &Images,
+    cast: &Tensor,
+    dy: &Tensor,
+    dw: Option<&mut Target>,
+    db: Option<&mut Target>,
+) -> Result<()> {
+    if dw.is_some() {
+        let pixels = normalised(cuda, device, images)?;
+        let kept = conv2d::cuda::kept_input(cuda, device, geometry, &pixels)?;
+        conv2d::cuda::backward(cuda, geometry, &kept, cast, dy, dw, None)?;
+    }
+    if let Some(db) = db {
+        crate::ops::linear::cuda::column_sums(cuda, dy, geometry.output[2], db)?;
+    }
+    Ok(())
+}
