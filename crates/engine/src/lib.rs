@@ -13,6 +13,7 @@
 //! Results repeat bit for bit on the same device, whatever the number of threads.
 
 mod adam;
+pub mod agreement;
 mod collective;
 #[macro_use]
 pub mod cpu;

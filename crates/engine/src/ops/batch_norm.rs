@@ -12,7 +12,7 @@
 //! dbeta = sum g, dgamma = sum g xh, dresidual = g, dx = gamma / sqrt(var + eps) (g - dbeta / n - xh dgamma / n).
 
 mod cpu;
-mod cuda;
+pub(crate) mod cuda;
 
 use crate::device::Device;
 use crate::error::{Error, Result};

@@ -30,6 +30,7 @@ mod relu;
 mod reshape;
 mod self_routing;
 mod sigmoid;
+mod stem;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -52,3 +53,4 @@ pub use relu::relu;
 pub use reshape::reshape;
 pub use self_routing::{RoutingGeometry, routing_activations, self_routing};
 pub use sigmoid::sigmoid;
+pub use stem::stem;

@@ -139,16 +139,17 @@ extern "C" __global__ void __launch_bounds__(128)
   }
 }
 
-// y = max over 3x3 windows of relu(x * scale + shift), and which of the nine it was (9: none is positive).
+// y = max over 3x3 windows of relu(x * scale + shift), which of the nine it was (9: none is positive), and the x of that
+// one, which backward needs for its sums.
 extern "C" __global__ void __launch_bounds__(256)
-    stem_pool(const bf16* x, const float* scale, const float* shift, bf16* y, u8* choice, int batch, int OH, int OW,
-              int PH, int PW) {
+    stem_pool(const bf16* x, const float* scale, const float* shift, bf16* y, u8* choice, bf16* peak, int batch, int OH,
+              int OW, int PH, int PW) {
   size_t total = (size_t)batch * PH * PW * 8;
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < total; i += (size_t)gridDim.x * blockDim.x) {
     int chunk = (int)(i & 7);
     size_t position = i >> 3;
     int px = (int)(position % PW), py = (int)(position / PW % PH), n = (int)(position / ((size_t)PW * PH));
-    Channels<8> a, b, best;
+    Channels<8> a, b, best, top = {};
     load_channels(a, scale + chunk * 8);
     load_channels(b, shift + chunk * 8);
     int which[8];
@@ -168,11 +169,13 @@ extern "C" __global__ void __launch_bounds__(256)
         float value = v.v[c] * a.v[c] + b.v[c];
         if (value > best.v[c]) {
           best.v[c] = value;
+          top.v[c] = v.v[c];
           which[c] = k;
         }
       }
     }
     store_channels(y + position * OUT + chunk * 8, best);
+    if (peak) store_channels(peak + position * OUT + chunk * 8, top);
     uint2 packed;
     packed.x = which[0] | which[1] << 8 | which[2] << 16 | which[3] << 24;
     packed.y = which[4] | which[5] << 8 | which[6] << 16 | which[7] << 24;
@@ -180,54 +183,30 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// The gradient that reaches 8 channels of pixel (y, x) of the convolution's output through the pool: up to four
-// windows may have chosen it.
-__device__ __forceinline__ void gather(Channels<8>& g, const bf16* dy, const u8* choice, int n, int y, int x,
-                                       int chunk, int PH, int PW) {
-#pragma unroll
-  for (int c = 0; c < 8; c++) g.v[c] = 0.f;
-#pragma unroll
-  for (int i = 0; i < 2; i++) {
-    int py = (y >> 1) - i, ky = y - 2 * py;
-    if (py < 0 || py >= PH || ky > 2) continue;
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-      int px = (x >> 1) - j, kx = x - 2 * px;
-      if (px < 0 || px >= PW || kx > 2) continue;
-      u32 wanted = ky * 3 + kx;
-      size_t place = ((size_t)(n * PH + py) * PW + px) * OUT + chunk * 8;
-      uint2 chosen = *reinterpret_cast<const uint2*>(choice + place);
-      Channels<8> d;
-      load_channels(d, dy + place);
-#pragma unroll
-      for (int c = 0; c < 4; c++) {
-        if ((chosen.x >> (8 * c) & 0xff) == wanted) g.v[c] += d.v[c];
-        if ((chosen.y >> (8 * c) & 0xff) == wanted) g.v[c + 4] += d.v[c + 4];
-      }
-    }
-  }
-}
-
 // Sums over pixels of the gradient g before the ReLU and of g * (x - mean) * inverse, per block: partial[block][2][64].
+// Only chosen pixels have a gradient, so windows are gone through, not pixels.
 extern "C" __global__ void __launch_bounds__(256)
-    stem_backward_sums(const bf16* dy, const u8* choice, const bf16* x, const float* mean, const float* inverse,
-                       float* partial, int batch, int OH, int OW, int PH, int PW) {
+    stem_backward_sums(const bf16* dy, const u8* choice, const bf16* peak, const float* mean, const float* inverse,
+                       float* partial, i64 windows) {
   __shared__ float sums[2][32][OUT];
   int chunk = threadIdx.x & 7, line = threadIdx.x >> 3;
   Channels<8> m, s;
   load_channels(m, mean + chunk * 8);
   load_channels(s, inverse + chunk * 8);
   float sum[8] = {}, product[8] = {};
-  size_t pixels = (size_t)batch * OH * OW;
-  for (size_t p = blockIdx.x * 32 + line; p < pixels; p += (size_t)gridDim.x * 32) {
-    int xx = (int)(p % OW), yy = (int)(p / OW % OH), n = (int)(p / ((size_t)OW * OH));
+#pragma unroll 4
+  for (size_t p = blockIdx.x * 32 + line; p < (size_t)windows; p += (size_t)gridDim.x * 32) {
+    size_t place = p * OUT + chunk * 8;
+    uint2 chosen = *reinterpret_cast<const uint2*>(choice + place);
     Channels<8> g, v;
-    load_channels(v, x + p * OUT + chunk * 8);
-    gather(g, dy, choice, n, yy, xx, chunk, PH, PW);
+    load_channels(g, dy + place);
+    load_channels(v, peak + place);
 #pragma unroll
     for (int c = 0; c < 8; c++) {
-      sum[c] += g.v[c];
-      product[c] += g.v[c] * ((v.v[c] - m.v[c]) * s.v[c]);
+      u32 which = (c < 4 ? chosen.x >> (8 * c) : chosen.y >> (8 * (c - 4))) & 0xff;
+      float d = which < 9 ? g.v[c] : 0.f;
+      sum[c] += d;
+      product[c] += d * ((v.v[c] - m.v[c]) * s.v[c]);
     }
   }
 #pragma unroll
@@ -244,30 +223,29 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// Per block, its share of dW: partial[block][64][168], the product over pixels of the gradient of the convolution's
-// output, g * ca + x * cb + cc, and the image's windows. Four copies of the image rows, each shifted so that the
-// windows of every fourth pixel start at a multiple of 16 bytes, let the matrices be read by ldmatrix.
-#define COPY (PATCH_H * STRIDE + 8)
+// Per block, its share of dW: partial[block][64][7 * 32], the product over pixels of the gradient of the convolution's
+// output, g * ca + x * cb + cc, and the image's windows. Here image pixels have four numbers in shared memory (the
+// fourth is zero), so that the window of every output pixel starts at a multiple of 16 bytes and ldmatrix can read it:
+// k = 32 kernel_row + 4 kernel_column + colour, 21 of every 32 used.
+#define PATCH_STRIDE (PATCH_W * 4 + 12)  // numbers; a window reads 32 from 8 x its column on
 #define GRADIENT_STRIDE 72
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(256, 2)
     stem_weight_gradient(const void* image, int is_bytes, float f0, float f1, float f2, float o0, float o1, float o2,
                          const bf16* dy, const u8* choice, const bf16* x, const float* ca, const float* cb,
                          const float* cc, float* partial, int batch, int H, int W, int OH, int OW, int PH, int PW) {
   extern __shared__ __align__(16) u8 shared[];
-  bf16* copies = reinterpret_cast<bf16*>(shared);                  // 4 x COPY
-  bf16* gradient = copies + 4 * COPY;                              // TILE_H * TILE_W x GRADIENT_STRIDE
+  bf16* patch = reinterpret_cast<bf16*>(shared);                     // PATCH_H x PATCH_STRIDE
+  bf16* gradient = patch + PATCH_H * PATCH_STRIDE;                   // TILE_H * TILE_W x GRADIENT_STRIDE
+  float* factors = reinterpret_cast<float*>(gradient + TILE_H * TILE_W * GRADIENT_STRIDE);  // ca, cb, cc
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   float factor[3] = {f0, f1, f2}, offset[3] = {o0, o1, o2};
-  int chunk = threadIdx.x & 7;
-  Channels<8> a, b, c;
-  load_channels(a, ca + chunk * 8);
-  load_channels(b, cb + chunk * 8);
-  load_channels(c, cc + chunk * 8);
-  for (int i = threadIdx.x; i < 4 * COPY; i += blockDim.x) copies[i].bits = 0;
+  for (int i = threadIdx.x; i < 3 * OUT; i += blockDim.x)
+    factors[i] = i < OUT ? ca[i] : i < 2 * OUT ? cb[i - OUT] : cc[i - 2 * OUT];
+  for (int i = threadIdx.x; i < PATCH_H * PATCH_STRIDE; i += blockDim.x) patch[i].bits = 0;
 
-  // A warp has 32 output channels and 11 of the 22 groups of 8 along k (the last is unused).
-  int channel_half = warp & 1, k_half = warp >> 1;
-  float sum[2][11][4] = {};
+  // A warp has 32 output channels and 7 of the 28 groups of 8 along k.
+  int channel_half = warp & 1, quarter = warp >> 1;
+  float sum[2][7][4] = {};
 
   int tiles_x = (OW + TILE_W - 1) / TILE_W, tiles_y = (OH + TILE_H - 1) / TILE_H;
   for (int index = blockIdx.x; index < tiles_x * tiles_y * batch; index += gridDim.x) {
@@ -276,29 +254,59 @@ extern "C" __global__ void __launch_bounds__(128)
     for (int i = threadIdx.x; i < PATCH_H * PATCH_W; i += blockDim.x) {
       int row = i / PATCH_W, column = i % PATCH_W;
       int yy = 2 * t.y + row - 2, xx = 2 * t.x + column - 2;
+      float value[3];
 #pragma unroll
-      for (int e = 0; e < 3; e++) {
-        bf16 value = from_float<bf16>(pixel(image, is_bytes, factor, offset, t.n, yy, xx, e, H, W));
-        int place = row * STRIDE + column * 3 + e;
+      for (int e = 0; e < 3; e++) value[e] = pixel(image, is_bytes, factor, offset, t.n, yy, xx, e, H, W);
+      uint2 packed = make_uint2(pack_bf16(value[0], value[1]), pack_bf16(value[2], 0.f));
+      *reinterpret_cast<uint2*>(patch + row * PATCH_STRIDE + column * 4) = packed;
+    }
+    // Four neighbouring pixels of the convolution's output at a time: the same four windows may have chosen them.
 #pragma unroll
-        for (int copy = 0; copy < 4; copy++) {
-          int shift = (6 * copy) & 7;
-          if (column * 3 + e >= shift) copies[copy * COPY + place - shift] = value;
+    for (int k = 0; k < TILE_H * TILE_W * 2 / 256; k++) {
+      int i = k * 256 + threadIdx.x;
+      int chunk = i & 7, quad = i >> 3;
+      int qy = t.y / 2 + quad / (TILE_W / 2), qx = t.x / 2 + quad % (TILE_W / 2);
+      Channels<8> d[4];
+      uint2 chosen[4];
+#pragma unroll
+      for (int w = 0; w < 4; w++) {
+        int py = qy - (w >> 1), px = qx - (w & 1);
+        chosen[w] = make_uint2(0xffffffffu, 0xffffffffu);
+        d[w] = Channels<8>();
+        if (py >= 0 && py < PH && px >= 0 && px < PW) {
+          size_t place = ((size_t)(t.n * PH + py) * PW + px) * OUT + chunk * 8;
+          chosen[w] = *reinterpret_cast<const uint2*>(choice + place);
+          load_channels(d[w], dy + place);
         }
       }
-    }
-    for (int i = threadIdx.x; i < TILE_H * TILE_W * 8; i += blockDim.x) {
-      int p = i >> 3;
-      int yy = t.y + p / TILE_W, xx = t.x + p % TILE_W;
-      Channels<8> g = {};
-      if (yy < OH && xx < OW) {
-        Channels<8> v;
-        load_channels(v, x + ((size_t)(t.n * OH + yy) * OW + xx) * OUT + chunk * 8);
-        gather(g, dy, choice, t.n, yy, xx, chunk, PH, PW);
 #pragma unroll
-        for (int e = 0; e < 8; e++) g.v[e] = g.v[e] * a.v[e] + v.v[e] * b.v[e] + c.v[e];
+      for (int e = 0; e < 4; e++) {
+        int dy_ = e >> 1, dx_ = e & 1;
+        int yy = 2 * qy + dy_, xx = 2 * qx + dx_;
+        Channels<8> g = {};
+        if (yy < OH && xx < OW) {
+          Channels<8> v;
+          load_channels(v, x + ((size_t)(t.n * OH + yy) * OW + xx) * OUT + chunk * 8);
+#pragma unroll
+          for (int w = 0; w < 4; w++) {
+            int ky = dy_ + 2 * (w >> 1), kx = dx_ + 2 * (w & 1);
+            if (ky > 2 || kx > 2) continue;
+            u32 wanted = ky * 3 + kx;
+#pragma unroll
+            for (int c = 0; c < 4; c++) {
+              if ((chosen[w].x >> (8 * c) & 0xff) == wanted) g.v[c] += d[w].v[c];
+              if ((chosen[w].y >> (8 * c) & 0xff) == wanted) g.v[c + 4] += d[w].v[c + 4];
+            }
+          }
+#pragma unroll
+          for (int c = 0; c < 8; c++) {
+            int channel = chunk * 8 + c;
+            g.v[c] = g.v[c] * factors[channel] + v.v[c] * factors[OUT + channel] + factors[2 * OUT + channel];
+          }
+        }
+        int p = (yy - t.y) * TILE_W + xx - t.x;
+        store_channels(gradient + p * GRADIENT_STRIDE + chunk * 8, g);
       }
-      store_channels(gradient + p * GRADIENT_STRIDE + chunk * 8, g);
     }
     __syncthreads();
 
@@ -310,42 +318,36 @@ extern "C" __global__ void __launch_bounds__(128)
 #pragma unroll
         for (int m = 0; m < 2; m++) {
           int p = line * TILE_W + block * 16 + (lane & 7) + (lane >> 4) * 8;
-          int ch = channel_half * 32 + m * 16 + (lane >> 3 & 1) * 8;
-          load_matrices_transposed(left[m], shared_address(gradient + p * GRADIENT_STRIDE + ch));
+          int channel = channel_half * 32 + m * 16 + (lane >> 3 & 1) * 8;
+          load_matrices_transposed(left[m], shared_address(gradient + p * GRADIENT_STRIDE + channel));
         }
         // B: pixels x k, two groups of 8 along k at a time.
-        int p = block * 16 + (lane & 15);
-        const int skip[4] = {0, 0, 8, 16};  // 6 * copy = skip + shift
-        const bf16* base = copies + (p & 3) * COPY + 2 * line * STRIDE + 24 * (p >> 2) +
-                           ((p & 3) == 2 ? skip[2] : (p & 3) == 3 ? skip[3] : 0);
+        const bf16* base = patch + 2 * line * PATCH_STRIDE + (block * 16 + (lane & 15)) * 8;
 #pragma unroll
-        for (int pair = 0; pair < 6; pair++) {
-          int j = k_half * 11 + pair * 2 + (lane >> 4);
-          j = j < 21 ? j : 20;
+        for (int pair = 0; pair < 4; pair++) {
+          int j = quarter * 7 + min(pair * 2 + (lane >> 4), 6);
           u32 right[4];
-          load_matrices_transposed(right, shared_address(base + (j / 3) * STRIDE + (j % 3) * 8));
+          load_matrices_transposed(right, shared_address(base + (j >> 2) * PATCH_STRIDE + (j & 3) * 8));
 #pragma unroll
           for (int m = 0; m < 2; m++) {
             multiply(sum[m][2 * pair], left[m], right[0], right[1]);
-            if (pair < 5) multiply(sum[m][2 * pair + 1], left[m], right[2], right[3]);
+            if (pair < 3) multiply(sum[m][2 * pair + 1], left[m], right[2], right[3]);
           }
         }
       }
     }
   }
 
-  float* mine = partial + (size_t)blockIdx.x * OUT * 168;
+  float* mine = partial + (size_t)blockIdx.x * OUT * 224;
 #pragma unroll
   for (int m = 0; m < 2; m++)
 #pragma unroll
-    for (int n = 0; n < 11; n++) {
-      int j = k_half * 11 + n;
-      if (j >= 21) continue;
-      int channel = channel_half * 32 + m * 16 + (lane >> 2), k = j * 8 + (lane & 3) * 2;
-      mine[channel * 168 + k] = sum[m][n][0];
-      mine[channel * 168 + k + 1] = sum[m][n][1];
-      mine[(channel + 8) * 168 + k] = sum[m][n][2];
-      mine[(channel + 8) * 168 + k + 1] = sum[m][n][3];
+    for (int n = 0; n < 7; n++) {
+      int channel = channel_half * 32 + m * 16 + (lane >> 2), k = (quarter * 7 + n) * 8 + (lane & 3) * 2;
+      mine[channel * 224 + k] = sum[m][n][0];
+      mine[channel * 224 + k + 1] = sum[m][n][1];
+      mine[(channel + 8) * 224 + k] = sum[m][n][2];
+      mine[(channel + 8) * 224 + k + 1] = sum[m][n][3];
     }
 }
 
@@ -354,10 +356,10 @@ extern "C" __global__ void __launch_bounds__(256)
     stem_finish_weight_gradient(const float* partial, int blocks, float* dw, int add) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= OUT * 147) return;
-  int channel = i / 147, row = i % 147 / 21, q = i % 21;
+  int channel = i / 147, row = i % 147 / 21, column = i % 21 / 3, colour = i % 3;
   double total = 0.0;
 #pragma unroll 8
   for (int block = 0; block < blocks; block++)
-    total += partial[((size_t)block * OUT + channel) * 168 + row * 24 + q];
+    total += partial[((size_t)block * OUT + channel) * 224 + row * 32 + column * 4 + colour];
   dw[i] = (add ? dw[i] : 0.f) + (float)total;
 }

@@ -1,7 +1,7 @@
 //! Batch norm on the GPU: one pass for the statistics, one that normalises, adds the residual and applies ReLU; one
 //! backward pass for the sums and one for the gradient. Sums have a fixed order for a given device.
 
-use gpu::{Argument, Launch, View};
+use gpu::{Argument, Buffer, Launch, View};
 
 use super::{EPSILON, MOMENTUM, RunningStatistics};
 use crate::cuda::kernels::{self, Program, vector};
@@ -45,9 +45,9 @@ impl Plan {
 }
 
 /// Rows of `statistics`: mean, 1 / sqrt(var + eps), and y = x scale + shift.
-pub(super) const STATISTICS: usize = 4;
+pub(crate) const STATISTICS: usize = 4;
 
-fn rows_of(statistics: View, channels: usize) -> Result<[View; STATISTICS]> {
+pub(crate) fn rows_of(statistics: View, channels: usize) -> Result<[View; STATISTICS]> {
     let row = |index: usize| statistics.part(index * channels * 4, channels * 4);
     Ok([row(0)?, row(1)?, row(2)?, row(3)?])
 }
@@ -216,32 +216,9 @@ pub(super) fn backward(
         ];
         cuda.launch(&plan.program, "backward_sums", plan.launch(blocks), &arguments)?;
     }
-    let coefficients = context.allocate(3 * channels * 4)?;
-    let coefficient = |index: usize| coefficients.view().part(index * channels * 4, channels * 4);
-    let (ca, cb, cc) = (coefficient(0)?, coefficient(1)?, coefficient(2)?);
-    let parameter = |target: &mut Option<Target>| -> Result<(Option<View>, i32)> {
-        let add = target.as_ref().is_some_and(|target| target.accumulate);
-        let place = target.as_mut().map(|target| view_mut(&mut target.tensor)).transpose()?;
-        Ok((place, i32::from(add)))
-    };
-    let ((gamma_place, add_gamma), (beta_place, add_beta)) = (parameter(dgamma)?, parameter(dbeta)?);
-    let arguments = [
-        (&partial).into(),
-        blocks.into(),
-        plan.rows.into(),
-        channels.into(),
-        view(gamma)?.into(),
-        mean.into(),
-        inverse.into(),
-        gamma_place.into(),
-        add_gamma.into(),
-        beta_place.into(),
-        add_beta.into(),
-        ca.into(),
-        cb.into(),
-        cc.into(),
-    ];
-    cuda.launch(&plan.program, "finish_backward", plan.per_channel(), &arguments)?;
+    let coefficients =
+        finish_backward(cuda, x.dtype(), (&partial, blocks), plan.rows, gamma, statistics, dgamma, dbeta)?;
+    let [ca, cb, cc] = coefficients_of(&coefficients, channels)?;
     let Some(target) = dx else { return Ok(()) };
     let _scope = context.scope(|| "batch_norm backward apply".into(), 5.0 * x.len() as f64, 3.0 * bytes);
     let add = i32::from(target.accumulate);
@@ -266,6 +243,68 @@ pub(super) fn backward(
         nothing,
     ];
     cuda.launch(&plan.program, "backward_apply", plan.launch(plan.blocks(plan.rows, 8)), &arguments)
+}
+
+/// From the sums of `blocks` blocks: the gradients of gamma and beta, and the numbers of dx = g ca + x cb + cc.
+#[expect(clippy::too_many_arguments, reason = "one call for one formula")]
+pub(crate) fn finish_backward(
+    cuda: &CudaDevice,
+    dtype: DType,
+    (partial, blocks): (&Buffer, usize),
+    rows: usize,
+    gamma: &Tensor,
+    statistics: &Tensor,
+    dgamma: &mut Option<Target>,
+    dbeta: &mut Option<Target>,
+) -> Result<Buffer> {
+    let channels = gamma.len();
+    let plan = Plan::new(cuda, dtype, rows, channels);
+    let [mean, inverse, ..] = rows_of(view(statistics)?, channels)?;
+    let coefficients = cuda.context().allocate(3 * channels * 4)?;
+    let [ca, cb, cc] = coefficients_of(&coefficients, channels)?;
+    let parameter = |target: &mut Option<Target>| -> Result<(Option<View>, i32)> {
+        let add = target.as_ref().is_some_and(|target| target.accumulate);
+        let place = target.as_mut().map(|target| view_mut(&mut target.tensor)).transpose()?;
+        Ok((place, i32::from(add)))
+    };
+    let ((gamma_place, add_gamma), (beta_place, add_beta)) = (parameter(dgamma)?, parameter(dbeta)?);
+    let arguments = [
+        partial.into(),
+        blocks.into(),
+        rows.into(),
+        channels.into(),
+        view(gamma)?.into(),
+        mean.into(),
+        inverse.into(),
+        gamma_place.into(),
+        add_gamma.into(),
+        beta_place.into(),
+        add_beta.into(),
+        ca.into(),
+        cb.into(),
+        cc.into(),
+    ];
+    cuda.launch(&plan.program, "finish_backward", plan.per_channel(), &arguments)?;
+    Ok(coefficients)
+}
+
+/// The three rows that [`finish_backward`] wrote.
+pub(crate) fn coefficients_of(coefficients: &Buffer, channels: usize) -> Result<[View; 3]> {
+    let row = |index: usize| coefficients.view().part(index * channels * 4, channels * 4);
+    Ok([row(0)?, row(1)?, row(2)?])
+}
+
+/// Computes the statistics of `x` (in training; else takes the running ones), [`STATISTICS`] rows.
+pub(crate) fn compute_statistics(
+    tape: &mut Tape<'_>,
+    cuda: &CudaDevice,
+    x: &Tensor,
+    (gamma, beta): (&Tensor, &Tensor),
+    running: RunningStatistics,
+    statistics: &mut Tensor,
+) -> Result<()> {
+    let plan = Plan::new(cuda, x.dtype(), x.len() / gamma.len().max(1), gamma.len());
+    statistics_of(tape, cuda, &plan, x, gamma, beta, running, statistics)
 }
 
 /// What a recorded batch norm keeps of its output.

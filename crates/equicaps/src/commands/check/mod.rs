@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use crate::terminal::Terminal;
 
+mod ops;
 mod parity;
 mod renders;
 mod resume;
@@ -19,6 +20,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Check {
+    /// Compare every operation of the engine on a GPU with the CPU
+    Ops(ops::Arguments),
     /// Compare losses, gradients and updates with those of the published code
     Parity(parity::Arguments),
     /// Compare rendered views with reference pictures of the same scenes
@@ -30,6 +33,7 @@ enum Check {
 /// Runs the check.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     match &arguments.check {
+        Check::Ops(arguments) => ops::run(arguments, terminal),
         Check::Parity(arguments) => parity::run(arguments, terminal),
         Check::Renders(arguments) => renders::run(arguments, terminal),
         Check::Resume(arguments) => resume::run(arguments, terminal),

@@ -1,0 +1,385 @@
+//! Do two devices compute the same? Every operation, forward and backward, on random inputs of odd shapes: the CPU,
+//! whose gradients are checked by finite differences, is the measure.
+
+use random::{Random, Stream};
+
+use crate::device::{Device, Precision};
+use crate::error::{Error, Result};
+use crate::ops::{self, Padding, RunningStatistics};
+use crate::parameters::{ParameterStore, StoreBuilder};
+use crate::tape::{Tape, Var};
+use crate::tensor::{DType, Tensor};
+
+/// How far one tensor of one operation is off.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Agreement {
+    /// The operation and its sizes.
+    pub operation: String,
+    /// `output`, or `gradient of` an input.
+    pub tensor: String,
+    /// |a - b| / |b|, Euclidean.
+    pub error: f64,
+    /// What is still right.
+    pub bound: f64,
+    /// Whether doing it twice gave the same bits.
+    pub repeats: bool,
+    /// What went wrong, where nothing could be compared.
+    pub failure: Option<String>,
+}
+
+impl Agreement {
+    /// Whether the devices agree.
+    pub fn is_right(&self) -> bool {
+        self.failure.is_none() && self.repeats && self.error <= self.bound
+    }
+}
+
+/// What an input is.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    /// In the type of activations.
+    Activation,
+    /// float32, with gradient.
+    Parameter,
+    /// float32, without gradient.
+    Constant,
+}
+
+type Build = Box<dyn Fn(&mut Tape<'_>, &[Var]) -> Result<Var>>;
+
+struct Case {
+    name: String,
+    inputs: Vec<(&'static str, Vec<usize>, Role, (f64, f64))>,
+    /// Channels of running statistics.
+    channels: usize,
+    build: Build,
+}
+
+impl Case {
+    fn new(name: impl Into<String>, build: impl Fn(&mut Tape<'_>, &[Var]) -> Result<Var> + 'static) -> Self {
+        Self { name: name.into(), inputs: Vec::new(), channels: 0, build: Box::new(build) }
+    }
+
+    fn input(mut self, name: &'static str, shape: &[usize], role: Role) -> Self {
+        self.inputs.push((name, shape.to_vec(), role, (-1.0, 1.0)));
+        self
+    }
+
+    fn positive(mut self, name: &'static str, shape: &[usize], role: Role) -> Self {
+        self.inputs.push((name, shape.to_vec(), role, (0.05, 1.0)));
+        self
+    }
+
+    fn with_channels(mut self, channels: usize) -> Self {
+        self.channels = channels;
+        self
+    }
+}
+
+/// Running statistics in a store.
+const RUNNING: [&str; 3] = ["mean", "variance", "batches"];
+
+fn running(tape: &Tape<'_>) -> Result<RunningStatistics> {
+    let find = |name: &str| {
+        tape.store().find_buffer(name).ok_or_else(|| Error::parameter(name, "is not in the store"))
+    };
+    Ok(RunningStatistics { mean: find(RUNNING[0])?, variance: find(RUNNING[1])?, batches: find(RUNNING[2])? })
+}
+
+/// Compares every operation on `device` with the CPU.
+pub fn compare(device: &Device) -> Vec<Agreement> {
+    let cpu = Device::cpu();
+    cases().iter().flat_map(|case| compare_case(case, device, &cpu)).collect()
+}
+
+type Outcome = Vec<(String, Vec<f32>)>;
+
+fn compare_case(case: &Case, device: &Device, cpu: &Device) -> Vec<Agreement> {
+    let bf16 = device.precision() == Precision::Bf16;
+    let bound = if bf16 { 2e-2 } else { 1e-4 };
+    let both = run(case, cpu, bf16).and_then(|expected| {
+        let first = run(case, device, bf16)?;
+        Ok((expected, first, run(case, device, bf16)?))
+    });
+    match both {
+        Err(error) => vec![Agreement {
+            operation: case.name.clone(),
+            tensor: "output".into(),
+            error: f64::INFINITY,
+            bound,
+            repeats: false,
+            failure: Some(error.to_string()),
+        }],
+        Ok((expected, first, second)) => {
+            let pairs = expected.into_iter().zip(first).zip(second);
+            pairs
+                .map(|(((tensor, expected), (_, found)), (_, again))| Agreement {
+                    operation: case.name.clone(),
+                    tensor,
+                    error: relative_error(&found, &expected),
+                    bound,
+                    repeats: found.iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits()),
+                    failure: None,
+                })
+                .collect()
+        }
+    }
+}
+
+/// |a - b| / |b|; infinite where anything is not a number.
+pub fn relative_error(a: &[f32], b: &[f32]) -> f64 {
+    let square = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+    let difference = square(&mut a.iter().zip(b).map(|(a, b)| f64::from(*a) - f64::from(*b)));
+    let norm = square(&mut b.iter().map(|&b| f64::from(b)));
+    let error = if norm > 0.0 { difference / norm } else { difference };
+    if error.is_nan() || a.len() != b.len() { f64::INFINITY } else { error }
+}
+
+fn store(device: &Device, channels: usize) -> Result<ParameterStore> {
+    let mut builder = StoreBuilder::new();
+    builder.buffer(RUNNING[0], [channels.max(1)], 0.0);
+    builder.buffer(RUNNING[1], [channels.max(1)], 1.0);
+    builder.count(RUNNING[2]);
+    builder.build(device, 1)
+}
+
+/// The output, the gradients of all inputs and the running statistics; inputs are rounded to bf16 where `bf16`.
+fn run(case: &Case, device: &Device, bf16: bool) -> Result<Outcome> {
+    let mut store = store(device, case.channels)?;
+    let mut outcome = Vec::new();
+    {
+        let mut tape = Tape::training(&mut store);
+        let mut vars = Vec::new();
+        for (index, (_, shape, role, (low, high))) in case.inputs.iter().enumerate() {
+            let mut random = Random::new(5, Stream::new("agreement"), index as u64);
+            let count = shape.iter().product();
+            let mut values: Vec<f32> = (0..count).map(|_| random.range(*low, *high) as f32).collect();
+            if bf16 {
+                values.iter_mut().for_each(|value| *value = half::bf16::from_f32(*value).to_f32());
+            }
+            let value = tensor(device, shape, &values, *role)?;
+            vars.push(if *role == Role::Constant { Var::constant(value) } else { tape.watch(value) });
+        }
+        let output = (case.build)(&mut tape, &vars)?;
+        outcome.push(("output".to_owned(), output.value().to_f32()?));
+        let mut random = Random::new(5, Stream::new("agreement-gradient"), 0);
+        let seed: Vec<f32> = (0..output.value().len())
+            .map(|_| half::bf16::from_f32(random.range(-1.0, 1.0) as f32).to_f32())
+            .collect();
+        let role = if output.value().dtype() == DType::F32 { Role::Parameter } else { Role::Activation };
+        let seed = tensor(device, output.shape().dims(), &seed, role)?;
+        tape.backward_from(&output, seed)?;
+        for (var, (name, ..)) in vars.iter().zip(&case.inputs) {
+            if let Some(gradient) = tape.gradient(var) {
+                outcome.push((format!("gradient of {name}"), gradient.to_f32()?));
+            }
+        }
+    }
+    if case.channels > 0 {
+        for name in &RUNNING[..2] {
+            if let Some(id) = store.find_buffer(name) {
+                outcome.push((format!("running {name}"), store.buffer_tensor(id)?.to_f32()?));
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+fn tensor(device: &Device, shape: &[usize], values: &[f32], role: Role) -> Result<Tensor> {
+    if role == Role::Activation && device.activation_dtype() == DType::Bf16 {
+        let values: Vec<half::bf16> = values.iter().map(|&value| half::bf16::from_f32(value)).collect();
+        return Tensor::from_slice(device, shape, &values);
+    }
+    Tensor::from_slice(device, shape, values)
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    convolutions(&mut cases);
+    norms_and_pools(&mut cases);
+    capsules(&mut cases);
+    losses(&mut cases);
+    cases
+}
+
+fn convolutions(cases: &mut Vec<Case>) {
+    use Role::{Activation, Parameter};
+    let right_bottom = Padding::before_after(0, 1);
+    for (x, out, kernel, stride, padding) in [
+        ([3, 9, 13, 8], 16, 3, 1, Padding::all(1)),
+        ([2, 16, 16, 64], 64, 3, 1, Padding::all(1)),
+        ([5, 8, 8, 32], 64, 3, 2, right_bottom),
+        ([2, 7, 10, 24], 40, 3, 2, right_bottom),
+        ([3, 6, 6, 64], 36, 3, 1, Padding::all(1)),
+        ([2, 5, 7, 7], 5, 3, 1, Padding::all(1)),
+        ([4, 8, 8, 64], 128, 1, 2, Padding::default()),
+        ([3, 9, 5, 16], 24, 1, 2, Padding::default()),
+        ([2, 6, 7, 8], 8, 1, 1, Padding::default()),
+    ] {
+        let name = format!("conv2d {kernel}x{kernel}/{stride} {x:?} -> {out}");
+        let build = move |tape: &mut Tape<'_>, i: &[Var]| ops::conv2d(tape, &i[0], &i[1], stride, padding);
+        let weight = [out, kernel, kernel, x[3]];
+        cases.push(Case::new(name, build).input("x", &x, Activation).input("weight", &weight, Parameter));
+    }
+    // x is used twice, so that the second gradient is added to the first.
+    cases.push(
+        Case::new("conv2d, x used three times", |tape, i| {
+            let first = ops::conv2d(tape, &i[0], &i[1], 2, Padding::before_after(0, 1))?;
+            let second = ops::conv2d(tape, &i[0], &i[2], 2, Padding::default())?;
+            let third = ops::conv2d(tape, &i[0], &i[1], 2, Padding::before_after(0, 1))?;
+            let pair = ops::concat(tape, &[&first, &second])?;
+            ops::concat(tape, &[&pair, &third])
+        })
+        .input("x", &[3, 8, 8, 16], Activation)
+        .input("weight 3x3", &[32, 3, 3, 16], Parameter)
+        .input("weight 1x1", &[32, 1, 1, 16], Parameter),
+    );
+    for (size, out) in [([3, 33, 41], 64), ([2, 64, 64], 8), ([2, 70, 134], 64)] {
+        let name = format!("image_conv 7x7/2 {size:?} -> {out}");
+        let build = move |tape: &mut Tape<'_>, i: &[Var]| {
+            let [batch, height, width] = size;
+            let bytes: Vec<u8> = (0..batch * height * width * 3).map(|i| (i * 7919 % 251) as u8).collect();
+            let (mean, std) = ([0.5, 0.4, 0.6], [0.1, 0.2, 0.3]);
+            let images = ops::Images::from_bytes(&tape.device(), size, &bytes, mean, std)?;
+            ops::image_conv(tape, &images, &i[0], None, 2, Padding::before_after(2, 3))
+        };
+        cases.push(Case::new(name, build).input("weight", &[out, 7, 7, 3], Parameter));
+    }
+    for (size, out) in [([3, 64, 64], 64), ([5, 36, 52], 64), ([2, 33, 141], 64), ([2, 32, 32], 8)] {
+        let name = format!("stem {size:?} -> {out}");
+        let build = move |tape: &mut Tape<'_>, i: &[Var]| {
+            let [batch, height, width] = size;
+            let bytes: Vec<u8> = (0..batch * height * width * 3).map(|i| (i * 7919 % 251) as u8).collect();
+            let (mean, std) = ([0.5, 0.4, 0.6], [0.1, 0.2, 0.3]);
+            let images = ops::Images::from_bytes(&tape.device(), size, &bytes, mean, std)?;
+            let running = running(tape)?;
+            ops::stem(tape, &images, &i[0], &i[1], &i[2], running)
+        };
+        let case = Case::new(name, build)
+            .with_channels(out)
+            .input("weight", &[out, 7, 7, 3], Parameter)
+            .positive("gamma", &[out], Parameter)
+            .input("beta", &[out], Parameter);
+        cases.push(case);
+    }
+    for (rows, width, out) in [(33, 40, 72), (8, 512, 2048), (5, 7, 3)] {
+        let build = |tape: &mut Tape<'_>, i: &[Var]| ops::linear(tape, &i[0], &i[1], Some(&i[2]));
+        let case = Case::new(format!("linear {rows}x{width} -> {out}"), build)
+            .input("x", &[rows, width], Activation)
+            .input("weight", &[out, width], Parameter)
+            .input("bias", &[out], Parameter);
+        cases.push(case);
+    }
+}
+
+fn norms_and_pools(cases: &mut Vec<Case>) {
+    use Role::{Activation, Parameter};
+    for (shape, residual, relu) in [
+        ([3, 5, 7, 9], false, false),
+        ([2, 13, 11, 64], false, true),
+        ([9, 7, 5, 8], true, true),
+        ([4, 8, 8, 512], true, true),
+        ([2, 3, 4, 288], false, false),
+        ([2, 3, 1, 300], true, true),
+    ] {
+        let name = format!(
+            "batch_norm {shape:?}{}{}",
+            if residual { " + x" } else { "" },
+            if relu { ", relu" } else { "" }
+        );
+        let build = move |tape: &mut Tape<'_>, i: &[Var]| {
+            let running = running(tape)?;
+            ops::batch_norm(tape, &i[0], &i[1], &i[2], running, residual.then(|| &i[3]), relu)
+        };
+        let case = Case::new(name, build)
+            .with_channels(shape[3])
+            .input("x", &shape, Activation)
+            .positive("gamma", &[shape[3]], Parameter)
+            .input("beta", &[shape[3]], Parameter);
+        cases.push(if residual { case.input("residual", &shape, Activation) } else { case });
+    }
+    for shape in [[2, 12, 16, 8], [3, 7, 9, 5]] {
+        let build =
+            |tape: &mut Tape<'_>, i: &[Var]| ops::max_pool(tape, &i[0], 3, 2, Padding::before_after(0, 1));
+        cases.push(Case::new(format!("max_pool {shape:?}"), build).input("x", &shape, Activation));
+    }
+    let unary: [(&str, fn(&mut Tape<'_>, &Var) -> Result<Var>); 3] =
+        [("avg_pool", ops::avg_pool), ("sigmoid", ops::sigmoid), ("relu", ops::relu)];
+    for (name, op) in unary {
+        let build = move |tape: &mut Tape<'_>, i: &[Var]| op(tape, &i[0]);
+        cases.push(Case::new(name, build).input("x", &[3, 4, 5, 24], Activation));
+    }
+    let build = |tape: &mut Tape<'_>, i: &[Var]| ops::columns(tape, &i[0], 3, 7);
+    cases.push(Case::new("columns", build).input("x", &[5, 13], Activation));
+}
+
+fn capsules(cases: &mut Vec<Case>) {
+    use Role::{Activation, Constant, Parameter};
+    for (batch, lower, upper, pose) in
+        [(5, 7, 4, 9), (8, 128, 32, 9), (3, 64, 5, 16), (6, 33, 40, 9), (37, 70, 32, 16), (2, 3, 1, 4)]
+    {
+        let build = |tape: &mut Tape<'_>, i: &[Var]| {
+            let (a, u) = ops::self_routing(tape, &i[0], &i[1], &i[2], &i[3], &i[4])?;
+            ops::concat(tape, &[&a, &u])
+        };
+        let case = Case::new(format!("self_routing {batch} x {lower} -> {upper}, pose {pose}"), build)
+            .positive("a", &[batch, lower], Activation)
+            .input("u", &[batch, lower * pose], Activation)
+            .input("W1", &[lower, upper * pose, pose], Parameter)
+            .input("W2", &[lower, upper, pose], Parameter)
+            .input("b2", &[1, 1, lower, upper], Parameter);
+        cases.push(case);
+    }
+    let build = |tape: &mut Tape<'_>, i: &[Var]| ops::routing_activations(tape, &i[0], &i[1], &i[2], &i[3]);
+    cases.push(
+        Case::new("routing_activations 9 x 32 -> 55, pose 9", build)
+            .positive("a", &[9, 32], Activation)
+            .input("u", &[9, 32 * 9], Activation)
+            .input("W2", &[32, 55, 9], Parameter)
+            .input("b2", &[1, 1, 32, 55], Parameter),
+    );
+    for (batch, capsules, side, transformed) in [(7, 5, 3, true), (3, 32, 4, true), (4, 3, 3, false)] {
+        let build = move |tape: &mut Tape<'_>, i: &[Var]| {
+            ops::pose_transform(tape, &i[0], side * side, transformed.then(|| i[1].value()))
+        };
+        let case = Case::new(format!("pose_transform {side}x{side}, with transform: {transformed}"), build)
+            .input("poses", &[batch, capsules * side * side], Parameter)
+            .input("transform", &[batch, side, side], Constant);
+        cases.push(case);
+    }
+}
+
+fn losses(cases: &mut Vec<Case>) {
+    use Role::Parameter;
+    let binary: [(&str, fn(&mut Tape<'_>, &Var, &Var) -> Result<Var>); 2] =
+        [("mse", ops::mse), ("activation_cross_entropy", ops::activation_cross_entropy)];
+    for (name, op) in binary {
+        let build = move |tape: &mut Tape<'_>, i: &[Var]| op(tape, &i[0], &i[1]);
+        let case = Case::new(name, build);
+        cases.push(case.positive("u", &[37, 33], Parameter).positive("v", &[37, 33], Parameter));
+    }
+    let unary: [(&str, fn(&mut Tape<'_>, &Var) -> Result<Var>); 3] = [
+        ("me_max", ops::me_max),
+        ("variance_hinge", ops::variance_hinge),
+        ("covariance", |tape, z| ops::covariance(tape, z, 36)),
+    ];
+    for (name, op) in unary {
+        let build = move |tape: &mut Tape<'_>, i: &[Var]| op(tape, &i[0]);
+        cases.push(Case::new(name, build).positive("z", &[37, 45], Parameter));
+    }
+    let build =
+        |tape: &mut Tape<'_>, i: &[Var]| ops::weighted_sum(tape, &[(&i[0], 0.1), (&i[1], 5.0), (&i[0], 2.0)]);
+    cases.push(Case::new("weighted_sum", build).input("a", &[1], Parameter).input("b", &[1], Parameter));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_agrees_with_itself_bit_for_bit() {
+        for agreement in compare(&Device::cpu()) {
+            assert!(agreement.is_right() && agreement.error == 0.0, "{agreement:?}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The first layer of the published networks: 7x7 convolution of images with stride 2 (zeros: 2 before, 3 after), batch
+//! norm, ReLU, 3x3 max-pool with stride 2 (one pixel after).
+//!
+//! Shapes: images (n, height, width, 3), W (out, 7, 7, 3), gamma and beta (out), y about (n, height / 4, width / 4,
+//! out). It is the composition of [`image_conv`], [`batch_norm`] and [`max_pool`], and computed as such, except on CUDA
+//! in bf16 with 64 channels: there its tensors are the largest of the whole network, and what lies between is never
+//! written (`stem.cu`).
+
+mod cuda;
+
+use super::conv2d::Geometry;
+use super::{Images, Padding, RunningStatistics, batch_norm, image_conv, max_pool};
+use crate::device::Device;
+use crate::error::Result;
+use crate::tape::{Tape, Var};
+
+/// Padding of the convolution.
+const PADDING: Padding = Padding::before_after(2, 3);
+
+/// The first layer.
+pub fn stem(
+    tape: &mut Tape<'_>,
+    images: &Images,
+    weight: &Var,
+    gamma: &Var,
+    beta: &Var,
+    running: RunningStatistics,
+) -> Result<Var> {
+    let geometry = Geometry::new("stem", images.pixels.shape(), weight.shape(), 2, PADDING)?;
+    let device = tape.device();
+    if let Device::Cuda(cuda) = &device
+        && super::image_conv::cuda::is_published_stem(&geometry, device.activation_dtype())
+    {
+        return cuda::stem(tape, cuda, &geometry, images, [weight, gamma, beta], running);
+    }
+    let y = image_conv(tape, images, weight, None, 2, PADDING)?;
+    let y = batch_norm(tape, &y, gamma, beta, running, None, true)?;
+    max_pool(tape, &y, 3, 2, Padding::before_after(0, 1))
+}
