@@ -32,6 +32,13 @@ impl Conv {
         ops::conv2d(tape, x, &weight, self.stride, self.padding)
     }
 
+    /// The first layer of a residual network: this convolution of images, `norm`, ReLU and the max-pool.
+    pub fn forward_stem(&self, tape: &mut Tape<'_>, images: &ops::Images, norm: &BatchNorm) -> Result<Var> {
+        let weight = tape.parameter(self.weight);
+        let (gamma, beta) = (tape.parameter(norm.weight), tape.parameter(norm.bias));
+        ops::stem(tape, images, &weight, &gamma, &beta, norm.running)
+    }
+
     /// As [`Self::forward`], on images.
     pub fn forward_images(&self, tape: &mut Tape<'_>, images: &ops::Images) -> Result<Var> {
         let weight = tape.parameter(self.weight);

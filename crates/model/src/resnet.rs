@@ -2,7 +2,7 @@
 //! right and bottom with -10000, the stride of a block sits in its second convolution, which then pads right and
 //! bottom only, and every stage, the first included, starts with a 1x1 shortcut.
 
-use engine::ops::{self, Images, Padding};
+use engine::ops::{Images, Padding};
 use engine::{Initialise, Result, StoreBuilder, Tape, Var};
 
 use crate::layers::{BatchNorm, Conv};
@@ -64,10 +64,7 @@ impl ResNet18Config {
 impl ResNet18 {
     /// Images (n, s, s, 3) -> map (n, s / 32, s / 32, 8 width).
     pub fn forward(&self, tape: &mut Tape<'_>, images: &Images) -> Result<Var> {
-        let stem = self.stem.forward_images(tape, images)?;
-        let stem = self.stem_norm.forward(tape, &stem, None, true)?;
-        let mut x = ops::max_pool(tape, &stem, 3, 2, Padding::before_after(0, 1))?;
-        drop(stem);
+        let mut x = self.stem.forward_stem(tape, images, &self.stem_norm)?;
         for block in &self.blocks {
             x = block.forward(tape, &x)?;
         }
