@@ -311,6 +311,19 @@ fn norms_and_pools(cases: &mut Vec<Case>) {
             .input("beta", &[shape[3]], Parameter);
         cases.push(if residual { case.input("residual", &shape, Activation) } else { case });
     }
+    for (shape, stride) in [([3, 6, 10, 16], 2), ([2, 7, 5, 9], 1)] {
+        let build = move |tape: &mut Tape<'_>, i: &[Var]| {
+            let (running, padding) = (running(tape)?, Padding::before_after(0, 1));
+            ops::norm_relu_conv(tape, &i[0], [&i[1], &i[2]], running, &i[3], stride, padding)
+        };
+        let case = Case::new(format!("norm_relu_conv /{stride} {shape:?}"), build)
+            .with_channels(shape[3])
+            .input("x", &shape, Activation)
+            .positive("gamma", &[shape[3]], Parameter)
+            .input("beta", &[shape[3]], Parameter)
+            .input("weight", &[8, 3, 3, shape[3]], Parameter);
+        cases.push(case);
+    }
     for shape in [[2, 12, 16, 8], [3, 7, 9, 5]] {
         let build =
             |tape: &mut Tape<'_>, i: &[Var]| ops::max_pool(tape, &i[0], 3, 2, Padding::before_after(0, 1));
@@ -380,6 +393,25 @@ fn losses(cases: &mut Vec<Case>) {
         let build = move |tape: &mut Tape<'_>, i: &[Var]| op(tape, &i[0]);
         cases.push(Case::new(name, build).positive("z", &[37, 45], Parameter));
     }
+    let build = |tape: &mut Tape<'_>, i: &[Var]| ops::info_nce(tape, &i[0], &i[1], 0.5);
+    cases.push(Case::new("info_nce", build).input("u", &[19, 33], Parameter).input(
+        "v",
+        &[19, 33],
+        Parameter,
+    ));
+    let build = |tape: &mut Tape<'_>, i: &[Var]| ops::hypernetwork(tape, &i[0], i[1].value(), &i[2]);
+    cases.push(
+        Case::new("hypernetwork", build)
+            .input("embedding", &[9, 20], Parameter)
+            .input("parameters", &[9, 4], Role::Constant)
+            .input("weight", &[400, 4], Parameter),
+    );
+    let build = |tape: &mut Tape<'_>, i: &[Var]| {
+        let labels: Vec<i32> = (0..37).map(|row| row * 5 % 55).collect();
+        let labels = Tensor::from_slice(&tape.device(), [37], &labels)?;
+        ops::class_cross_entropy(tape, &i[0], &labels)
+    };
+    cases.push(Case::new("class_cross_entropy", build).input("logits", &[37, 55], Parameter));
     let build =
         |tape: &mut Tape<'_>, i: &[Var]| ops::weighted_sum(tape, &[(&i[0], 0.1), (&i[1], 5.0), (&i[0], 2.0)]);
     cases.push(Case::new("weighted_sum", build).input("a", &[1], Parameter).input("b", &[1], Parameter));

@@ -70,6 +70,13 @@ impl BatchNorm {
         Self { weight, bias, running }
     }
 
+    /// Normalises `x`, applies ReLU, and convolves with `conv`.
+    pub fn forward_relu_conv(&self, tape: &mut Tape<'_>, x: &Var, conv: &Conv) -> Result<Var> {
+        let (gamma, beta) = (tape.parameter(self.weight), tape.parameter(self.bias));
+        let weight = tape.parameter(conv.weight);
+        ops::norm_relu_conv(tape, x, [&gamma, &beta], self.running, &weight, conv.stride, conv.padding)
+    }
+
     /// Normalises `x`, adds `residual`, applies ReLU where `relu` is set.
     pub fn forward(&self, tape: &mut Tape<'_>, x: &Var, residual: Option<&Var>, relu: bool) -> Result<Var> {
         let (weight, bias) = (tape.parameter(self.weight), tape.parameter(self.bias));

@@ -112,8 +112,7 @@ impl BasicBlock {
 
     fn forward(&self, tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
         let y = self.conv1.forward(tape, x)?;
-        let y = self.bn1.forward(tape, &y, None, true)?;
-        let y = self.conv2.forward(tape, &y)?;
+        let y = self.bn1.forward_relu_conv(tape, &y, &self.conv2)?;
         let shortcut = match &self.shortcut {
             Some((conv, norm)) => {
                 let shortcut = conv.forward(tape, x)?;

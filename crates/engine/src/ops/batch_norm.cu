@@ -6,6 +6,8 @@
 
 constexpr int V = VECTOR;  // 8, or 1 where the number of channels is not a multiple of 8
 
+constexpr int FLIGHT = 2;  // rows that a thread loads before it uses the first
+
 struct Walk {
   int channel, line, lines;
   bool active;
@@ -192,14 +194,12 @@ extern "C" __global__ void __launch_bounds__(256)
 // How the gradient of the output becomes that of the sum before the ReLU.
 // mask 0: there is no ReLU; 1: the sum is x * scale + shift, computed again; 2: the output says where it is positive.
 __device__ __forceinline__ void mask_gradient(Channels<V>& g, const Channels<V>& x, const Channels<V>& a,
-                                              const Channels<V>& b, const T* y, int mask) {
+                                              const Channels<V>& b, const Channels<V>& out, int mask) {
   if (mask == 1) {
 #pragma unroll
     for (int i = 0; i < V; i++)
       if (x.v[i] * a.v[i] + b.v[i] <= 0.f) g.v[i] = 0.f;
   } else if (mask == 2) {
-    Channels<V> out;
-    load_channels(out, y);
 #pragma unroll
     for (int i = 0; i < V; i++)
       if (out.v[i] <= 0.f) g.v[i] = 0.f;
@@ -227,19 +227,28 @@ extern "C" __global__ void __launch_bounds__(256)
     load_channels(a, scale + w.channel);
     load_channels(b, shift + w.channel);
     int step = gridDim.x * w.lines;
-#pragma unroll 2
-    for (int row = blockIdx.x * w.lines + w.line; row < rows; row += step) {
-      size_t place = (size_t)row * C + w.channel;
-      size_t outer = (size_t)bordered_row(row, border, height, width) * C + w.channel;
-      Channels<V> g, c;
-      load_channels(g, dy + outer);
-      load_channels(c, x + place);
-      mask_gradient(g, c, a, b, y + outer, mask);
-      if (masked) store_channels(masked + place, g);
+    for (int row = blockIdx.x * w.lines + w.line; row < rows; row += FLIGHT * step) {
+      Channels<V> g[FLIGHT], c[FLIGHT], out[FLIGHT];
 #pragma unroll
-      for (int i = 0; i < V; i++) {
-        sum[i] += g.v[i];
-        product[i] += g.v[i] * ((c.v[i] - m.v[i]) * s.v[i]);
+      for (int k = 0; k < FLIGHT; k++) {
+        int here = row + k * step;
+        if (here >= rows) continue;
+        size_t outer = (size_t)bordered_row(here, border, height, width) * C + w.channel;
+        load_channels(g[k], dy + outer);
+        load_channels(c[k], x + (size_t)here * C + w.channel);
+        if (mask == 2) load_channels(out[k], y + outer);
+      }
+#pragma unroll
+      for (int k = 0; k < FLIGHT; k++) {
+        int here = row + k * step;
+        if (here >= rows) continue;
+        mask_gradient(g[k], c[k], a, b, out[k], mask);
+        if (masked) store_channels(masked + (size_t)here * C + w.channel, g[k]);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+          sum[i] += g[k].v[i];
+          product[i] += g[k].v[i] * ((c[k].v[i] - m.v[i]) * s.v[i]);
+        }
       }
     }
   }
@@ -278,22 +287,32 @@ extern "C" __global__ void __launch_bounds__(256)
   load_channels(gb, cb + w.channel);
   load_channels(gc, cc + w.channel);
   int step = gridDim.x * w.lines;
-#pragma unroll 2
-  for (int row = blockIdx.x * w.lines + w.line; row < rows; row += step) {
-    size_t place = (size_t)row * C + w.channel;
-    size_t outer = (size_t)bordered_row(row, border, height, width) * C + w.channel;
-    Channels<V> g, c;
-    load_channels(g, dy + outer);
-    load_channels(c, x + place);
-    mask_gradient(g, c, a, b, y + outer, mask);
+  for (int row = blockIdx.x * w.lines + w.line; row < rows; row += FLIGHT * step) {
+    Channels<V> g[FLIGHT], c[FLIGHT], out[FLIGHT];
 #pragma unroll
-    for (int i = 0; i < V; i++) g.v[i] = g.v[i] * ga.v[i] + c.v[i] * gb.v[i] + gc.v[i];
-    if (add) {
-      Channels<V> before;
-      load_channels(before, dx + place);
-#pragma unroll
-      for (int i = 0; i < V; i++) g.v[i] += before.v[i];
+    for (int k = 0; k < FLIGHT; k++) {
+      int here = row + k * step;
+      if (here >= rows) continue;
+      size_t outer = (size_t)bordered_row(here, border, height, width) * C + w.channel;
+      load_channels(g[k], dy + outer);
+      load_channels(c[k], x + (size_t)here * C + w.channel);
+      if (mask == 2) load_channels(out[k], y + outer);
     }
-    store_channels(dx + place, g);
+#pragma unroll
+    for (int k = 0; k < FLIGHT; k++) {
+      int here = row + k * step;
+      if (here >= rows) continue;
+      size_t place = (size_t)here * C + w.channel;
+      mask_gradient(g[k], c[k], a, b, out[k], mask);
+#pragma unroll
+      for (int i = 0; i < V; i++) g[k].v[i] = g[k].v[i] * ga.v[i] + c[k].v[i] * gb.v[i] + gc.v[i];
+      if (add) {
+        Channels<V> before;
+        load_channels(before, dx + place);
+#pragma unroll
+        for (int i = 0; i < V; i++) g[k].v[i] += before.v[i];
+      }
+      store_channels(dx + place, g[k]);
+    }
   }
 }

@@ -16,7 +16,9 @@ pub(crate) mod cuda;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::ops::conv2d::{Padding, conv2d};
 use crate::parameters::BufferId;
+use crate::shape::Shape;
 use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
 
@@ -46,6 +48,36 @@ pub fn batch_norm(
     residual: Option<&Var>,
     relu: bool,
 ) -> Result<Var> {
+    normalise(tape, x, [gamma, beta], running, residual, relu, false)
+}
+
+/// The batch norm and ReLU of `x`, convolved with `weight`: [`batch_norm`] and [`conv2d`](super::conv2d()). On CUDA,
+/// where the convolution pads with zeros at the right and the bottom only, the batch norm writes them.
+pub fn norm_relu_conv(
+    tape: &mut Tape<'_>,
+    x: &Var,
+    [gamma, beta]: [&Var; 2],
+    running: RunningStatistics,
+    weight: &Var,
+    stride: usize,
+    padding: Padding,
+) -> Result<Var> {
+    let is_map = x.shape().dims().len() == 4;
+    let border = is_map && padding == Padding::before_after(0, 1) && matches!(tape.device(), Device::Cuda(_));
+    let y = normalise(tape, x, [gamma, beta], running, None, true, border)?;
+    conv2d(tape, &y, weight, stride, if border { Padding::default() } else { padding })
+}
+
+/// With `border` (CUDA only), y (n, h, w, channels) has one more row below and column to the right, of zeros.
+fn normalise(
+    tape: &mut Tape<'_>,
+    x: &Var,
+    [gamma, beta]: [&Var; 2],
+    running: RunningStatistics,
+    residual: Option<&Var>,
+    relu: bool,
+    border: bool,
+) -> Result<Var> {
     let channels = x.shape().last().copied().unwrap_or(0);
     let rows = x.shape().len() / channels.max(1);
     let same = [gamma.shape(), beta.shape(), tape.buffer(running.mean)?.shape()];
@@ -67,7 +99,11 @@ pub fn batch_norm(
         ));
     }
     let device = tape.device();
-    let mut y = Tensor::empty(&device, x.shape(), x.value().dtype())?;
+    let y_shape = match *x.shape().dims() {
+        [batch, height, width, channels] if border => Shape::new(&[batch, height + 1, width + 1, channels]),
+        _ => x.shape(),
+    };
+    let mut y = Tensor::empty(&device, y_shape, x.value().dtype())?;
     // Mean and 1 / sqrt(var + eps), kept for backward.
     let kept_rows = if matches!(device, Device::Cuda(_)) { cuda::STATISTICS } else { 2 };
     let mut statistics = Tensor::empty(&device, [kept_rows, channels], DType::F32)?;
@@ -92,7 +128,17 @@ pub fn batch_norm(
         Device::Cuda(cuda) => {
             let (x, gamma, beta) = (x.value(), gamma.value(), beta.value());
             let residual = residual.map(Var::value);
-            cuda::forward(tape, cuda, x, gamma, beta, running, residual, relu, &mut statistics, &mut y)?;
+            cuda::forward(
+                tape,
+                cuda,
+                x,
+                [gamma, beta],
+                running,
+                residual,
+                (relu, border),
+                &mut statistics,
+                &mut y,
+            )?;
         }
     }
     let (dx, dgamma, dbeta) = (x.gradient(), gamma.gradient(), beta.gradient());
@@ -133,7 +179,7 @@ pub fn batch_norm(
                     dy = own;
                 }
                 let targets = [&mut dx, &mut dgamma, &mut dbeta];
-                cuda::backward(&cuda, &x, &gamma, &statistics, &mask, &mut dy, targets)?;
+                cuda::backward(&cuda, &x, &gamma, &statistics, (&mask, border), &mut dy, targets)?;
             }
         }
         [dx, dgamma, dbeta].into_iter().flatten().for_each(|target| context.put(target));

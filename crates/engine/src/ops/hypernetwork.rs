@@ -6,6 +6,8 @@
 //! with x[n, i Z + k] = e[n, i] z[n, k], and W read as (D, D Z), it is the linear layer y = x W^T.
 //! Backward: dx = dy W, de[n, i] = sum_k z[n, k] dx[n, i Z + k], dW = dy^T x.
 
+mod cuda;
+
 use crate::cpu::matmul::{self, Matrix};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -37,7 +39,7 @@ pub fn hypernetwork(tape: &mut Tape<'_>, embedding: &Var, parameters: &Tensor, w
             let weight = Matrix::new(weight.value().as_slice()?, d, d * z);
             matmul::nt(&device, Matrix::new(x.as_slice()?, rows, d * z), weight, y.as_mut_slice()?, false)?;
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("hypernetwork")),
+        Device::Cuda(cuda) => cuda::forward(cuda, embedding.value(), parameters, weight.value(), &mut y)?,
     }
     let (de, dw) = (embedding.gradient(), weight.gradient());
     let (embedding, parameters, weight) =
@@ -66,7 +68,10 @@ pub fn hypernetwork(tape: &mut Tape<'_>, embedding: &Var, parameters: &Tensor, w
                     }
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("hypernetwork")),
+            Device::Cuda(cuda) => {
+                let operands = (&embedding, &parameters, &weight);
+                cuda::backward(cuda, operands, &dy, de.as_mut(), dw.as_mut())?;
+            }
         }
         [de, dw].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())

@@ -140,3 +140,105 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // to (+)= weight * from, single numbers.
 extern "C" __global__ void weigh(const float* from, float weight, float* to, int add) { put(to, 0, add, weight * *from); }
+
+// Contrastive: rows of [u; v], each divided by its norm; a block per row.
+extern "C" __global__ void __launch_bounds__(256)
+    normalise_rows(const float* u, const float* v, int n, int d, float smallest, float* rows, float* norms) {
+  __shared__ double scratch[33];
+  int row = blockIdx.x;
+  const float* from = row < n ? u + (size_t)row * d : v + (size_t)(row - n) * d;
+  double sum = 0.0;
+  for (int i = threadIdx.x; i < d; i += blockDim.x) sum += (double)from[i] * from[i];
+  float norm = fmaxf((float)sqrt(block_sum(sum, scratch)), smallest);
+  for (int i = threadIdx.x; i < d; i += blockDim.x) rows[(size_t)row * d + i] = from[i] / norm;
+  if (threadIdx.x == 0) norms[row] = norm;
+}
+
+// The products of a row become softmax over the others minus one at the positive; the row's loss. A block per row.
+extern "C" __global__ void __launch_bounds__(256) contrast_rows(float* s, int n, float tau, double* partial) {
+  __shared__ double scratch[33];
+  __shared__ float tops[8];
+  int a = blockIdx.x, size = 2 * n, positive = (a + n) % size;
+  float* row = s + (size_t)a * size;
+  float top = -3e38f;
+  for (int b = threadIdx.x; b < size; b += blockDim.x)
+    if (b != a) top = fmaxf(top, row[b] / tau);
+  top = warp_max(top);
+  if ((threadIdx.x & 31) == 0) tops[threadIdx.x >> 5] = top;
+  __syncthreads();
+  for (int k = 0; k < 8; k++) top = fmaxf(top, tops[k]);
+  double sum = 0.0;
+  for (int b = threadIdx.x; b < size; b += blockDim.x)
+    if (b != a) sum += exp((double)(row[b] / tau - top));
+  sum = block_sum(sum, scratch);
+  if (threadIdx.x == 0) partial[a] = log(sum) + top - row[positive] / tau;
+  __syncthreads();
+  for (int b = threadIdx.x; b < size; b += blockDim.x) {
+    float p = b == a ? 0.f : (float)(exp((double)(row[b] / tau - top)) / sum);
+    row[b] = p - (b == positive ? 1.f : 0.f);
+  }
+}
+extern "C" __global__ void __launch_bounds__(256)
+    symmetric(const float* dy, const float* g, int size, float tau, float* out) {
+  float scale = *dy / (tau * size);
+  EACH(i, (size_t)size * size) out[i] = scale * (g[i] + g[(i % size) * size + i / size]);
+}
+// (dF - F <F, dF>) / norm for rows from `first` on; a block per row.
+extern "C" __global__ void __launch_bounds__(256)
+    through_norm(const float* df, const float* f, const float* norms, int first, int d, float* target, int add) {
+  __shared__ double scratch[33];
+  size_t row = (size_t)(first + blockIdx.x) * d;
+  double along = 0.0;
+  for (int i = threadIdx.x; i < d; i += blockDim.x) along += (double)df[row + i] * f[row + i];
+  float total = (float)block_sum(along, scratch);
+  float norm = norms[first + blockIdx.x];
+  for (int i = threadIdx.x; i < d; i += blockDim.x)
+    put(target, (size_t)blockIdx.x * d + i, add, (df[row + i] - f[row + i] * total) / norm);
+}
+
+// Classes: a thread per sample. A label out of range makes the loss not a number.
+__device__ __forceinline__ double log_sum(const float* row, int classes) {
+  double top = -1e300, sum = 0.0;
+  for (int c = 0; c < classes; c++) top = fmax(top, (double)row[c]);
+  for (int c = 0; c < classes; c++) sum += exp(row[c] - top);
+  return top + log(sum);
+}
+extern "C" __global__ void __launch_bounds__(256)
+    class_cross_entropy(const float* logits, const int* labels, int rows, int classes, double* partial) {
+  double sum = 0.0;
+  EACH(i, (size_t)rows) {
+    const float* row = logits + i * classes;
+    int label = labels[i];
+    bool known = label >= 0 && label < classes;
+    sum += known ? log_sum(row, classes) - row[label] : __longlong_as_double(0x7ff8000000000000LL);
+  }
+  WRITE_PARTIAL(sum)
+}
+extern "C" __global__ void __launch_bounds__(256)
+    class_cross_entropy_backward(const float* dy, const float* logits, const int* labels, int rows, int classes,
+                                 float* dlogits, int add) {
+  double scale = (double)*dy / rows;
+  EACH(i, (size_t)rows) {
+    const float* row = logits + i * classes;
+    double total = log_sum(row, classes);
+    for (int c = 0; c < classes; c++)
+      put(dlogits, i * classes + c, add, (float)(scale * (exp(row[c] - total) - (c == labels[i] ? 1.0 : 0.0))));
+  }
+}
+
+// Hypernetwork: x[n, i Z + k] = e[n, i] z[n, k], and back.
+extern "C" __global__ void __launch_bounds__(256)
+    expand(const float* e, const float* z, i64 count, int d, int Z, float* x) {
+  EACH(i, (size_t)count) {
+    size_t index = i / Z;
+    x[i] = e[index] * z[index / d * Z + i % Z];
+  }
+}
+extern "C" __global__ void __launch_bounds__(256)
+    contract(const float* dx, const float* z, i64 count, int d, int Z, float* de, int add) {
+  EACH(i, (size_t)count) {
+    float sum = 0.f;
+    for (int k = 0; k < Z; k++) sum += dx[i * Z + k] * z[i / d * Z + k];
+    put(de, i, add, sum);
+  }
+}

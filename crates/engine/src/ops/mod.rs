@@ -37,7 +37,7 @@ pub(crate) mod testing;
 pub use accumulate::accumulate;
 pub(crate) use accumulate::column_sum_gradient;
 pub use avg_pool::avg_pool;
-pub use batch_norm::{RunningStatistics, batch_norm};
+pub use batch_norm::{RunningStatistics, batch_norm, norm_relu_conv};
 pub use concat::{columns, concat};
 pub use conv2d::{Geometry, Padding, conv2d};
 pub use hypernetwork::hypernetwork;

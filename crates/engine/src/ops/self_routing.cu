@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     routing_forward(const T* poses, const T* activations, const float* w1, const float* w2, const float* b2,
                     float* routing, float* partial, float* partial_a, int batch, int K, int per_split) {
   extern __shared__ __align__(16) float shared[];
-  float* mine = shared + 2 * WEIGHTS + (threadIdx.x >> 5) * IMAGES * PADDED;
+  float* mine = shared + (2 * WEIGHTS + 3) / 4 * 4 + (threadIdx.x >> 5) * IMAGES * PADDED;
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   int first_image = (blockIdx.x * WARPS + warp) * IMAGES;
   int start = blockIdx.y * per_split, end = min(start + per_split, K);
@@ -67,8 +67,12 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     float u[IMAGES][P], a[IMAGES];
 #pragma unroll
     for (int m = 0; m < IMAGES; m++) {
+      float padded[PADDED];
 #pragma unroll
-      for (int q = 0; q < P; q++) u[m][q] = mine[m * PADDED + q];
+      for (int q = 0; q < PADDED; q += 4)
+        *reinterpret_cast<float4*>(padded + q) = *reinterpret_cast<const float4*>(mine + m * PADDED + q);
+#pragma unroll
+      for (int q = 0; q < P; q++) u[m][q] = padded[q];
       a[m] = to_float(activations[(size_t)min(first_image + m, batch - 1) * K + i]);
       a_sum[m] += a[m];
     }
@@ -186,7 +190,7 @@ extern "C" __global__ void routing_backward_prepare(const float* dactivations, c
 #pragma unroll
     for (int p = 0; p < P; p++) {
       float d = dposes ? dposes[i * P + p] * inverse : 0.f;
-      dS[i * P + p] = d;
+      dS[((size_t)b * P + p) * N + j] = d;  // lanes side by side
       dot += VOTES ? d * poses[i * P + p] : 0.f;
     }
     float d = dactivations ? dactivations[i] * inverse_a : 0.f;
@@ -222,7 +226,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
                             const float* routing, const float* dS, const float* ds, const float* dA, float* dlogits,
                             T* dposes, int add_poses, T* dactivations, int add_activations, int batch, int K) {
   extern __shared__ __align__(16) float shared[];
-  float* mine = shared + WEIGHTS + (threadIdx.x >> 5) * IMAGES * PADDED;
+  float* mine = shared + (WEIGHTS + 3) / 4 * 4 + (threadIdx.x >> 5) * IMAGES * PADDED;
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, i = blockIdx.x;
   load_weights(shared, w1, w2, b2, i);
   copy_wait<0>();
@@ -250,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
         float d[IMAGES];
 #pragma unroll
         for (int m = 0; m < IMAGES; m++)
-          d[m] = dS[((size_t)min(first_image + m, batch - 1) * N + j) * P + p];
+          d[m] = dS[((size_t)min(first_image + m, batch - 1) * P + p) * N + j];
 #pragma unroll
         for (int q = 0; q < P; q++) {
           float value = w[p * P + q];
@@ -321,7 +325,7 @@ extern "C" __global__ void routing_backward_weights(const T* poses, const T* act
   __shared__ float a[CHUNK][PAIR];
   int e = blockIdx.y * blockDim.x + threadIdx.x, first = blockIdx.x * PAIR;
   bool active = e < N * P;
-  int j = active ? e / P : 0, p = active ? e % P : 0;
+  int j = active ? e % N : 0, p = active ? e / N : 0;
   float sum1[PAIR][P] = {}, sum2[PAIR] = {}, sumb[PAIR] = {};
   for (int start = 0; start < batch; start += CHUNK) {
     int count = min(CHUNK, batch - start);
@@ -357,7 +361,7 @@ extern "C" __global__ void routing_backward_weights(const T* poses, const T* act
   for (int ii = 0; ii < PAIR; ii++) {
     int i = first + ii;
     if (i >= K) continue;
-    size_t place = (size_t)i * N * P + e;
+    size_t place = ((size_t)i * N + j) * P + p;
     if (dw1) {
 #pragma unroll
       for (int q = 0; q < P; q++) dw1[place * P + q] = (add1 ? dw1[place * P + q] : 0.f) + sum1[ii][q];

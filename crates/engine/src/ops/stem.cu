@@ -7,8 +7,8 @@
 // are used, the others meet zero weights. A pixel of the output reads 24 consecutive numbers of each image row from
 // 6 x its column on, so an image row in shared memory serves as the matrix, without unfolding it.
 
-#define TILE_W 64                  // output pixels of a tile in a row: one warp's work
-#define TILE_H 4                   // output rows of a tile: one warp each
+#define TILE_W 64                  // output pixels of a tile in a row
+#define TILE_H 4                   // output rows of a tile
 #define PATCH_H (2 * TILE_H + 5)   // image rows of a tile
 #define PATCH_W (2 * TILE_W + 5)   // image columns of a tile
 #define STRIDE 408                 // numbers between image rows in shared memory (6 * 63 + 24 = 402 are read)
@@ -34,16 +34,6 @@ __device__ __forceinline__ void load_matrices_transposed(u32* r, u32 address) {
                : "r"(address));
 }
 
-// The normalised value of a pixel; 0 outside of the image. `offset` is -mean / deviation, `factor` 1 / deviation,
-// for bytes also divided by 255.
-__device__ __forceinline__ float pixel(const void* image, int is_bytes, const float* factor, const float* offset,
-                                       int n, int y, int x, int c, int H, int W) {
-  if (y < 0 || y >= H || x < 0 || x >= W) return 0.f;
-  size_t place = ((size_t)(n * H + y) * W + x) * 3 + c;
-  float value = is_bytes ? (float)((const u8*)image)[place] : ((const float*)image)[place];
-  return value * factor[c] + offset[c];
-}
-
 struct Tile { int n, y, x; };
 __device__ __forceinline__ Tile tile_of(int index, int tiles_x, int tiles_y) {
   Tile t;
@@ -53,13 +43,27 @@ __device__ __forceinline__ Tile tile_of(int index, int tiles_x, int tiles_y) {
   return t;
 }
 
-// x(n, y, x, 64) and, per block, the sums of what it wrote and of its squares, for the statistics that follow.
-extern "C" __global__ void __launch_bounds__(128)
+// The normalised colours of pixel `i` of a tile's PATCH_H x PATCH_W pixels of image; 0 outside of the image. `offset` is
+// -mean / deviation, `factor` 1 / deviation, for bytes also divided by 255.
+__device__ __forceinline__ void load_pixel(float* value, const void* image, int is_bytes, const float* factor,
+                                           const float* offset, const Tile& t, int i, int H, int W) {
+  int y = 2 * t.y + i / PATCH_W - 2, x = 2 * t.x + i % PATCH_W - 2;
+  bool inside = i < PATCH_H * PATCH_W && y >= 0 && y < H && x >= 0 && x < W;
+  size_t place = inside ? ((size_t)(t.n * H + y) * W + x) * 3 : 0;
+#pragma unroll
+  for (int c = 0; c < 3; c++) {
+    float raw = is_bytes ? (float)((const u8*)image)[place + c] : ((const float*)image)[place + c];
+    value[c] = inside ? raw * factor[c] + offset[c] : 0.f;
+  }
+}
+
+// x(n, y, x, 64), the convolution. Blocks stay and go from tile to tile, so that weights are read once.
+extern "C" __global__ void __launch_bounds__(256, 2)
     stem_forward(const void* image, int is_bytes, float f0, float f1, float f2, float o0, float o1, float o2,
                  const float* weight, bf16* output, int batch, int H, int W, int OH, int OW) {
   __shared__ __align__(16) bf16 patch[PATCH_H * STRIDE + 16];
   __shared__ __align__(16) u32 weights[STEPS * 4 * 32 * 4];
-  __shared__ __align__(16) bf16 staging[4][16 * 72];
+  __shared__ __align__(16) bf16 staging[8][8 * 72];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   int group = lane >> 2, part = lane & 3;
   float factor[3] = {f0, f1, f2}, offset[3] = {o0, o1, o2};
@@ -82,18 +86,25 @@ extern "C" __global__ void __launch_bounds__(128)
   for (int index = blockIdx.x; index < tiles_x * tiles_y * batch; index += gridDim.x) {
     Tile t = tile_of(index, tiles_x, tiles_y);
     __syncthreads();
-    for (int i = threadIdx.x; i < PATCH_H * PATCH_W; i += blockDim.x) {
-      int row = i / PATCH_W, column = i % PATCH_W;
-      int y = 2 * t.y + row - 2, x = 2 * t.x + column - 2;
+    for (int start = 0; start < PATCH_H * PATCH_W; start += 4 * 256) {
+      float value[4][3];
 #pragma unroll
-      for (int c = 0; c < 3; c++)
-        patch[row * STRIDE + column * 3 + c] =
-            from_float<bf16>(pixel(image, is_bytes, factor, offset, t.n, y, x, c, H, W));
+      for (int k = 0; k < 4; k++)
+        load_pixel(value[k], image, is_bytes, factor, offset, t, start + k * 256 + threadIdx.x, H, W);
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        int i = start + k * 256 + threadIdx.x;
+        if (i >= PATCH_H * PATCH_W) continue;
+        bf16* place = patch + i / PATCH_W * STRIDE + i % PATCH_W * 3;
+#pragma unroll
+        for (int c = 0; c < 3; c++) place[c] = from_float<bf16>(value[k][c]);
+      }
     }
     __syncthreads();
 
-    float sum[4][8][4] = {};
-    const bf16* rows = patch + 2 * warp * STRIDE + part * 2;
+    // A warp has 32 pixels of a row and all channels.
+    float sum[2][8][4] = {};
+    const bf16* rows = patch + 2 * (warp >> 1) * STRIDE + (warp & 1) * 32 * 6 + part * 2;
 #pragma unroll
     for (int step = 0; step < STEPS; step++) {
       const int j0 = 2 * step, j1 = 2 * step + 1 < 21 ? 2 * step + 1 : 20;  // groups of 8 along k; the last meets zeros
@@ -103,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(128)
       for (int pair = 0; pair < 4; pair++)
         b[pair] = *reinterpret_cast<const uint4*>(&weights[((step * 4 + pair) * 32 + lane) * 4]);
 #pragma unroll
-      for (int m = 0; m < 4; m++) {
+      for (int m = 0; m < 2; m++) {
         const bf16* low = rows + (m * 16 + group) * 6;
         const bf16* high = low + 8 * 6;
         u32 a[4] = {*reinterpret_cast<const u32*>(low + first), *reinterpret_cast<const u32*>(high + first),
@@ -116,24 +127,25 @@ extern "C" __global__ void __launch_bounds__(128)
       }
     }
 
-    int y = t.y + warp;
+    // Eight pixels at a time through shared memory, so that 16 bytes are written at once.
+    int y = t.y + (warp >> 1);
+    bf16* stage = staging[warp];
 #pragma unroll
-    for (int m = 0; m < 4; m++) {
-      bf16* stage = staging[warp];
+    for (int eight = 0; eight < 4; eight++) {
+      const int m = eight >> 1, half = eight & 1;
       __syncwarp();
 #pragma unroll
-      for (int n = 0; n < 8; n++) {
-        *reinterpret_cast<u32*>(stage + group * 72 + n * 8 + part * 2) = pack_bf16(sum[m][n][0], sum[m][n][1]);
-        *reinterpret_cast<u32*>(stage + (group + 8) * 72 + n * 8 + part * 2) = pack_bf16(sum[m][n][2], sum[m][n][3]);
-      }
+      for (int n = 0; n < 8; n++)
+        *reinterpret_cast<u32*>(stage + group * 72 + n * 8 + part * 2) =
+            pack_bf16(sum[m][n][2 * half], sum[m][n][2 * half + 1]);
       __syncwarp();
 #pragma unroll
-      for (int k = 0; k < 4; k++) {
-        int pixel_index = k * 4 + (lane >> 3), chunk = lane & 7;
-        int x = t.x + m * 16 + pixel_index;
+      for (int k = 0; k < 2; k++) {
+        int p = k * 4 + (lane >> 3), chunk = lane & 7;
+        int x = t.x + (warp & 1) * 32 + eight * 8 + p;
         if (y < OH && x < OW)
           *reinterpret_cast<uint4*>(output + ((size_t)(t.n * OH + y) * OW + x) * OUT + chunk * 8) =
-              *reinterpret_cast<const uint4*>(stage + pixel_index * 72 + chunk * 8);
+              *reinterpret_cast<const uint4*>(stage + p * 72 + chunk * 8);
       }
     }
   }
@@ -251,14 +263,18 @@ extern "C" __global__ void __launch_bounds__(256, 2)
   for (int index = blockIdx.x; index < tiles_x * tiles_y * batch; index += gridDim.x) {
     Tile t = tile_of(index, tiles_x, tiles_y);
     __syncthreads();
-    for (int i = threadIdx.x; i < PATCH_H * PATCH_W; i += blockDim.x) {
-      int row = i / PATCH_W, column = i % PATCH_W;
-      int yy = 2 * t.y + row - 2, xx = 2 * t.x + column - 2;
-      float value[3];
+    for (int start = 0; start < PATCH_H * PATCH_W; start += 4 * 256) {
+      float value[4][3];
 #pragma unroll
-      for (int e = 0; e < 3; e++) value[e] = pixel(image, is_bytes, factor, offset, t.n, yy, xx, e, H, W);
-      uint2 packed = make_uint2(pack_bf16(value[0], value[1]), pack_bf16(value[2], 0.f));
-      *reinterpret_cast<uint2*>(patch + row * PATCH_STRIDE + column * 4) = packed;
+      for (int k = 0; k < 4; k++)
+        load_pixel(value[k], image, is_bytes, factor, offset, t, start + k * 256 + threadIdx.x, H, W);
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        int i = start + k * 256 + threadIdx.x;
+        if (i >= PATCH_H * PATCH_W) continue;
+        uint2 packed = make_uint2(pack_bf16(value[k][0], value[k][1]), pack_bf16(value[k][2], 0.f));
+        *reinterpret_cast<uint2*>(patch + i / PATCH_W * PATCH_STRIDE + i % PATCH_W * 4) = packed;
+      }
     }
     // Four neighbouring pixels of the convolution's output at a time: the same four windows may have chosen them.
 #pragma unroll

@@ -58,11 +58,10 @@ pub(super) fn forward(
     tape: &mut Tape<'_>,
     cuda: &CudaDevice,
     x: &Tensor,
-    gamma: &Tensor,
-    beta: &Tensor,
+    [gamma, beta]: [&Tensor; 2],
     running: RunningStatistics,
     residual: Option<&Tensor>,
-    relu: bool,
+    (relu, border): (bool, bool),
     statistics: &mut Tensor,
     y: &mut Tensor,
 ) -> Result<()> {
@@ -74,6 +73,7 @@ pub(super) fn forward(
     let bytes = passes * (x.len() * x.dtype().size()) as f64;
     let _scope = cuda.context().scope(|| "batch_norm normalise".into(), 4.0 * x.len() as f64, bytes);
     let nothing = Argument::Address(0);
+    let (rows, [height, width]) = (y.len() / channels.max(1), map_size(x));
     let arguments = [
         view(x)?.into(),
         scale.into(),
@@ -82,15 +82,15 @@ pub(super) fn forward(
         nothing,
         nothing,
         view_mut(y)?.into(),
-        plan.rows.into(),
+        rows.into(),
         channels.into(),
         plan.columns.into(),
         i32::from(relu).into(),
-        0.into(),
-        0.into(),
-        0.into(),
+        i32::from(border).into(),
+        height.into(),
+        width.into(),
     ];
-    cuda.launch(&plan.program, "apply", plan.launch(plan.blocks(plan.rows, 8)), &arguments)
+    cuda.launch(&plan.program, "apply", plan.launch(plan.blocks(rows, 8)), &arguments)
 }
 
 #[expect(clippy::too_many_arguments, reason = "one call for one formula")]
@@ -158,6 +158,14 @@ fn statistics_of(
     cuda.launch(&plan.program, "finish_statistics", plan.per_channel(), &arguments)
 }
 
+/// Height and width of a map (n, height, width, channels).
+fn map_size(x: &Tensor) -> [usize; 2] {
+    match *x.dims() {
+        [_, height, width, _] => [height, width],
+        _ => [1, 1],
+    }
+}
+
 /// Where the ReLU lets gradients through.
 pub(super) enum Mask {
     /// Everywhere: there is no ReLU.
@@ -174,7 +182,7 @@ pub(super) fn backward(
     x: &Tensor,
     gamma: &Tensor,
     statistics: &Tensor,
-    mask: &Mask,
+    (mask, border): (&Mask, bool),
     dy: &mut Tensor,
     [dx, dgamma, dbeta]: [&mut Option<Target>; 3],
 ) -> Result<()> {
@@ -190,7 +198,8 @@ pub(super) fn backward(
         Mask::Input => (1, None, None),
         Mask::Output(y) => (2, Some(view(y)?), Some(view_mut(dy)?)),
     };
-    let nothing: Argument = 0.into();
+    let [height, width] = map_size(x);
+    let layout: [Argument; 3] = [i32::from(border).into(), height.into(), width.into()];
     let (from, gradient) = (view(x)?, view(dy)?);
     {
         let passes = if masked.is_some() { 4.0 } else { 2.0 };
@@ -210,9 +219,9 @@ pub(super) fn backward(
             channels.into(),
             plan.columns.into(),
             code.into(),
-            nothing,
-            nothing,
-            nothing,
+            layout[0],
+            layout[1],
+            layout[2],
         ];
         cuda.launch(&plan.program, "backward_sums", plan.launch(blocks), &arguments)?;
     }
@@ -238,9 +247,9 @@ pub(super) fn backward(
         plan.columns.into(),
         // What was masked in place needs no mask any more.
         if code == 1 { 1 } else { 0 }.into(),
-        nothing,
-        nothing,
-        nothing,
+        layout[0],
+        layout[1],
+        layout[2],
     ];
     cuda.launch(&plan.program, "backward_apply", plan.launch(plan.blocks(plan.rows, 8)), &arguments)
 }

@@ -51,7 +51,7 @@ pub(crate) fn stem_forward(
     let mut arguments = pixel_arguments(images)?;
     arguments.extend([Argument::from(view(weight)?), view_mut(y)?.into()]);
     arguments.extend(sizes(geometry));
-    let launch = Launch::linear(cuda.multiprocessors() * 3, 128);
+    let launch = Launch::linear(cuda.multiprocessors() * 2, 256);
     cuda.launch(&Program::new(kernels::STEM, DType::Bf16), "stem_forward", launch, &arguments)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Shapes: logits (n, classes), labels (n) as i32. Gradient: dlogits = (softmax(logits) - one_hot(label)) / n.
 
-use super::matrix;
+use super::{cuda, matrix};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::tape::{Tape, Var};
@@ -28,7 +28,7 @@ pub fn class_cross_entropy(tape: &mut Tape<'_>, logits: &Var, labels: &Tensor) -
             let sum: f64 = rows_of.map(|(row, &label)| log_sum(row) - f64::from(row[label as usize])).sum();
             Tensor::from_slice(&device, [1], &[(sum / rows as f64) as f32])?
         }
-        Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+        Device::Cuda(cuda) => cuda::class_cross_entropy(cuda, &device, logits.value(), labels)?,
     };
     let dlogits = logits.gradient();
     let (logits, labels) = (logits.value().clone(), labels.clone());
@@ -50,7 +50,9 @@ pub fn class_cross_entropy(tape: &mut Tape<'_>, logits: &Var, labels: &Tensor) -
                     }
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing(OP)),
+            Device::Cuda(cuda) => {
+                cuda::class_cross_entropy_backward(&cuda, &dy, &logits, &labels, &mut target)?;
+            }
         }
         context.put(target);
         Ok(())

@@ -247,3 +247,97 @@ pub(super) fn weigh(cuda: &CudaDevice, from: &Tensor, weight: f32, to: View, add
     let arguments = [view(from)?.into(), weight.into(), to.into(), i32::from(add).into()];
     cuda.launch(&program(), "weigh", Launch::linear(1, 1), &arguments)
 }
+
+pub(super) fn class_cross_entropy(
+    cuda: &CudaDevice,
+    device: &Device,
+    logits: &Tensor,
+    labels: &Tensor,
+) -> Result<Tensor> {
+    let (rows, classes) = (logits.dims()[0], logits.dims()[1]);
+    let arguments = [view(logits)?.into(), view(labels)?.into(), rows.into(), classes.into()];
+    let blocks = blocks(cuda, rows);
+    sum(cuda, device, "class_cross_entropy", blocks, &arguments, (1.0 / rows as f64, 0.0))
+}
+
+pub(super) fn class_cross_entropy_backward(
+    cuda: &CudaDevice,
+    dy: &Tensor,
+    logits: &Tensor,
+    labels: &Tensor,
+    dlogits: &mut Target,
+) -> Result<()> {
+    let (rows, classes) = (logits.dims()[0], logits.dims()[1]);
+    let mut arguments =
+        vec![view(dy)?.into(), view(logits)?.into(), view(labels)?.into(), rows.into(), classes.into()];
+    arguments.extend(place(Some(dlogits))?);
+    cuda.launch(&program(), "class_cross_entropy_backward", cuda.elementwise(rows), &arguments)
+}
+
+/// The contrastive loss; writes the normalised `rows`, their `norms`, and G to `similarity`.
+pub(super) fn info_nce(
+    cuda: &CudaDevice,
+    device: &Device,
+    (u, v): (&Tensor, &Tensor),
+    (tau, smallest): (f32, f32),
+    rows: &mut Tensor,
+    norms: &mut Tensor,
+    similarity: &mut Tensor,
+) -> Result<Tensor> {
+    let (n, d) = (u.dims()[0], u.dims()[1]);
+    let f = view_mut(rows)?;
+    let arguments = [
+        view(u)?.into(),
+        view(v)?.into(),
+        n.into(),
+        d.into(),
+        smallest.into(),
+        f.into(),
+        view_mut(norms)?.into(),
+    ];
+    cuda.launch(&program(), "normalise_rows", Launch::linear(2 * n, 256), &arguments)?;
+    let shape = gpu::matmul::MatmulShape::new(2 * n, 2 * n, d, gpu::Precision::F32, gpu::Precision::F32)
+        .transposed(false, true);
+    let (context, s) = (cuda.context(), view_mut(similarity)?);
+    // SAFETY: the tensors have the sizes of the shape.
+    unsafe { context.matmuls()?.multiply(context, &shape, (1.0, 0.0), f.address, f.address, s.address)? };
+    let arguments = [s.into(), n.into(), tau.into()];
+    sum(cuda, device, "contrast_rows", 2 * n, &arguments, (0.5 / n as f64, 0.0))
+}
+
+pub(super) fn info_nce_backward(
+    cuda: &CudaDevice,
+    dy: &Tensor,
+    (rows, norms, similarity): (&Tensor, &Tensor, &Tensor),
+    tau: f32,
+    targets: [Option<&mut Target>; 2],
+) -> Result<()> {
+    let (size, d) = (rows.dims()[0], rows.dims()[1]);
+    let context = cuda.context();
+    let symmetric = context.allocate(size * size * 4)?;
+    let arguments =
+        [view(dy)?.into(), view(similarity)?.into(), size.into(), tau.into(), (&symmetric).into()];
+    cuda.launch(&program(), "symmetric", cuda.elementwise(size * size), &arguments)?;
+    let df = context.allocate(size * d * 4)?;
+    let shape = gpu::matmul::MatmulShape::new(size, d, size, gpu::Precision::F32, gpu::Precision::F32);
+    let f = view(rows)?;
+    // SAFETY: the tensors have the sizes of the shape.
+    unsafe {
+        context.matmuls()?.multiply(
+            context,
+            &shape,
+            (1.0, 0.0),
+            symmetric.address(),
+            f.address,
+            df.address(),
+        )?
+    };
+    for (index, target) in targets.into_iter().enumerate() {
+        let Some(target) = target else { continue };
+        let mut arguments =
+            vec![(&df).into(), f.into(), view(norms)?.into(), (index * size / 2).into(), d.into()];
+        arguments.extend(place(Some(target))?);
+        cuda.launch(&program(), "through_norm", Launch::linear(size / 2, 256), &arguments)?;
+    }
+    Ok(())
+}

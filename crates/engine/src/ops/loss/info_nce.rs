@@ -4,7 +4,7 @@
 //! Shapes: u, v (n, d). Backward, with p_ab = softmax over b != a of s_ab and G = (p - [b = pos]) / 2n:
 //! dF = (G + G^T) F / tau, and through the norm df = (dF - F <F, dF>) / ||f||.
 
-use super::matrix;
+use super::{cuda, matrix};
 use crate::cpu::matmul::{self, Matrix};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -44,7 +44,10 @@ pub fn info_nce(tape: &mut Tape<'_>, u: &Var, v: &Var, tau: f32) -> Result<Var> 
             }
             Tensor::from_slice(&device, [1], &[(sum / (2 * n) as f64) as f32])?
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("info_nce")),
+        Device::Cuda(cuda) => {
+            let (pair, settings) = ((u.value(), v.value()), (tau, SMALLEST_NORM));
+            cuda::info_nce(cuda, &device, pair, settings, &mut rows, &mut norms, &mut similarity)?
+        }
     };
     let ids = [u.gradient(), v.gradient()];
     Ok(tape.record("info_nce", &ids, loss, move |context, dy| {
@@ -82,7 +85,10 @@ pub fn info_nce(tape: &mut Tape<'_>, u: &Var, v: &Var, tau: f32) -> Result<Var> 
                     }
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("info_nce")),
+            Device::Cuda(cuda) => {
+                let kept = (&rows, &norms, &similarity);
+                cuda::info_nce_backward(cuda, &dy, kept, tau, [du.as_mut(), dv.as_mut()])?;
+            }
         }
         [du, dv].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())

@@ -60,7 +60,7 @@ impl Inputs<'_> {
 
     /// Floats of a block's poses in shared memory.
     fn staged_floats(&self) -> usize {
-        WARPS * IMAGES * self.geometry.pose.next_multiple_of(4)
+        WARPS * IMAGES * self.geometry.pose.next_multiple_of(4) + 4
     }
 
     fn operations(&self) -> f64 {
