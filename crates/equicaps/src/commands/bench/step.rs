@@ -82,6 +82,108 @@ fn random_batch(device: &Device, arguments: &Arguments) -> engine::Result<PairBa
     Ok(PairBatch { views: [view(0)?, view(1)?], targets })
 }
 
+/// What the device reaches at best: products of large matrices and copies of large buffers.
+#[derive(Clone, Copy, Debug)]
+struct Ceilings {
+    operations_per_ms: f64,
+    bytes_per_ms: f64,
+}
+
+impl Ceilings {
+    fn measure(context: &gpu::Context) -> gpu::Result<Self> {
+        use gpu::matmul::MatmulShape;
+        const SIDE: usize = 8192;
+        let bytes = SIDE * SIDE * 2;
+        // Bytes of ordinary numbers: products of zeros are faster than real ones.
+        let pattern: Vec<u8> =
+            (0..bytes).map(|i| if i % 2 == 0 { (i * 37 % 251) as u8 } else { 0x3e }).collect();
+        let (a, b, c) = (context.upload(&pattern)?, context.upload(&pattern)?, context.allocate(bytes)?);
+        let shape = MatmulShape::new(SIDE, SIDE, SIDE, gpu::Precision::Bf16, gpu::Precision::Bf16);
+        let (mut product, mut copy) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..4 {
+            let timer = gpu::Timer::start(context)?;
+            // SAFETY: the buffers have the sizes of the shape.
+            unsafe {
+                context.matmuls()?.multiply(
+                    context,
+                    &shape,
+                    (1.0, 0.0),
+                    a.address(),
+                    b.address(),
+                    c.address(),
+                )?;
+            }
+            product = product.min(timer.stop()?);
+        }
+        let (from, to) = (context.allocate(1 << 31)?, context.allocate(1 << 31)?);
+        for _ in 0..4 {
+            let timer = gpu::Timer::start(context)?;
+            // SAFETY: both buffers are ours.
+            unsafe { context.copy(to.view(), from.view())? };
+            copy = copy.min(timer.stop()?);
+        }
+        let operations = 2.0 * (SIDE as f64).powi(3);
+        Ok(Self { operations_per_ms: operations / product, bytes_per_ms: 2.0 * from.bytes() as f64 / copy })
+    }
+
+    /// The shares of both ceilings.
+    fn shares(&self, entry: &gpu::ProfileEntry) -> (f64, f64) {
+        let time = entry.milliseconds.max(1e-9);
+        (entry.operations / time / self.operations_per_ms, entry.bytes / time / self.bytes_per_ms)
+    }
+}
+
+fn gpu_profile_text(entries: &[gpu::ProfileEntry], ceilings: &Ceilings) -> String {
+    let mut text = format!(
+        "ceilings: {:.0} TFLOP/s, {:.2} TB/s\n{:>9}  {:>4}   {:<48} {:>10} {:>8}",
+        ceilings.operations_per_ms / 1e9,
+        ceilings.bytes_per_ms / 1e9,
+        "ms",
+        "",
+        "operation",
+        "arithmetic",
+        "memory"
+    );
+    for entry in entries {
+        let (arithmetic, memory) = ceilings.shares(entry);
+        let _ = write!(
+            text,
+            "\n{:9.3}  {:4} x {:<48} {:9.0}% {:7.0}%",
+            entry.milliseconds,
+            entry.count,
+            entry.name,
+            100.0 * arithmetic,
+            100.0 * memory
+        );
+    }
+    text
+}
+
+fn gpu_profile_json(entries: &[gpu::ProfileEntry], ceilings: &Ceilings) -> serde_json::Value {
+    let list: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            let (arithmetic, memory) = ceilings.shares(entry);
+            json!({
+                "op": entry.name,
+                "calls": entry.count,
+                "ms": entry.milliseconds,
+                "share_of_arithmetic_ceiling": arithmetic,
+                "share_of_memory_ceiling": memory,
+            })
+        })
+        .collect();
+    json!(list)
+}
+
+/// Which algorithm computes each convolution.
+fn convolution_choices(device: &Device) -> serde_json::Value {
+    match device {
+        Device::Cuda(cuda) => cuda.context().convolutions().map_or(json!(null), |all| json!(all.choices())),
+        Device::Cpu(_) => json!(null),
+    }
+}
+
 /// Runs `equicaps bench step`.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let precision = arguments.precision.as_deref().map(|name| match name {
@@ -136,8 +238,17 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let cpu = cpu_seconds().zip(cpu_start).map(|(end, start)| end - start);
     let memory = device.memory();
     let mut operations = Vec::new();
-    if arguments.profile {
-        step(&mut network, Some(&mut operations))?;
+    let mut on_gpu = None;
+    match &device {
+        // Work on a GPU runs behind the program, so it is timed there.
+        Device::Cuda(cuda) if arguments.profile => {
+            cuda.context().start_profile();
+            step(&mut network, None)?;
+            let ceilings = Ceilings::measure(cuda.context())?;
+            on_gpu = Some((cuda.context().finish_profile()?, ceilings));
+        }
+        _ if arguments.profile => step(&mut network, Some(&mut operations))?,
+        _ => {}
     }
     operations.sort_by_key(|entry| std::cmp::Reverse(entry.time));
 
@@ -161,6 +272,9 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         let direction = if entry.backward { "backward" } else { "forward" };
         let milliseconds = entry.time.as_secs_f64() * 1e3;
         let _ = write!(text, "\n{milliseconds:9.2} ms  {:4} x {} {direction}", entry.calls, entry.op);
+    }
+    if let Some((entries, ceilings)) = &on_gpu {
+        let _ = write!(text, "\n{}", gpu_profile_text(entries, ceilings));
     }
     let listed: Vec<_> = operations
         .iter()
@@ -187,7 +301,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             "reserved_bytes": memory.reserved,
             "reserved_growth_bytes": memory.reserved - reserved,
             "parameters": network.store.parameter_count(),
-            "operations": listed,
+            "operations": on_gpu.map_or(json!(listed), |(entries, ceilings)| gpu_profile_json(&entries, &ceilings)),
+            "convolutions": convolution_choices(&device),
         }),
     );
     Ok(ExitCode::SUCCESS)

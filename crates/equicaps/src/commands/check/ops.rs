@@ -32,15 +32,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         PrecisionArgument::F32 => Precision::F32,
         PrecisionArgument::Bf16 => Precision::Bf16,
     };
-    let device = match arguments.device.strip_prefix("cuda:").map(str::parse) {
-        Some(Ok(ordinal)) => Device::cuda(ordinal, precision)?,
-        None if arguments.device == "cpu" => Device::cpu(),
-        _ => {
-            return Err(
-                crate::UsageError(format!("{}: not a device (cpu, cuda:0, ...)", arguments.device)).into()
-            );
-        }
-    };
+    let device = Device::from_name(&arguments.device, Some(precision))?;
     let agreements = compare(&device);
     let mut text = format!("{:<52} {:<22} {:>10} {:>8}\n", "operation", "tensor", "error", "bound");
     for agreement in &agreements {
