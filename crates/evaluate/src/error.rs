@@ -11,6 +11,9 @@ pub enum Error {
     /// Views could not be read, or files not written.
     #[error(transparent)]
     Dataset(#[from] dataset::Error),
+    /// Weights could not be loaded.
+    #[error(transparent)]
+    Weights(model::WeightsError),
     /// A file of kept features or results is not what it should be.
     #[error("{}: {message}", path.display())]
     File {

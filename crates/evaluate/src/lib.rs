@@ -6,11 +6,17 @@
 
 pub mod encoder;
 mod error;
+pub mod evaluation;
 pub mod features;
 pub mod ground_truth;
+pub mod head;
 pub mod metrics;
 pub mod nearest;
+pub mod neighbours;
+pub mod network;
+pub mod pose_space;
 pub mod prediction;
+pub mod probe;
 pub mod protocol;
 pub mod results;
 pub mod retrieval;
@@ -19,5 +25,6 @@ pub use encoder::{Encoded, Encoder, Widths};
 pub use error::{Error, Result};
 pub use features::{FeatureKind, Features, Table};
 pub use ground_truth::GroundTruth;
+pub use network::NetworkEncoder;
 pub use protocol::{Preset, Protocol, Task};
 pub use results::Results;

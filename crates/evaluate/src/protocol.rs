@@ -63,7 +63,8 @@ pub enum Preset {
     /// The published one.
     #[default]
     Paper,
-    /// The same with a narrower hidden layer, fewer epochs, fewer queries: for a first look and for small sets.
+    /// For a first look and for small sets: narrower hidden layers, smaller batches, fewer epochs, fewer queries; on
+    /// small sets every object contributes several samples to an epoch, more validation passes.
     Quick,
 }
 
@@ -102,8 +103,8 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// The numbers of a preset.
-    pub fn new(preset: Preset, seed: u64) -> Self {
+    /// The numbers of a preset for so many training objects, on which only `quick` depends.
+    pub fn new(preset: Preset, seed: u64, train_objects: usize) -> Self {
         let paper = Self {
             preset,
             seed,
@@ -119,10 +120,12 @@ impl Protocol {
         match preset {
             Preset::Paper => paper,
             Preset::Quick => Self {
-                epochs: 60,
+                epochs: 40,
                 colour_epochs: 40,
-                samples_per_object: 4,
+                samples_per_object: (2000 / train_objects.max(1)).clamp(1, 16) as u32,
+                batch: 64,
                 hidden: 256,
+                passes: 20,
                 query_objects: 100,
                 ..paper
             },

@@ -73,7 +73,7 @@ fn run(
     let mut encoder = Equivariant { truth: truth.clone(), layout, noise, seen: 0 };
     let features = extract(&mut encoder, &views, &extraction(None), |_| {}, &|| false).unwrap();
     let transformation = encoder.transformation().unwrap();
-    let protocol = Protocol::new(Preset::Paper, 0);
+    let protocol = Protocol::new(Preset::Paper, 0, 100);
     let table = features.equivariant.clone();
     let found =
         retrieval::evaluate(&mut encoder, transformation, &table, &truth, &protocol, &Device::cpu(), |_| {})
@@ -166,7 +166,7 @@ fn chance_levels_are_those_of_the_angle_distribution() {
     let layout = PoseMatrices { capsules: 1, size: 3, frame: FrameKind::Object };
     let mut encoder = Equivariant { truth: truth.clone(), layout, noise: 0.0, seen: 0 };
     let features = extract(&mut encoder, &views, &extraction(None), |_| {}, &|| false).unwrap();
-    let protocol = Protocol { query_objects: 3, ..Protocol::new(Preset::Quick, 1) };
+    let protocol = Protocol { query_objects: 3, ..Protocol::new(Preset::Quick, 1, 100) };
     let transformation = encoder.transformation().unwrap();
     let found = retrieval::evaluate(
         &mut encoder,

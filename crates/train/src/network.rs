@@ -18,9 +18,9 @@ use crate::probes::{Answers, Place, Probes, ProbesConfig, Targets};
 use crate::tally::Tallies;
 
 /// Normalisation of pixels, scaled to 0..1 before: the published mean and standard deviation of each channel.
-const MEAN: [f32; 3] = [0.5016, 0.5037, 0.5060];
+pub const MEAN: [f32; 3] = [0.5016, 0.5037, 0.5060];
 /// See [`MEAN`].
-const STD: [f32; 3] = [0.1030, 0.0999, 0.0969];
+pub const STD: [f32; 3] = [0.1030, 0.0999, 0.0969];
 
 const FIRST_MOMENT: &str = "optimiser.first_moment.";
 const SECOND_MOMENT: &str = "optimiser.second_moment.";

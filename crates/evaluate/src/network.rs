@@ -1,0 +1,215 @@
+//! A network of the `methods` crate as an [`Encoder`]: weights from a checkpoint (or none: the untrained network),
+//! batch norm on running statistics, no gradients.
+
+use std::path::Path;
+
+use engine::ops::Images;
+use engine::{Device, ParameterStore, StoreBuilder, Tape, Tensor, Var};
+use methods::{MethodConfig, MethodName, Network, PredictorName, Transform};
+use model::{Hypernetwork, HypernetworkConfig, MlpPredictor, MlpPredictorConfig};
+use pose::FrameKind;
+
+use crate::encoder::{Encoded, Encoder, Widths};
+use crate::error::{Error, Result};
+use crate::prediction::{PoseMatrices, Transformation};
+
+/// The predictor of a method that has one, with a store of its own.
+struct Predictor {
+    store: ParameterStore,
+    kind: PredictorKind,
+}
+
+enum PredictorKind {
+    Hypernetwork(Hypernetwork),
+    Mlp(MlpPredictor),
+}
+
+/// A frozen network.
+pub struct NetworkEncoder {
+    network: Network,
+    predictor: Option<Predictor>,
+    widths: Widths,
+    device: Device,
+}
+
+impl std::fmt::Debug for NetworkEncoder {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("NetworkEncoder").field("widths", &self.widths).finish_non_exhaustive()
+    }
+}
+
+/// What a file of weights held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// Backbone and projector (and predictor).
+    Whole,
+    /// The backbone alone: there are no embeddings.
+    BackboneOnly,
+    /// Nothing was loaded: random weights.
+    Untrained,
+}
+
+impl NetworkEncoder {
+    /// The network of `config` with the weights of a safetensors file, or with random ones by `seed`.
+    pub fn open(
+        config: &MethodConfig,
+        weights: Option<&Path>,
+        seed: u64,
+        device: &Device,
+    ) -> Result<(Self, Loaded)> {
+        let mut network = Network::build(config, device, seed)?;
+        let loaded = match weights {
+            None => Loaded::Untrained,
+            Some(path) => match model::load(&mut network.store, path) {
+                Ok(_) => Loaded::Whole,
+                Err(whole) => match model::load_backbone(&mut network.store, path) {
+                    Ok(_) => Loaded::BackboneOnly,
+                    // The first failure says more about a file that fits neither.
+                    Err(_) => return Err(Error::Weights(whole)),
+                },
+            },
+        };
+        let (equivariant, invariant) = embedding_widths(config);
+        let has_embeddings = loaded != Loaded::BackboneOnly;
+        let widths = Widths {
+            representation: config.backbone.output_width(),
+            equivariant: equivariant.filter(|_| has_embeddings),
+            invariant: invariant.filter(|_| has_embeddings),
+        };
+        let predictor = match widths.equivariant {
+            Some(width) if has_embeddings => open_predictor(config, width, weights, seed, device)?,
+            _ => None,
+        };
+        Ok((Self { network, predictor, widths, device: device.clone() }, loaded))
+    }
+
+    /// The network's configuration.
+    pub fn config(&self) -> &MethodConfig {
+        self.network.model.config()
+    }
+}
+
+fn capsule_layout(config: &MethodConfig) -> PoseMatrices {
+    let frame = if config.transform == Transform::RotationBase { FrameKind::Base } else { FrameKind::Object };
+    PoseMatrices { capsules: config.capsules, size: config.pose_matrix_side(), frame }
+}
+
+/// Widths of the equivariant and the invariant embedding. Methods with a single embedding have it as the first.
+fn embedding_widths(config: &MethodConfig) -> (Option<usize>, Option<usize>) {
+    let last = config.projector.last().copied();
+    match config.method {
+        MethodName::Supervised => (None, None),
+        MethodName::VicReg | MethodName::SimClr | MethodName::SimClrAugSelf | MethodName::Sen => (last, None),
+        MethodName::EquiMod | MethodName::Sie => (last, last),
+        MethodName::CapsIe | MethodName::EquiCaps => {
+            (Some(capsule_layout(config).width()), Some(config.capsules))
+        }
+    }
+}
+
+fn open_predictor(
+    config: &MethodConfig,
+    width: usize,
+    weights: Option<&Path>,
+    seed: u64,
+    device: &Device,
+) -> Result<Option<Predictor>> {
+    let predicts =
+        matches!(config.method, MethodName::Sen | MethodName::EquiMod | MethodName::Sie | MethodName::CapsIe);
+    if !predicts {
+        return Ok(None);
+    }
+    let mut builder = StoreBuilder::new();
+    let parameters = config.transform.parameters();
+    let kind = match config.predictor {
+        PredictorName::None => return Ok(None),
+        PredictorName::Hypernetwork => {
+            let sizes = HypernetworkConfig { parameters, width };
+            PredictorKind::Hypernetwork(sizes.init(&mut builder, "predictor."))
+        }
+        PredictorName::Mlp => {
+            let sizes = MlpPredictorConfig { parameters, width, layers: config.predictor_layers };
+            PredictorKind::Mlp(sizes.init(&mut builder, "predictor."))
+        }
+    };
+    let mut store = builder.build(device, seed)?;
+    if let Some(path) = weights {
+        model::load(&mut store, path).map_err(Error::Weights)?;
+    }
+    Ok(Some(Predictor { store, kind }))
+}
+
+impl Encoder for NetworkEncoder {
+    fn side(&self) -> usize {
+        self.config().image_size
+    }
+
+    fn widths(&self) -> Widths {
+        self.widths
+    }
+
+    fn encode(&mut self, pixels: &[u8], count: usize) -> Result<Encoded> {
+        let side = self.side();
+        let bytes = side * side * 3;
+        let images = |pixels: &[u8]| {
+            let dims = [pixels.len() / bytes.max(1), side, side];
+            Images::from_bytes(&self.device, dims, pixels, train::network::MEAN, train::network::STD)
+        };
+        let mut encoded = Encoded::default();
+        let mut tape = Tape::inference(&mut self.network.store);
+        if self.widths.equivariant.is_none() && self.widths.invariant.is_none() {
+            let h = self.network.model.represent(&mut tape, &images(&pixels[..count * bytes])?)?;
+            encoded.representation = h.value().to_f32()?;
+            return Ok(encoded);
+        }
+        // The two halves of the batch pass as if they were the two views.
+        let half = count.div_ceil(2).min(count.saturating_sub(1)).max(1);
+        let first = images(&pixels[..half * bytes])?;
+        let second = if count > 1 { images(&pixels[half * bytes..count * bytes])? } else { first.clone() };
+        let outputs = self.network.model.outputs(&mut tape, [&first, &second])?;
+        let rows = |views: &[Var; 2]| -> Result<Vec<f32>> {
+            let mut rows = views[0].value().to_f32()?;
+            if count > 1 {
+                rows.extend(views[1].value().to_f32()?);
+            }
+            Ok(rows)
+        };
+        encoded.representation = rows(&outputs.representations)?;
+        for embedding in &outputs.embeddings {
+            match embedding.name {
+                "invariant" | "activations" => encoded.invariant = rows(&embedding.views)?,
+                _ => encoded.equivariant = rows(&embedding.views)?,
+            }
+        }
+        Ok(encoded)
+    }
+
+    fn transformation(&self) -> Option<Transformation> {
+        self.widths.equivariant?;
+        let config = self.config();
+        if config.method == MethodName::EquiCaps {
+            return Some(Transformation::PoseMatrices(capsule_layout(config)));
+        }
+        let translation = match config.transform {
+            Transform::Rotation => None,
+            Transform::RotationObject => Some(FrameKind::Object),
+            Transform::RotationBase => Some(FrameKind::Base),
+        };
+        self.predictor.as_ref().map(|_| Transformation::Predictor { translation })
+    }
+
+    fn predict(&mut self, embeddings: &[f32], parameters: &[f32], count: usize) -> Result<Vec<f32>> {
+        let Some(predictor) = &mut self.predictor else {
+            return Err(Error::Request("this network has no predictor".to_owned()));
+        };
+        let tensor =
+            |values: &[f32]| Tensor::from_slice(&self.device, [count, values.len() / count.max(1)], values);
+        let (embeddings, parameters) = (Var::constant(tensor(embeddings)?), tensor(parameters)?);
+        let mut tape = Tape::inference(&mut predictor.store);
+        let predicted = match &predictor.kind {
+            PredictorKind::Hypernetwork(network) => network.forward(&mut tape, &embeddings, &parameters)?,
+            PredictorKind::Mlp(network) => network.forward(&mut tape, &embeddings, &parameters)?,
+        };
+        Ok(predicted.value().to_f32()?)
+    }
+}
