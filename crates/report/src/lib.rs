@@ -7,9 +7,13 @@
 pub mod axis;
 pub mod bar_chart;
 pub mod base64;
+pub mod compare;
 pub mod drawing;
+pub mod figures;
 pub mod font;
 pub mod line_chart;
+pub mod page;
+pub mod paper;
 pub mod picture_grid;
 mod raster;
 mod svg;

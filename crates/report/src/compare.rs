@@ -1,0 +1,280 @@
+//! Our results as tables: on their own, and beside the published numbers.
+
+use evaluate::Results;
+use evaluate::protocol::Task;
+use evaluate::results::{Measured, ProbeResult};
+
+use crate::paper::{Kind, Metric, Published, PublishedColumn, PublishedRow, Trained};
+use crate::table::{Better, Cell, Column, Table};
+
+/// The quantity in published units (top-1 in percent), with the spread where it was measured.
+pub fn measured(results: &Results, metric: Metric) -> Option<(f64, Option<f64>)> {
+    let probe = |probe: Option<&ProbeResult>, factor: f64| {
+        probe.map(|p| (p.value.value * factor, Some(p.value.spread * factor)))
+    };
+    let on_h = |task| results.representations.get(&task);
+    let on_e = |task| results.embeddings.get(&task);
+    let retrieval = results.retrieval.as_ref();
+    let rank = |train: bool, value: fn(&evaluate::results::Ranking) -> f64| {
+        retrieval.map(|r| (value(if train { &r.train } else { &r.val }), None))
+    };
+    let pre = |set: &str| retrieval.and_then(|r| r.pre.get(set));
+    let pre_rotation = |set| pre(set).map(|error| (error.rotation, None));
+    let pre_translation = |set| pre(set).and_then(|error| error.translation).map(|value| (value, None));
+    match metric {
+        Metric::Top1 => probe(on_h(Task::Classification), 100.0),
+        Metric::Rotation => probe(on_h(Task::Rotation), 1.0),
+        Metric::TranslationObject => probe(on_h(Task::TranslationObject), 1.0),
+        Metric::TranslationBase => probe(on_h(Task::TranslationBase), 1.0),
+        Metric::Colour => probe(on_h(Task::Colour), 1.0),
+        Metric::EmbeddingRotation => probe(on_e(Task::Rotation), 1.0),
+        Metric::EmbeddingTranslation => probe(on_e(Task::TranslationObject), 1.0),
+        Metric::MrrTrain => rank(true, |r| r.mrr),
+        Metric::MrrVal => rank(false, |r| r.mrr),
+        Metric::H1Train => rank(true, |r| r.h1),
+        Metric::H1Val => rank(false, |r| r.h1),
+        Metric::H5Train => rank(true, |r| r.h5),
+        Metric::H5Val => rank(false, |r| r.h5),
+        Metric::PreRotationTrainTrain => pre_rotation("train-train"),
+        Metric::PreRotationValVal => pre_rotation("val-val"),
+        Metric::PreRotationValAll => pre_rotation("val-all"),
+        Metric::PreTranslationTrainTrain => pre_translation("train-train"),
+        Metric::PreTranslationValVal => pre_translation("val-val"),
+        Metric::PreTranslationValAll => pre_translation("val-all"),
+    }
+}
+
+fn better(metric: Metric) -> Better {
+    match metric {
+        Metric::PreRotationTrainTrain
+        | Metric::PreRotationValVal
+        | Metric::PreRotationValAll
+        | Metric::PreTranslationTrainTrain
+        | Metric::PreTranslationValVal
+        | Metric::PreTranslationValAll => Better::Lower,
+        Metric::Colour => Better::Neither,
+        _ => Better::Higher,
+    }
+}
+
+/// Methods that know nothing of transformations stand in every table as they are.
+fn ignores_training(method: &str) -> bool {
+    matches!(method, "vicreg" | "simclr" | "supervised")
+}
+
+fn matches(results: &Results, row: &PublishedRow, column: &PublishedColumn) -> bool {
+    let subject = &results.subject;
+    let kind = match column.kind {
+        Kind::ThreeDie => "3DIEBench",
+        Kind::ThreeDieT => "3DIEBench-T",
+    };
+    let trained = match column.trained {
+        Trained::Rotation => "rotation",
+        Trained::ObjectTranslation => "rotation+object",
+        Trained::BaseTranslation => "rotation+base",
+    };
+    subject.method == row.method
+        && subject.backbone == row.backbone
+        && results.data.kind == kind
+        && (subject.trained_for == trained || ignores_training(row.method))
+        && subject.ablation == row.ablation
+        && row.capsules.is_none_or(|count| subject.capsules == Some(count))
+        && column.epochs.is_none_or(|epochs| subject.epochs == Some(epochs))
+}
+
+/// Our number for a place in a published table: of several fitting results the one with most epochs.
+fn ours(all: &[Results], row: &PublishedRow, column: &PublishedColumn) -> Option<(f64, Option<f64>)> {
+    all.iter()
+        .filter(|results| matches(results, row, column))
+        .filter_map(|results| Some((results.subject.epochs, measured(results, column.metric)?)))
+        .max_by_key(|(epochs, _)| *epochs)
+        .map(|(_, value)| value)
+}
+
+/// Whether any of our results has a place in the table.
+pub fn has_ours(published: &Published, all: &[Results]) -> bool {
+    published.rows.iter().any(|(row, _)| published.columns.iter().any(|c| ours(all, row, c).is_some()))
+}
+
+/// A published table; with `ours`, every column with a number of ours has it beside the paper's.
+pub fn beside(published: &Published, all: &[Results]) -> Table {
+    let with_ours: Vec<bool> = published
+        .columns
+        .iter()
+        .map(|column| published.rows.iter().any(|(row, _)| ours(all, row, column).is_some()))
+        .collect();
+    let any = with_ours.contains(&true);
+    let mut columns = vec![Column::new("")];
+    for (column, both) in published.columns.iter().zip(&with_ours) {
+        let plain = Column::new(column.heading).in_group(column.group).with_better(better(column.metric));
+        if *both {
+            let group = format!("{} {}", column.group, column.heading).trim().to_owned();
+            let half = |heading| Column { heading, group: group.clone(), better: plain.better };
+            columns.extend([half("paper".to_owned()), half("ours".to_owned())]);
+        } else {
+            columns.push(plain);
+        }
+    }
+    let rows = published
+        .rows
+        .iter()
+        .map(|(row, numbers)| {
+            let mut cells = vec![Cell::from(row.name)];
+            for ((column, number), both) in published.columns.iter().zip(*numbers).zip(&with_ours) {
+                cells.push(Cell::number(*number, 2));
+                if *both {
+                    cells.push(match ours(all, row, column) {
+                        Some((value, spread)) => Cell::Number { value, decimals: 2, spread },
+                        None => Cell::Missing,
+                    });
+                }
+            }
+            cells
+        })
+        .collect();
+    let mut notes = Vec::new();
+    if !published.note.is_empty() {
+        notes.push(published.note.to_owned());
+    }
+    if any {
+        notes.push(conditions(all));
+    }
+    let caption = published.caption.to_owned();
+    Table { name: published.name.to_owned(), caption, columns, rows, notes }
+}
+
+/// One sentence on what our numbers were measured on, so that nobody compares them with the paper's unwarned.
+pub fn conditions(all: &[Results]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for results in all {
+        let data = &results.data;
+        let part = format!(
+            "{} + {} objects of {} classes, {} views at {}x{} pixels, {} probes",
+            data.train_objects,
+            data.val_objects,
+            data.classes,
+            data.views,
+            data.side,
+            data.side,
+            results.protocol.preset
+        );
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    format!(
+        "Ours: measured on {}. The paper's numbers are for 41920 + 10552 ShapeNet objects of 55 classes at 256x256 \
+         and 2000 epochs; ours are comparable with them only under the same conditions.",
+        parts.join("; ")
+    )
+}
+
+const PROBES: [(Task, &str, f64); 5] = [
+    (Task::Classification, "Top-1 (%)", 100.0),
+    (Task::Rotation, "Rotation R\u{b2}", 1.0),
+    (Task::TranslationObject, "Translation R\u{b2} (object)", 1.0),
+    (Task::TranslationBase, "Translation R\u{b2} (base)", 1.0),
+    (Task::Colour, "Colour R\u{b2}", 1.0),
+];
+
+fn cell(measured: Option<Measured>, factor: f64) -> Cell {
+    measured.map_or(Cell::Missing, |m| Cell::Number {
+        value: m.value * factor,
+        decimals: 2,
+        spread: (m.spread > 0.0).then_some(m.spread * factor),
+    })
+}
+
+/// Probes of all results, one row each, with the floor (no information at all) as the last row.
+pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -> Table {
+    let table = |results: &Results| {
+        if of_embeddings { results.embeddings.clone() } else { results.representations.clone() }
+    };
+    let tasks: Vec<(Task, &str, f64)> =
+        PROBES.into_iter().filter(|(task, ..)| all.iter().any(|r| table(r).contains_key(task))).collect();
+    let mut columns = vec![Column::new("")];
+    columns.extend(tasks.iter().map(|(task, heading, _)| {
+        Column::new(*heading).with_better(if *task == Task::Colour {
+            Better::Neither
+        } else {
+            Better::Higher
+        })
+    }));
+    let mut rows: Vec<Vec<Cell>> = all
+        .iter()
+        .filter(|results| !table(results).is_empty())
+        .map(|results| {
+            let found = table(results);
+            let numbers =
+                tasks.iter().map(|(task, _, factor)| cell(found.get(task).map(|p| p.value), *factor));
+            std::iter::once(Cell::from(results.subject.name.as_str())).chain(numbers).collect()
+        })
+        .collect();
+    let floors = tasks.iter().map(|(task, _, factor)| {
+        let floor = all.iter().find_map(|r| table(r).get(task).map(|p| p.floor * factor));
+        // As words, so that a floor is never marked as the best number.
+        floor.map_or(Cell::Missing, |value| Cell::Text(format!("{value:.2}")))
+    });
+    rows.push(std::iter::once(Cell::from("no information (floor)")).chain(floors).collect());
+    let passes = all.first().map_or(0, |results| results.protocol.passes);
+    let notes = vec![format!(
+        "Held-out objects; mean \u{b1} standard deviation over {passes} validation passes with fresh random views. The floor is \
+         the majority class, or the R\u{b2} of the best constant prediction (about 0.23 for rotation, as the published R\u{b2} has \
+         one mean over all four components)."
+    )];
+    Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows, notes }
+}
+
+/// Retrieval metrics of all results that have them, with chance as the last row.
+pub fn retrieval(all: &[Results]) -> Option<Table> {
+    let with: Vec<&Results> = all.iter().filter(|results| results.retrieval.is_some()).collect();
+    let first = with.first()?.retrieval.as_ref()?;
+    let mut columns = vec![Column::new("")];
+    for group in ["MRR", "H@1", "H@2", "H@5", "H@10"] {
+        let side = |heading: &str| Column::new(heading).in_group(group).with_better(Better::Higher);
+        columns.extend([side("train"), side("val")]);
+    }
+    let translation = first.pre.values().any(|error| error.translation.is_some());
+    for set in first.pre.keys() {
+        let group = format!("PRE {set}");
+        columns.push(Column::new("rotation").in_group(group.clone()).with_better(Better::Lower));
+        if translation {
+            columns.push(Column::new("translation").in_group(group).with_better(Better::Lower));
+        }
+    }
+    let mut rows = Vec::new();
+    for results in &with {
+        let Some(found) = &results.retrieval else { continue };
+        let mut cells = vec![Cell::from(results.subject.name.as_str())];
+        let (a, b) = (found.train, found.val);
+        let numbers = [a.mrr, b.mrr, a.h1, b.h1, a.h2, b.h2, a.h5, b.h5, a.h10, b.h10];
+        cells.extend(numbers.map(|value| Cell::number(value, 2)));
+        for set in first.pre.keys() {
+            let error = found.pre.get(set);
+            cells.push(Cell::number(error.map(|e| e.rotation), 2));
+            if translation {
+                cells.push(Cell::number(error.and_then(|e| e.translation), 2));
+            }
+        }
+        rows.push(cells);
+    }
+    let words = |value: f64| Cell::Text(format!("{value:.2}"));
+    let c = first.chance;
+    let mut chance = vec![Cell::from("chance")];
+    chance.extend([c.mrr, c.mrr, c.h1, c.h1, c.h2, c.h2, c.h5, c.h5, c.h10, c.h10].map(words));
+    for set in first.pre.keys() {
+        let error = first.pre_chance.get(set);
+        chance.push(error.map_or(Cell::Missing, |e| words(e.rotation)));
+        if translation {
+            chance.push(error.and_then(|e| e.translation).map_or(Cell::Missing, words));
+        }
+    }
+    rows.push(chance);
+    let notes = vec![format!(
+        "The source is view 0 of an object, the targets are all its views. MRR and H@k rank the target among the views \
+         of the object, PRE takes the nearest of all views of the set. {} training and {} held-out queries.",
+        first.train.queries, first.val.queries
+    )];
+    let caption = "Equivariance metrics of embeddings".to_owned();
+    Some(Table { name: "retrieval-ours".to_owned(), caption, columns, rows, notes })
+}

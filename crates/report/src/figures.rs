@@ -1,0 +1,180 @@
+//! The paper's figures from evaluation results: neighbours beside their query, rotations in pose space, convergence.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use evaluate::Results;
+use evaluate::neighbours::NeighbourQuery;
+use evaluate::pose_space::{STEP_DEGREES, SweepStep};
+
+use crate::axis::Axis;
+use crate::bar_chart::{BarChart, BarSeries};
+use crate::compare::measured;
+use crate::drawing::{Drawing, Paint, Picture};
+use crate::line_chart::{LineChart, Series};
+use crate::paper::Metric;
+use crate::picture_grid::{GridCell, PictureGrid};
+
+/// Frame of what is as it should be.
+const GOOD: Paint = Paint::Rgb([0x2f, 0x8f, 0x5b]);
+/// Frame of what is not.
+const BAD: Paint = Paint::Rgb([0xc5, 0x30, 0x30]);
+
+/// Neighbours of one query for several networks: the query in the first column, then one column a network with its
+/// nearest views from top to bottom. Green frames: an object of the same class; red: of another.
+pub fn neighbours(
+    title: &str,
+    networks: &[(String, &NeighbourQuery)],
+    mut picture: impl FnMut(usize, usize) -> Option<Arc<Picture>>,
+    class: impl Fn(usize) -> String,
+    cell_px: f64,
+) -> Drawing {
+    let depth = networks.iter().map(|(_, query)| query.found.len()).max().unwrap_or(0);
+    let query = networks.first().map(|(_, query)| *query);
+    let mut rows = Vec::new();
+    for rank in 0..depth {
+        let mut row = vec![match query {
+            Some(query) if rank == 0 => Some(GridCell {
+                picture: picture(query.object, query.view),
+                captions: vec![class(query.object)],
+                frame: None,
+            }),
+            _ => None,
+        }];
+        for (_, query) in networks {
+            row.push(query.found.get(rank).map(|found| GridCell {
+                picture: picture(found.object, found.view),
+                captions: vec![class(found.object), format!("rotation {:.2}", found.rotation_distance)],
+                frame: Some(if found.same_class { GOOD } else { BAD }),
+            }));
+        }
+        rows.push(row);
+    }
+    let mut columns = vec!["query".to_owned()];
+    columns.extend(networks.iter().map(|(name, _)| name.clone()));
+    let row_labels = (1..=depth).map(|rank| format!("{rank}-NN")).collect();
+    PictureGrid { title: title.to_owned(), columns, row_labels, rows, cell_px }.draw()
+}
+
+/// Rotation in pose space, forward or inverse: the views above, the neighbour found for each below, with its error.
+/// Green: the expected view or one step off.
+pub fn sweep(
+    title: &str,
+    steps: &[SweepStep],
+    pictures: &[Arc<Picture>],
+    forward: bool,
+    cell_px: f64,
+) -> Drawing {
+    let at = |degrees: f64| {
+        let index = (degrees / f64::from(STEP_DEGREES)).round().max(0.0) as usize;
+        pictures.get(index).cloned()
+    };
+    let per_row = 10;
+    let mut rows = Vec::new();
+    let mut row_labels = Vec::new();
+    for part in steps.chunks(per_row) {
+        rows.push(
+            part.iter()
+                .map(|step| {
+                    let captions = vec![format!("{:.0}\u{b0}", step.degrees)];
+                    Some(GridCell { picture: at(step.degrees), captions, frame: None })
+                })
+                .collect(),
+        );
+        row_labels.push("view".to_owned());
+        rows.push(
+            part.iter()
+                .map(|step| {
+                    let (found, error) = if forward {
+                        (step.forward_degrees, step.forward_error())
+                    } else {
+                        (step.inverse_degrees, step.inverse_error())
+                    };
+                    let good = error <= f64::from(STEP_DEGREES) + 1e-9;
+                    Some(GridCell {
+                        picture: at(found),
+                        captions: vec![format!("{found:.0}\u{b0}"), format!("off by {error:.0}\u{b0}")],
+                        frame: Some(if good { GOOD } else { BAD }),
+                    })
+                })
+                .collect(),
+        );
+        row_labels.push("found".to_owned());
+    }
+    PictureGrid { title: title.to_owned(), columns: Vec::new(), row_labels, rows, cell_px }.draw()
+}
+
+/// The angular errors of a sweep, forward and inverse.
+pub fn sweep_errors(steps: &[SweepStep]) -> Drawing {
+    let curve = |name: &str, error: fn(&SweepStep) -> f64| {
+        Series::new(name, steps.iter().map(|step| (step.degrees, error(step))).collect()).with_dots()
+    };
+    LineChart {
+        title: "Angular error of the nearest view in pose space".to_owned(),
+        x: Axis::new("rotation about z (degrees)").with_range(0.0, 90.0),
+        y: Axis::new("error (degrees)"),
+        series: vec![
+            curve("inverse (back to the source)", SweepStep::inverse_error),
+            curve("forward (from the source)", SweepStep::forward_error),
+        ],
+        references: vec![(f64::from(STEP_DEGREES), "one step".to_owned())],
+    }
+    .draw(640.0, 320.0)
+}
+
+/// A metric over the kept checkpoints of several runs; `None` where no run has two.
+pub fn convergence(
+    title: &str,
+    label: &str,
+    metric: Metric,
+    all: &[Results],
+    floor: Option<f64>,
+) -> Option<Drawing> {
+    let mut curves: BTreeMap<String, Vec<(f64, f64, f64)>> = BTreeMap::new();
+    for results in all {
+        if let (Some(epochs), Some((value, spread))) = (results.subject.epochs, measured(results, metric)) {
+            let curve = curves.entry(run_name(results)).or_default();
+            curve.push((epochs as f64, value, spread.unwrap_or(0.0)));
+        }
+    }
+    if !curves.values().any(|curve| curve.len() > 1) {
+        return None;
+    }
+    let series = curves
+        .into_iter()
+        .map(|(name, mut curve)| {
+            curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let mut series = Series::new(name, curve.iter().map(|p| (p.0, p.1)).collect()).with_dots();
+            series.spread = curve.iter().map(|p| p.2).collect();
+            series
+        })
+        .collect();
+    let references = floor.map(|value| (value, "no information".to_owned())).into_iter().collect();
+    let chart =
+        LineChart { title: title.to_owned(), x: Axis::new("epoch"), y: Axis::new(label), series, references };
+    Some(chart.draw(640.0, 360.0))
+}
+
+/// A run's name without the epoch that several checkpoints of it add.
+fn run_name(results: &Results) -> String {
+    results.subject.name.split(" @ ").next().unwrap_or_default().to_owned()
+}
+
+/// One metric of all results as bars, with the floor as a dashed line.
+pub fn bars(title: &str, label: &str, metric: Metric, all: &[Results], floor: Option<f64>) -> Drawing {
+    let with: Vec<(&Results, (f64, Option<f64>))> =
+        all.iter().filter_map(|results| Some((results, measured(results, metric)?))).collect();
+    BarChart {
+        title: title.to_owned(),
+        y: Axis::new(label),
+        groups: with.iter().map(|(results, _)| results.subject.name.clone()).collect(),
+        series: vec![BarSeries {
+            name: label.to_owned(),
+            values: with.iter().map(|(_, value)| Some(value.0)).collect(),
+            spread: with.iter().map(|(_, value)| value.1.unwrap_or(0.0)).collect(),
+        }],
+        references: floor.map(|value| (value, "no information".to_owned())).into_iter().collect(),
+        decimals: Some(2),
+    }
+    .draw(460.0, 320.0)
+}

@@ -1,0 +1,165 @@
+//! One self-contained HTML page: style, drawings and pictures inside; light and dark by the reader's setting; usable
+//! on a phone.
+
+use crate::base64;
+use crate::drawing::Drawing;
+use crate::svg::{SvgUse, escape};
+use crate::table::Table;
+
+const STYLE: &str = include_str!("page.css");
+
+/// A page under construction: sections of text, tables, drawings and pictures.
+#[derive(Clone, Debug)]
+pub struct Page {
+    title: String,
+    sections: Vec<(String, String)>,
+}
+
+impl Page {
+    /// An empty page.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), sections: vec![(String::new(), String::new())] }
+    }
+
+    /// Begins a section.
+    pub fn section(&mut self, heading: impl Into<String>) {
+        self.sections.push((heading.into(), String::new()));
+    }
+
+    fn add(&mut self, html: &str) {
+        if let Some((_, body)) = self.sections.last_mut() {
+            body.push_str(html);
+        }
+    }
+
+    /// A paragraph of plain words.
+    pub fn paragraph(&mut self, text: &str) {
+        self.add(&format!("<p>{}</p>\n", escape(text)));
+    }
+
+    /// A table.
+    pub fn table(&mut self, table: &Table) {
+        self.add(&table.to_html());
+    }
+
+    /// A table that is folded away until asked for.
+    pub fn folded_table(&mut self, table: &Table) {
+        let html = format!(
+            "<details><summary>{}</summary>\n{}</details>\n",
+            escape(&table.caption),
+            table.to_html()
+        );
+        self.add(&html);
+    }
+
+    /// Words in fixed pitch that are folded away until asked for.
+    pub fn folded_text(&mut self, heading: &str, text: &str) {
+        let html = format!(
+            "<details><summary>{}</summary>\n<pre>{}</pre></details>\n",
+            escape(heading),
+            escape(text)
+        );
+        self.add(&html);
+    }
+
+    /// A drawing in the page's colours.
+    pub fn drawing(&mut self, drawing: &Drawing, caption: &str) {
+        let html = format!(
+            "<figure class=\"drawing\"><div class=\"scroll\">{}</div>{}</figure>\n",
+            drawing.to_svg(SvgUse::Inline),
+            caption_of(caption)
+        );
+        self.add(&html);
+    }
+
+    /// Several drawings, side by side where there is room.
+    pub fn drawings(&mut self, drawings: &[Drawing]) {
+        let all: String = drawings
+            .iter()
+            .map(|d| format!("<figure class=\"drawing\">{}</figure>\n", d.to_svg(SvgUse::Inline)))
+            .collect();
+        self.add(&format!("<div class=\"row\">\n{all}</div>\n"));
+    }
+
+    /// A PNG picture.
+    pub fn png(&mut self, png: &[u8], alternative: &str, caption: &str) {
+        let html = format!(
+            "<figure class=\"picture\"><div class=\"scroll\"><img alt=\"{}\" src=\"data:image/png;base64,{}\"></div>{}</figure>\n",
+            escape(alternative),
+            base64::encode(png),
+            caption_of(caption)
+        );
+        self.add(&html);
+    }
+
+    /// The page as HTML.
+    pub fn to_html(&self) -> String {
+        let mut html = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
+             </head>\n<body>\n<main>\n<h1>{title}</h1>\n",
+            title = escape(&self.title)
+        );
+        let headings: Vec<(usize, &str)> = self
+            .sections
+            .iter()
+            .enumerate()
+            .filter(|(_, (heading, body))| !heading.is_empty() && !body.is_empty())
+            .map(|(index, (heading, _))| (index, heading.as_str()))
+            .collect();
+        let mut contents = String::new();
+        if headings.len() > 1 {
+            for (index, heading) in &headings {
+                contents.push_str(&format!("<a href=\"#section-{index}\">{}</a>\n", escape(heading)));
+            }
+            contents = format!("<nav>\n{contents}</nav>\n");
+        }
+        for (index, (heading, body)) in self.sections.iter().enumerate() {
+            if heading.is_empty() {
+                html.push_str(body);
+                html.push_str(&contents);
+            } else if !body.is_empty() {
+                html.push_str(&format!(
+                    "<section id=\"section-{index}\">\n<h2>{}</h2>\n{body}</section>\n",
+                    escape(heading)
+                ));
+            }
+        }
+        html.push_str("</main>\n</body>\n</html>\n");
+        html
+    }
+}
+
+fn caption_of(caption: &str) -> String {
+    if caption.is_empty() { String::new() } else { format!("<figcaption>{}</figcaption>", escape(caption)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LineChart;
+
+    #[test]
+    fn a_page_is_self_contained_and_balanced() {
+        let mut page = Page::new("A <title>");
+        page.paragraph("x < y & z");
+        page.section("One");
+        page.drawing(&LineChart::default().draw(300.0, 200.0), "a chart");
+        page.png(b"not looked at", "a picture", "");
+        page.section("Two");
+        page.table(&Table { caption: "t".into(), ..Table::default() });
+        page.folded_text("configuration", "a = \"b\"");
+        page.section("Empty");
+        let html = page.to_html();
+        assert!(
+            !html.contains("http://")
+                || html.matches("http").count() == html.matches("http://www.w3.org/2000/svg").count()
+        );
+        for tag in ["section", "figure", "details", "main", "svg", "nav", "pre"] {
+            let opened = html.matches(&format!("<{tag}")).count();
+            assert_eq!(opened, html.matches(&format!("</{tag}>")).count(), "{tag}");
+        }
+        assert!(html.contains("x &lt; y &amp; z") && !html.contains("Empty"));
+    }
+}
