@@ -12,8 +12,16 @@ mod check;
 mod dataset;
 mod demo;
 mod devices;
+mod embed;
+mod evaluate;
+mod images;
+mod neighbours;
+mod pose_sweep;
 mod render;
+mod report;
 mod runs;
+mod steer;
+mod subject;
 mod train;
 mod training_progress;
 
@@ -30,12 +38,22 @@ pub enum Command {
     Demo(demo::Arguments),
     /// List the processors and GPUs that can be used, and what is missing where one cannot
     Devices(devices::Arguments),
+    /// Compute features of pictures with a trained network
+    Embed(embed::Arguments),
+    /// Measure what frozen weights are worth: probes and retrieval, by the published protocols
+    Evaluate(Box<evaluate::Arguments>),
+    /// Find the pictures that look alike to a trained network
+    Neighbours(neighbours::Arguments),
     /// Render views of 3D objects: a dataset from meshes or from the built-in library
     Render(Box<render::Arguments>),
     /// Tell about runs: list, show, compare, draw their curves
     Runs(runs::Arguments),
     /// Pre-train a network on pairs of views, or continue where a run was interrupted
     Train(Box<train::Arguments>),
+    /// Put everything about some runs on one page: tables beside the paper's, pictures, curves
+    Report(report::Arguments),
+    /// Move a pose embedding by a known rotation and see which pictures it lands on
+    Steer(steer::Arguments),
 }
 
 impl Command {
@@ -47,9 +65,14 @@ impl Command {
             Self::Dataset(arguments) => dataset::run(&arguments, terminal),
             Self::Demo(arguments) => demo::run(&arguments, terminal),
             Self::Devices(arguments) => devices::run(&arguments, terminal),
+            Self::Embed(arguments) => embed::run(&arguments, terminal),
+            Self::Evaluate(arguments) => evaluate::run(&arguments, terminal),
+            Self::Neighbours(arguments) => neighbours::run(&arguments, terminal),
             Self::Render(arguments) => render::run(&arguments, terminal),
             Self::Runs(arguments) => runs::run(&arguments, terminal),
             Self::Train(arguments) => train::run(&arguments, terminal),
+            Self::Report(arguments) => report::run(&arguments, terminal),
+            Self::Steer(arguments) => steer::run(&arguments, terminal),
         }
     }
 }

@@ -1,0 +1,140 @@
+//! `equicaps embed`: features of pictures, for people who just want to use a network.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use evaluate::Encoder;
+use safetensors::tensor::{Dtype, TensorView};
+use serde_json::json;
+
+use crate::UsageError;
+use crate::commands::images;
+use crate::commands::subject::{self, Which};
+use crate::terminal::Terminal;
+
+/// Arguments of `equicaps embed`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps embed runs/first photos --out features.npy                        h of every picture below photos
+  equicaps embed runs/first 'views/*.jpg' @more.txt --out features.safetensors    h, activations and poses
+  equicaps embed epoch_00060.safetensors a.png b.png --what poses --out poses.npy
+
+A .npy file holds one float32 array (pictures, width); the paths are beside it, one a line, in OUT.txt.
+A .safetensors file holds all features, and the paths in its metadata.")]
+pub struct Arguments {
+    /// A run's folder, or a checkpoint
+    #[arg(value_name = "RUN|CHECKPOINT")]
+    weights: PathBuf,
+    /// Pictures (jpg, png): files, folders, patterns, or @LIST
+    #[arg(value_name = "IMAGES", required = true)]
+    images: Vec<String>,
+    /// Where to: a file that ends in .npy or .safetensors
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// What a .npy file holds
+    #[arg(long, value_enum, default_value_t = What::Representation)]
+    what: What,
+    /// cpu, cuda, cuda:1, ...
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+}
+
+/// Kinds of features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum What {
+    /// The backbone's pooled output.
+    Representation,
+    /// Activations of capsules, or the invariant embedding.
+    Activations,
+    /// Raw poses of capsules, or the (equivariant) embedding.
+    Poses,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let ending = arguments.out.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
+    if !matches!(ending.as_str(), "npy" | "safetensors") {
+        let text = format!("--out is {}, but must end in .npy or .safetensors", arguments.out.display());
+        return Err(UsageError(text).into());
+    }
+    let paths = images::collect(&arguments.images)?;
+    let weights = subject::find(&arguments.weights, &Which::Newest)?.remove(0);
+    let device = crate::device::open(&arguments.device, "f32")?;
+    let mut encoder = weights.open(&device, terminal)?;
+    let encoded = images::encode(&mut encoder, &paths, terminal)?;
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let tables = [
+        ("representation", &encoded.representation, What::Representation),
+        ("activations", &encoded.invariant, What::Activations),
+        ("poses", &encoded.equivariant, What::Poses),
+    ];
+    if ending == "npy" {
+        let values = tables.iter().find(|(_, _, what)| *what == arguments.what).map(|(_, values, _)| *values);
+        let values = values.filter(|values| !values.is_empty());
+        let Some(values) = values else {
+            anyhow::bail!("{} has no such features; try --what representation", arguments.weights.display());
+        };
+        let width = values.len() / paths.len().max(1);
+        dataset::durable::write(&arguments.out, &npy(paths.len(), width, values))?;
+        let list = PathBuf::from(format!("{}.txt", arguments.out.display()));
+        dataset::durable::write(&list, format!("{}\n", names.join("\n")).as_bytes())?;
+    } else {
+        write_safetensors(
+            &arguments.out,
+            &names,
+            &tables.map(|(name, values, _)| (name, values.as_slice())),
+        )?;
+    }
+    let widths = encoder.widths();
+    let text = format!(
+        "{} pictures, {} numbers each{}, in {}",
+        paths.len(),
+        widths.representation,
+        widths.equivariant.map_or_else(String::new, |poses| format!(" (embedding: {poses})")),
+        arguments.out.display()
+    );
+    terminal.result(
+        text,
+        &json!({
+            "pictures": paths.len(),
+            "representation": widths.representation,
+            "poses": widths.equivariant,
+            "activations": widths.invariant,
+            "out": arguments.out,
+        }),
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A float32 array as NumPy writes it.
+fn npy(rows: usize, width: usize, values: &[f32]) -> Vec<u8> {
+    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
+    let unpadded = 10 + header.len() + 1;
+    header.extend(std::iter::repeat_n(' ', unpadded.next_multiple_of(64) - unpadded));
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    bytes
+}
+
+fn write_safetensors(path: &Path, names: &[String], tables: &[(&str, &[f32])]) -> anyhow::Result<()> {
+    let bytes: Vec<(String, usize, Vec<u8>)> = tables
+        .iter()
+        .filter(|(_, values)| !values.is_empty())
+        .map(|(name, values)| {
+            let width = values.len() / names.len().max(1);
+            ((*name).to_owned(), width, values.iter().flat_map(|value| value.to_le_bytes()).collect())
+        })
+        .collect();
+    let views = bytes
+        .iter()
+        .map(|(name, width, data)| {
+            Ok((name.as_str(), TensorView::new(Dtype::F32, vec![names.len(), *width], data)?))
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let metadata = [("images".to_owned(), serde_json::to_string(names)?)].into_iter().collect();
+    dataset::durable::write(path, &safetensors::serialize(views, Some(metadata))?)?;
+    Ok(())
+}

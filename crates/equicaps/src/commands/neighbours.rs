@@ -1,0 +1,160 @@
+//! `equicaps neighbours`: which pictures look alike to a network.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use evaluate::Encoder;
+use evaluate::nearest::{Neighbour, Similarity};
+use evaluate::prediction::{Transformation, normalise_prediction};
+use report::{GridCell, Picture, PictureGrid, SvgUse};
+use serde_json::json;
+
+use crate::UsageError;
+use crate::commands::images;
+use crate::commands::subject::{self, Which};
+use crate::terminal::Terminal;
+
+/// Arguments of `equicaps neighbours`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps neighbours runs/first car.jpg --among photos
+  equicaps neighbours runs/first a.jpg b.jpg --among 'views/*/*' -k 5 --by poses --out neighbours.png
+
+Cosine similarity of representations, or of capsule-wise normalised poses; a picture is never its own neighbour.")]
+pub struct Arguments {
+    /// A run's folder, or a checkpoint
+    #[arg(value_name = "RUN|CHECKPOINT")]
+    weights: PathBuf,
+    /// Query pictures
+    #[arg(value_name = "QUERIES", required = true)]
+    queries: Vec<String>,
+    /// Where to look: files, folders, patterns, or @LIST
+    #[arg(long, value_name = "IMAGES", required = true, num_args = 1..)]
+    among: Vec<String>,
+    /// Neighbours of each query
+    #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    k: u16,
+    /// What to compare
+    #[arg(long, value_enum, default_value_t = By::Representation)]
+    by: By,
+    /// A picture of queries and neighbours: a file that ends in .png or .svg
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// cpu, cuda, cuda:1, ...
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    /// The backbone's pooled output.
+    Representation,
+    /// Poses of capsules, or the (equivariant) embedding.
+    Poses,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    check_ending(arguments.out.as_ref())?;
+    let queries = images::collect(&arguments.queries)?;
+    let candidates = images::collect(&arguments.among)?;
+    let weights = subject::find(&arguments.weights, &Which::Newest)?.remove(0);
+    let device = crate::device::open(&arguments.device, "f32")?;
+    let mut encoder = weights.open(&device, terminal)?;
+    let side = encoder.side();
+    let widths = encoder.widths();
+    let width = match arguments.by {
+        By::Representation => Some(widths.representation),
+        By::Poses => widths.equivariant,
+    };
+    let Some(width) = width else {
+        anyhow::bail!("{} has no embeddings; try --by representation", arguments.weights.display());
+    };
+    let transformation = encoder.transformation();
+    let mut rows = |paths: &[PathBuf]| -> anyhow::Result<Vec<f32>> {
+        let encoded = images::encode(&mut encoder, paths, terminal)?;
+        let mut values = match arguments.by {
+            By::Representation => encoded.representation,
+            By::Poses => encoded.equivariant,
+        };
+        match (arguments.by, transformation) {
+            (By::Poses, Some(transformation @ Transformation::PoseMatrices(_))) => {
+                transformation.normalise_candidates(&mut values, width);
+            }
+            _ => values.chunks_exact_mut(width).for_each(normalise_prediction),
+        }
+        Ok(values)
+    };
+    let (query_rows, candidate_rows) = (rows(&queries)?, rows(&candidates)?);
+    let same = |query: usize, candidate: usize| queries[query] == candidates[candidate];
+    let found =
+        Similarity::new(&device)?.nearest(&query_rows, &candidate_rows, width, arguments.k.into(), same)?;
+    if let Some(out) = &arguments.out {
+        draw(out, "Nearest neighbours", &queries, &candidates, &found, side)?;
+    }
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for (query, neighbours) in queries.iter().zip(&found) {
+        text.push_str(&format!("{}\n", query.display()));
+        for neighbour in neighbours {
+            text.push_str(&format!(
+                "  {:.4}  {}\n",
+                neighbour.similarity,
+                candidates[neighbour.row].display()
+            ));
+        }
+        let near: Vec<_> = neighbours
+            .iter()
+            .map(|n| json!({ "image": candidates[n.row], "similarity": n.similarity }))
+            .collect();
+        list.push(json!({ "query": query, "neighbours": near }));
+    }
+    terminal.result(text.trim_end(), &json!({ "queries": list, "out": arguments.out }));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses pictures in other forms than PNG and SVG.
+pub fn check_ending(out: Option<&PathBuf>) -> anyhow::Result<()> {
+    let fits = out.is_none_or(|out| out.extension().is_some_and(|e| e == "png" || e == "svg"));
+    if fits {
+        return Ok(());
+    }
+    let shown = out.map(|out| out.display().to_string()).unwrap_or_default();
+    Err(UsageError(format!("--out is {shown}, but must end in .png or .svg")).into())
+}
+
+/// Draws queries with their neighbours, one row each.
+pub fn draw(
+    out: &Path,
+    title: &str,
+    queries: &[PathBuf],
+    candidates: &[PathBuf],
+    found: &[Vec<Neighbour>],
+    side: usize,
+) -> anyhow::Result<()> {
+    let side = side.max(64);
+    let cell = |path: &PathBuf, caption: String| -> anyhow::Result<Option<GridCell>> {
+        let picture = Picture::new(side as u32, side as u32, images::load(path, side)?)?;
+        Ok(Some(GridCell::new(Arc::new(picture), caption)))
+    };
+    let name =
+        |path: &PathBuf| path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut rows = Vec::new();
+    for (query, neighbours) in queries.iter().zip(found) {
+        let mut row = vec![cell(query, name(query))?];
+        for neighbour in neighbours {
+            row.push(cell(&candidates[neighbour.row], format!("{:.3}", neighbour.similarity))?);
+        }
+        rows.push(row);
+    }
+    let most = found.iter().map(Vec::len).max().unwrap_or(0);
+    let columns = std::iter::once("query".to_owned()).chain((1..=most).map(|k| format!("{k}-NN"))).collect();
+    let grid = PictureGrid { title: title.to_owned(), columns, row_labels: Vec::new(), rows, cell_px: 96.0 };
+    let drawing = grid.draw();
+    let is_svg = out.extension().is_some_and(|ending| ending == "svg");
+    let bytes = if is_svg { drawing.to_svg(SvgUse::File).into_bytes() } else { drawing.to_png(2.0)? };
+    dataset::durable::write(out, &bytes)?;
+    Ok(())
+}

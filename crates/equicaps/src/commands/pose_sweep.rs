@@ -1,0 +1,73 @@
+//! Rotations in pose space as pictures: one object turned about z, rendered here, encoded, and looked up again.
+
+use std::sync::Arc;
+
+use evaluate::pose_space::{self, SweepStep};
+use evaluate::prediction::Transformation;
+use evaluate::{Encoder, NetworkEncoder};
+use render::{PreparedMesh, Quality};
+use report::{Picture, SvgUse, figures};
+use scene::Latents;
+use serde::{Deserialize, Serialize};
+
+use crate::commands::evaluate::Request;
+use crate::terminal::Terminal;
+
+/// File of the neighbours found.
+pub const SWEEP: &str = "pose_sweep.json";
+/// Pictures beside it, without their endings.
+pub const PICTURES: [&str; 3] = ["inverse_rotation", "forward_rotation", "rotation_errors"];
+
+/// What was found, with the object it was found on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sweep {
+    /// Name of the class.
+    pub object: String,
+    /// One entry for each view.
+    pub steps: Vec<SweepStep>,
+}
+
+/// The object that is turned: an airplane of the built-in library, which has no rotational symmetry.
+const LABEL: usize = 0;
+const INDEX: u64 = 1_000_003;
+
+/// Renders, encodes and looks up; writes JSON, PNG and SVG into the request's folder. Nothing for networks without
+/// pose matrices.
+pub fn write(encoder: &mut NetworkEncoder, request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<()> {
+    let Some(Transformation::PoseMatrices(layout)) = encoder.transformation() else { return Ok(()) };
+    terminal.note("rotating an object in pose space");
+    let side = encoder.side();
+    let mesh = PreparedMesh::new(&procedural::build(request.protocol.seed, LABEL, INDEX));
+    let mut pictures = Vec::new();
+    let mut pixels = Vec::new();
+    for degrees in pose_space::angles() {
+        let latents = Latents {
+            rotation: [0.0, 0.0, degrees.to_radians()],
+            floor_hue: 0.6,
+            spot_theta: 0.3,
+            spot_phi: 1.0,
+            spot_hue: 0.1,
+            translation: request.views.has_translation().then_some([0.0; 3]),
+        };
+        let image = render::render(Some(&mesh), &latents, side as u32, Quality::Standard);
+        pixels.extend_from_slice(&image.pixels);
+        pictures.push(Arc::new(Picture::new(side as u32, side as u32, image.pixels)?));
+    }
+    let encoded = encoder.encode(&pixels, pictures.len())?;
+    let steps = pose_space::sweep(layout, &encoded.equivariant);
+    let object = procedural::classes().get(LABEL).map_or_else(String::new, |class| class.name.to_owned());
+    let cell = 72.0;
+    let drawings = [
+        figures::sweep("Inverse rotation: P R^-1, nearest view", &steps, &pictures, false, cell),
+        figures::sweep("Forward rotation: P(0) R, nearest view", &steps, &pictures, true, cell),
+        figures::sweep_errors(&steps),
+    ];
+    for (name, drawing) in PICTURES.iter().zip(&drawings) {
+        let file = |ending: &str| request.out.join(format!("{name}.{ending}"));
+        dataset::durable::write(&file("png"), &drawing.to_png(2.0)?)?;
+        dataset::durable::write(&file("svg"), drawing.to_svg(SvgUse::File).as_bytes())?;
+    }
+    let sweep = Sweep { object, steps };
+    dataset::durable::write(&request.out.join(SWEEP), serde_json::to_string_pretty(&sweep)?.as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! What a report is made of: a run's configuration, metrics and evaluations, as they lie in its folder.
+
+use std::path::{Path, PathBuf};
+
+use evaluate::Results;
+use report::axis::Axis;
+use report::{Drawing, LineChart, Series};
+use train::RunFolder;
+use train::metrics::{self, Kind, Record};
+
+/// Everything about one run.
+#[derive(Clone, Debug, Default)]
+pub struct RunMaterial {
+    /// Its name.
+    pub name: String,
+    /// `config.toml`.
+    pub config_text: Option<String>,
+    /// `environment.json`.
+    pub environment_text: Option<String>,
+    /// Lines of `metrics.jsonl`.
+    pub records: Vec<Record>,
+    /// Folders of evaluations with their results, by epoch.
+    pub evaluations: Vec<(PathBuf, Results)>,
+}
+
+impl RunMaterial {
+    /// Reads a run's folder, or a folder of evaluations.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let mut material = Self {
+            name: path
+                .file_name()
+                .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned()),
+            ..Self::default()
+        };
+        let evaluations = match RunFolder::open(path) {
+            Ok(run) => {
+                material.config_text = std::fs::read_to_string(run.config_path()).ok();
+                material.environment_text = std::fs::read_to_string(run.environment_path()).ok();
+                material.records = metrics::read(&run.metrics_path())?;
+                path.join("evaluation")
+            }
+            Err(_) if path.is_dir() => path.to_path_buf(),
+            Err(error) => return Err(error.into()),
+        };
+        find(&evaluations, 0, &mut material.evaluations)?;
+        if material.config_text.is_none() && material.evaluations.is_empty() {
+            anyhow::bail!("{} holds neither a run nor results of an evaluation", path.display());
+        }
+        material.evaluations.sort_by_key(|(_, results)| results.subject.epochs);
+        Ok(material)
+    }
+}
+
+/// Collects every `results.json` down to two folders below.
+fn find(folder: &Path, depth: usize, found: &mut Vec<(PathBuf, Results)>) -> anyhow::Result<()> {
+    let results = folder.join("results.json");
+    if results.is_file() {
+        found.push((folder.to_path_buf(), Results::read(&results)?));
+    }
+    if depth < 2
+        && let Ok(entries) = std::fs::read_dir(folder)
+    {
+        let mut folders: Vec<PathBuf> =
+            entries.flatten().map(|e| e.path()).filter(|path| path.is_dir()).collect();
+        folders.sort();
+        for folder in folders {
+            find(&folder, depth + 1, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// The curve of `name` in lines of `kind`.
+fn curve(run: &RunMaterial, kind: Kind, name: &str) -> Vec<(f64, f64)> {
+    let lines = run.records.iter().filter(|record| record.kind == kind);
+    lines.filter_map(|record| Some((record.epoch as f64, record.value(name)?))).collect()
+}
+
+/// Curves of training: the loss of every run, and the online probes on held-out objects of all runs together.
+pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String, Drawing)> {
+    let mut drawings = Vec::new();
+    let probes = [
+        (
+            "online_rotation",
+            "Online probe on held-out objects: rotation R\u{b2}",
+            "probe/rotation_r2/representation",
+        ),
+        ("online_top1", "Online probe on held-out objects: top-1", "probe/class_accuracy/representation"),
+    ];
+    for (name, title, key) in probes {
+        let series: Vec<Series> = runs
+            .iter()
+            .map(|run| Series::new(run.name.clone(), curve(run, Kind::HeldOut, key)))
+            .filter(|series| series.points.len() > 1)
+            .collect();
+        if !series.is_empty() {
+            let references = match (name, rotation_floor) {
+                ("online_rotation", Some(floor)) => vec![(floor, "no information".to_owned())],
+                _ => Vec::new(),
+            };
+            let label = if name == "online_rotation" { "R\u{b2}" } else { "share" };
+            let chart = LineChart {
+                title: title.to_owned(),
+                x: Axis::new("epoch"),
+                y: Axis::new(label),
+                series,
+                references,
+            };
+            drawings.push((name.to_owned(), chart.draw(560.0, 320.0)));
+        }
+    }
+    for run in runs {
+        let points = curve(run, Kind::Epoch, "loss");
+        if points.len() > 1 {
+            let chart = LineChart {
+                title: format!("Loss of {}", run.name),
+                x: Axis::new("epoch"),
+                y: Axis::new("loss"),
+                series: vec![Series::new("loss", points)],
+                references: Vec::new(),
+            };
+            let plain: String = run.name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+            drawings.push((format!("loss_{plain}"), chart.draw(560.0, 320.0)));
+        }
+    }
+    drawings
+}

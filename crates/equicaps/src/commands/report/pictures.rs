@@ -1,0 +1,125 @@
+//! The pictures of a report: nearest neighbours of several runs side by side, and rotations in pose space.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use dataset::{Dataset, Views};
+use evaluate::neighbours::NeighbourQuery;
+use report::page::Page;
+use report::{Picture, figures};
+
+use super::{Files, RunMaterial};
+use crate::commands::evaluate::NEIGHBOURS;
+use crate::commands::pose_sweep::{PICTURES, SWEEP, Sweep};
+use crate::terminal::Terminal;
+
+/// Queries that are shown.
+const SHOWN: usize = 4;
+
+/// Adds the section of pictures.
+pub fn section(
+    page: &mut Page,
+    runs: &[RunMaterial],
+    files: &mut Files,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
+    page.section("Nearest neighbours");
+    neighbours(page, runs, files, terminal)?;
+    page.section("Rotation in pose space");
+    for run in runs {
+        let Some((folder, _)) = run.evaluations.last() else { continue };
+        let Some(sweep) = read::<Sweep>(&folder.join(SWEEP)) else { continue };
+        let mean = |error: fn(&evaluate::pose_space::SweepStep) -> f64| {
+            sweep.steps.iter().map(error).sum::<f64>() / sweep.steps.len().max(1) as f64
+        };
+        page.paragraph(&format!(
+            "{}: an object of class {} turned about z from 0 to 90 degrees in steps of 5, rendered by the built-in \
+             renderer. Mean angular error of the neighbour found: {:.1} degrees inverse, {:.1} degrees forward.",
+            run.name,
+            sweep.object,
+            mean(evaluate::pose_space::SweepStep::inverse_error),
+            mean(evaluate::pose_space::SweepStep::forward_error)
+        ));
+        let captions = [
+            "Each view's embedding times the inverse of its rotation: the nearest view should be the source, 0\u{b0}.",
+            "The source's embedding times each rotation: the nearest view should be the one above.",
+            "",
+        ];
+        for (name, caption) in PICTURES.iter().zip(captions) {
+            if let Ok(png) = std::fs::read(folder.join(format!("{name}.png"))) {
+                page.png(&png, &format!("{} of {}", name.replace('_', " "), run.name), caption);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+fn neighbours(
+    page: &mut Page,
+    runs: &[RunMaterial],
+    files: &mut Files,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
+    // Only evaluations on the same data can stand side by side.
+    let mut columns: Vec<(String, Vec<NeighbourQuery>)> = Vec::new();
+    let mut data: Option<(String, String)> = None;
+    for run in runs {
+        let untrained =
+            run.evaluations.iter().find(|(_, r)| r.subject.method == "untrained" && columns.is_empty());
+        let newest = run.evaluations.iter().rev().find(|(_, r)| r.subject.method != "untrained");
+        for (folder, results) in untrained.into_iter().chain(newest) {
+            let here = (results.data.path.clone(), results.data.data_key.clone());
+            let Some(found) = read::<Vec<NeighbourQuery>>(&folder.join(NEIGHBOURS)) else { continue };
+            if data.get_or_insert_with(|| here.clone()).1 == here.1 {
+                let name = results.subject.name.split(" @ ").next().unwrap_or_default().to_owned();
+                columns.push((name, found));
+            }
+        }
+    }
+    let Some((path, _)) = data else { return Ok(()) };
+    let dataset = match Dataset::open(Path::new(&path)) {
+        Ok(dataset) => dataset,
+        Err(error) => {
+            terminal.warn(format!("no picture of nearest neighbours: {error}"));
+            return Ok(());
+        }
+    };
+    let mut cache: HashMap<(usize, usize), Arc<Picture>> = HashMap::new();
+    let side = dataset.side().min(128);
+    let names: HashMap<u32, String> = dataset.classes().iter().map(|c| (c.label, c.name.clone())).collect();
+    let shown = columns.iter().map(|(_, found)| found.len()).min().unwrap_or(0).min(SHOWN);
+    for index in 0..shown {
+        let networks: Vec<(String, &NeighbourQuery)> =
+            columns.iter().map(|(name, found)| (name.clone(), &found[index])).collect();
+        let picture = |object: usize, view: usize| {
+            if let Some(known) = cache.get(&(object, view)) {
+                return Some(Arc::clone(known));
+            }
+            let mut pixels = vec![0; side * side * 3];
+            let valid = object < dataset.objects().len() && view < dataset.views();
+            if !valid || dataset.picture(object, view, side, &mut pixels).is_err() {
+                return None;
+            }
+            let picture = Arc::new(Picture::new(side as u32, side as u32, pixels).ok()?);
+            cache.insert((object, view), Arc::clone(&picture));
+            Some(picture)
+        };
+        let class = |object: usize| {
+            let label = dataset.objects().get(object).map(|object| object.label);
+            label.and_then(|label| names.get(&label).cloned()).unwrap_or_default()
+        };
+        let drawing = figures::neighbours("", &networks, picture, class, 96.0);
+        files.keep(&format!("neighbours_{}", index + 1), &drawing)?;
+        page.drawing(&drawing, "");
+    }
+    page.paragraph(
+        "Held-out views nearest to a query in the space of representations (cosine similarity, the query itself excluded). \
+         Green frame: an object of the same class; red: of another. The number is 1 - <q, q'>\u{b2}, 0 for the same rotation.",
+    );
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! The network a command works with: a run's folder or a single file of weights, opened for evaluation.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use engine::Device;
+use evaluate::NetworkEncoder;
+use evaluate::features::weights_key;
+use evaluate::network::Loaded;
+use evaluate::results::Subject;
+use train::checkpoint::{self, Checkpoint};
+use train::{Config, RunFolder};
+
+use crate::terminal::Terminal;
+
+/// Names of methods as tables show them.
+pub const METHOD_NAMES: [(&str, &str); 9] = [
+    ("supervised", "Supervised"),
+    ("vicreg", "VICReg"),
+    ("simclr", "SimCLR"),
+    ("simclr_augself", "SimCLR + AugSelf"),
+    ("sen", "SEN"),
+    ("equimod", "EquiMod"),
+    ("sie", "SIE"),
+    ("capsie", "CapsIE"),
+    ("equicaps", "EquiCaps"),
+];
+
+/// A file of weights and how to read it.
+#[derive(Clone, Debug)]
+pub struct Weights {
+    /// The configuration of the network.
+    pub config: Config,
+    /// The file; `None` for the untrained network.
+    pub file: Option<PathBuf>,
+    /// Complete epochs of training.
+    pub epochs: Option<u64>,
+    /// Name of the run or the file.
+    pub name: String,
+}
+
+/// Which checkpoints of a run are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The newest.
+    Newest,
+    /// All that were kept.
+    All,
+    /// Those of these epochs.
+    Epochs(Vec<u64>),
+    /// None: the network before training.
+    Untrained,
+}
+
+/// The weights that `path` (a run's folder or a checkpoint) and `which` name.
+pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
+    if path.is_file() {
+        return Ok(vec![of_file(path)?]);
+    }
+    let run = RunFolder::open(path)?;
+    let config = run.config()?;
+    let weights =
+        |file: Option<PathBuf>, epochs| Weights { config: config.clone(), file, epochs, name: run.name() };
+    if *which == Which::Untrained {
+        return Ok(vec![weights(None, Some(0))]);
+    }
+    let all = checkpoint::list(&run.checkpoints_path())?;
+    let chosen: Vec<(u64, PathBuf)> = match which {
+        Which::Newest => all.last().cloned().into_iter().collect(),
+        Which::Epochs(epochs) => {
+            let missing = epochs.iter().find(|epoch| !all.iter().any(|(kept, _)| kept == *epoch));
+            if let Some(epoch) = missing {
+                let kept: Vec<String> = all.iter().map(|(epoch, _)| epoch.to_string()).collect();
+                anyhow::bail!(
+                    "{} keeps no checkpoint of epoch {epoch} (kept: {})",
+                    path.display(),
+                    kept.join(", ")
+                );
+            }
+            all.into_iter().filter(|(epoch, _)| epochs.contains(epoch)).collect()
+        }
+        _ => all,
+    };
+    if chosen.is_empty() {
+        anyhow::bail!("{} has no checkpoint yet; train it first, or ask for --untrained", path.display());
+    }
+    chosen
+        .into_iter()
+        .map(|(_, file)| {
+            let epochs = Checkpoint::read_metadata(&file)?.position.epoch;
+            Ok(weights(Some(file), Some(epochs)))
+        })
+        .collect()
+}
+
+/// A checkpoint knows its own configuration.
+fn of_file(path: &Path) -> anyhow::Result<Weights> {
+    let checkpoint = Checkpoint::read_metadata(path)?;
+    Ok(Weights {
+        config: Config::of_checkpoint(path, &checkpoint)?,
+        file: Some(path.to_path_buf()),
+        epochs: Some(checkpoint.position.epoch),
+        name: path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned()),
+    })
+}
+
+impl Weights {
+    /// Opens the network on `device`.
+    pub fn open(&self, device: &Device, terminal: &Terminal) -> anyhow::Result<NetworkEncoder> {
+        // The number of classes matters to supervised networks only, whose head says it.
+        let classes = self.classes()?;
+        let config = train::network::method_config(&self.config, classes)?;
+        let (encoder, loaded) =
+            NetworkEncoder::open(&config, self.file.as_deref(), self.config.seed, device)?;
+        if loaded == Loaded::BackboneOnly {
+            terminal.note(format!("{}: a backbone without a projector; there are no embeddings", self.name));
+        }
+        Ok(encoder)
+    }
+
+    fn classes(&self) -> anyhow::Result<usize> {
+        let Some(file) = self.file.as_ref().filter(|_| self.config.method == "supervised") else {
+            return Ok(55);
+        };
+        let checkpoint = Checkpoint::read(file)?;
+        let head =
+            checkpoint.tensors.iter().find(|(name, _)| name.contains("classifier") && name.ends_with("bias"));
+        Ok(head.and_then(|(_, stored)| stored.shape.first().copied()).unwrap_or(55))
+    }
+
+    /// What results say about it; `several` checkpoints of one run are told apart by their epoch.
+    pub fn subject(&self, several: bool) -> anyhow::Result<Subject> {
+        let method = &self.config.method;
+        let shown =
+            METHOD_NAMES.iter().find(|(name, _)| name == method).map_or(method.as_str(), |(_, shown)| shown);
+        let untrained = self.file.is_none();
+        let mut name = if untrained { format!("untrained ({shown})") } else { shown.to_owned() };
+        if several && !untrained {
+            name = format!("{name} @ {}", self.epochs.unwrap_or_default());
+        }
+        let key = match &self.file {
+            Some(file) => {
+                let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+                weights_key(&bytes)
+            }
+            None => weights_key(format!("untrained {}", self.config.identity()?).as_bytes()),
+        };
+        let capsules =
+            matches!(method.as_str(), "equicaps" | "capsie").then_some(self.config.network.capsules);
+        Ok(Subject {
+            name,
+            method: if untrained { "untrained".to_owned() } else { method.clone() },
+            backbone: self.config.backbone.clone(),
+            capsules,
+            trained_for: self.config.transform.clone(),
+            epochs: self.epochs,
+            checkpoint: self.file.as_ref().map_or_else(String::new, |file| file.display().to_string()),
+            weights_key: key,
+            ablation: self.ablation(),
+        })
+    }
+
+    /// The published loss-term ablation that the configuration is; empty for the full loss.
+    fn ablation(&self) -> String {
+        let loss = &self.config.loss;
+        if self.config.method != "equicaps" {
+            return String::new();
+        }
+        let poses = loss.regularise == "poses";
+        let name = match (loss.invariance != 0.0, loss.mean_entropy != 0.0, poses) {
+            (false, false, true) => "only-equivariance",
+            (false, false, false) => "no-mean-entropy-no-invariance",
+            (false, true, true) => "only-equivariance-with-mean-entropy",
+            (false, true, false) => "no-invariance",
+            (true, true, false) => "",
+            (true, false, _) => "no-mean-entropy",
+            (true, true, true) => "regularised-poses",
+        };
+        name.to_owned()
+    }
+
+    /// A short name for a folder: `epoch_00060`, `untrained`.
+    pub fn folder_name(&self) -> String {
+        match (&self.file, self.epochs) {
+            (None, _) => "untrained".to_owned(),
+            (Some(_), Some(epochs)) => format!("epoch_{epochs:05}"),
+            (Some(file), None) => file
+                .file_stem()
+                .map_or_else(|| "weights".to_owned(), |stem| stem.to_string_lossy().into_owned()),
+        }
+    }
+}

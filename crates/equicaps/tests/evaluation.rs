@@ -1,0 +1,194 @@
+//! From views to a report through the binary, on a tiny set: render, train two epochs, evaluate, report, use.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn equicaps(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_equicaps")).current_dir(folder).args(arguments).output().unwrap()
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = equicaps(folder, &[arguments, &["--json", "--quiet"]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {errors}"))
+}
+
+/// Views and two runs of two epochs.
+fn prepare(folder: &Path) {
+    let render = [
+        "render",
+        "--procedural",
+        "3x5",
+        "--views",
+        "4",
+        "--size",
+        "32",
+        "--quality",
+        "fast",
+        "--out",
+        "views",
+    ];
+    json(folder, &render);
+    for method in ["equicaps", "sie"] {
+        let run = format!("runs/{method}");
+        let train = [
+            "train",
+            "--data",
+            "views",
+            "--preset",
+            "demo",
+            "--method",
+            method,
+            "--run",
+            &run,
+            "--set",
+            "epochs=2",
+            "--set",
+            "image_size=32",
+            "--set",
+            "network.width=8",
+            "--set",
+            "network.capsules=4",
+            "--set",
+            "batch=6",
+            "--set",
+            "checkpoints.every_epochs=1",
+        ];
+        json(folder, &train);
+    }
+}
+
+fn finite(value: &Value, low: f64, high: f64) {
+    let number = value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"));
+    assert!((low..=high).contains(&number), "{number} is not in {low}..{high}");
+}
+
+#[test]
+fn from_views_to_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    prepare(root);
+    let evaluate = ["evaluate", "runs/equicaps", "--data", "views", "--preset", "quick"];
+    let found = json(root, &[&evaluate[..], &["--epochs", "all"]].concat());
+    let results = found["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2);
+    let last = &results[1];
+    finite(&last["representations"]["classification"]["value"]["value"], 0.0, 1.0);
+    finite(&last["representations"]["rotation"]["value"]["value"], -5.0, 1.0);
+    finite(&last["representations"]["translation-base"]["value"]["value"], -5.0, 1.0);
+    finite(&last["representations"]["colour"]["value"]["value"], -5.0, 1.0);
+    finite(&last["representations"]["rotation"]["floor"], 0.0, 0.9);
+    finite(&last["embeddings"]["rotation"]["value"]["value"], -5.0, 1.0);
+    finite(&last["retrieval"]["val"]["mrr"], 0.25, 1.0);
+    finite(&last["retrieval"]["pre"]["val-all"]["rotation"], 0.0, 1.0);
+    finite(&last["retrieval"]["chance"]["h1"], 0.25, 0.25);
+    assert_eq!(last["data"]["kind"], "3DIEBench-T");
+    assert_eq!(last["subject"]["epochs"], 2);
+    let evaluation = root.join("runs/equicaps/evaluation/epoch_00002");
+    for file in [
+        "results.json",
+        "tables.md",
+        "tables.tex",
+        "tables.csv",
+        "neighbours.json",
+        "pose_sweep.json",
+        "inverse_rotation.png",
+        "forward_rotation.svg",
+    ] {
+        assert!(evaluation.join(file).is_file(), "{file} is missing");
+    }
+    // The same again: features come from the folder of kept ones, numbers are the same.
+    let before = std::fs::read(evaluation.join("results.json")).unwrap();
+    let again = json(root, &evaluate);
+    assert_eq!(again["results"][0]["representations"], last["representations"]);
+    assert_eq!(again["results"][0]["retrieval"], last["retrieval"]);
+    assert!(!before.is_empty());
+
+    json(
+        root,
+        &[
+            "evaluate",
+            "runs/equicaps",
+            "--data",
+            "views",
+            "--preset",
+            "quick",
+            "--untrained",
+            "--tasks",
+            "rotation",
+        ],
+    );
+    let sie = json(
+        root,
+        &["evaluate", "runs/sie", "--data", "views", "--preset", "quick", "--tasks", "rotation,retrieval"],
+    );
+    finite(&sie["results"][0]["retrieval"]["val"]["mrr"], 0.25, 1.0);
+
+    let report = json(root, &["report", "runs/equicaps", "runs/sie", "--out", "out/report.html"]);
+    assert_eq!(report["evaluations"], 4);
+    let html = std::fs::read_to_string(root.join("out/report.html")).unwrap();
+    for wanted in
+        ["<svg", "data:image/png;base64,", "EquiCaps", "untrained", "Rotation in pose space", "0.78"]
+    {
+        assert!(html.contains(wanted), "the page lacks {wanted}");
+    }
+    assert!(!html.contains("src=\"http") && !html.contains("NaN"));
+    for file in [
+        "report.md",
+        "report.tex",
+        "report.csv",
+        "report.files/neighbours_1.png",
+        "report.files/rotation.svg",
+    ] {
+        assert!(root.join("out").join(file).is_file(), "{file} is missing");
+    }
+}
+
+#[test]
+fn networks_can_be_used_on_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    prepare(root);
+    let embedded = json(root, &["embed", "runs/equicaps", "views", "--out", "all.npy"]);
+    assert_eq!(embedded["pictures"], 60);
+    let npy = std::fs::read(root.join("all.npy")).unwrap();
+    assert!(String::from_utf8_lossy(&npy[..128]).contains("'shape': (60, 64)"));
+    assert_eq!(npy.len(), 128 + 60 * 64 * 4);
+    assert_eq!(std::fs::read_to_string(root.join("all.npy.txt")).unwrap().lines().count(), 60);
+    json(root, &["embed", "runs/equicaps", "@all.npy.txt", "--out", "all.safetensors"]);
+    let bytes = std::fs::read(root.join("all.safetensors")).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let shape = |name: &str| file.tensor(name).unwrap().shape().to_vec();
+    assert_eq!(
+        [shape("representation"), shape("activations"), shape("poses")],
+        [[60, 64], [60, 4], [60, 36]]
+    );
+    let h: Vec<u8> = file.tensor("representation").unwrap().data().to_vec();
+    assert_eq!(h, npy[128..]);
+
+    let list = std::fs::read_to_string(root.join("all.npy.txt")).unwrap();
+    let query = list.lines().next().unwrap();
+    let near = json(root, &["neighbours", "runs/equicaps", query, "--among", "views", "--out", "near.png"]);
+    let found = near["queries"][0]["neighbours"].as_array().unwrap();
+    assert_eq!(found.len(), 3);
+    assert!(found.iter().all(|neighbour| neighbour["image"] != query));
+    assert!(root.join("near.png").is_file());
+
+    // Not moved at all, a picture finds itself; SIE asks its predictor.
+    let steered = json(root, &["steer", "runs/equicaps", query, "--among", "views"]);
+    assert_eq!(steered["nearest"][0]["image"], query);
+    finite(&steered["nearest"][0]["similarity"], 0.999, 1.001);
+    json(root, &["steer", "runs/sie", query, "--rotate", "0,0,45", "--among", "views", "--out", "s.svg"]);
+
+    let wrong = equicaps(root, &["embed", "runs/equicaps", "views", "--out", "all.txt"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let missing = equicaps(root, &["evaluate", "runs/none", "--data", "views"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("runs/none"));
+    let task = equicaps(root, &["evaluate", "runs/sie", "--data", "views", "--tasks", "rotations"]);
+    assert_eq!(task.status.code(), Some(2));
+}
