@@ -136,7 +136,7 @@ fn from_views_to_a_report() {
     {
         assert!(html.contains(wanted), "the page lacks {wanted}");
     }
-    assert!(!html.contains("src=\"http") && !html.contains("NaN"));
+    assert!(!html.contains("src=\"http") && !html.contains(">NaN"));
     for file in [
         "report.md",
         "report.tex",
