@@ -1,9 +1,11 @@
 //! What the library promises about every class: distinct, well-formed, normalised, repeatable objects whose pose
 //! shows in the picture.
 
-mod raster;
+mod pictures;
 
+use pictures::Seen;
 use rayon::prelude::*;
+use render::PreparedMesh;
 use scene::Mesh;
 use std::collections::HashSet;
 
@@ -127,9 +129,10 @@ fn quarter_and_half_turns_change_the_picture() {
         let name = procedural::classes()[label].name;
         for index in 0..3 {
             let mesh = procedural::build(SEED, label, index);
-            let upright = raster::draw(&mesh, [0.0; 3], 64);
-            for turn in raster::TURNS {
-                let d = raster::difference(&upright, &raster::draw(&mesh, turn, 64));
+            let prepared = PreparedMesh::new(&mesh);
+            let upright = pictures::draw(&prepared, &mesh, [0.0; 3], 64);
+            for turn in pictures::TURNS {
+                let d = pictures::difference(&upright, &pictures::draw(&prepared, &mesh, turn, 64));
                 assert!(
                     d >= 8.0,
                     "{name} {index}: turning by {turn:?} changes the picture by only {d:.1}/255"
@@ -147,9 +150,9 @@ fn surfaces_face_outwards() {
             let mesh = procedural::build(SEED, label, index);
             let (mut seen, mut inside) = (0, 0);
             for turn in [[0.0; 3], [180.0, 0.0, 40.0], [60.0, 0.0, 120.0], [90.0, 30.0, 200.0]] {
-                let picture = raster::draw(&mesh, turn, 64);
-                seen += picture.mask.iter().filter(|m| **m).count();
-                inside += picture.back.iter().filter(|b| **b).count();
+                let pixels = pictures::facing(&mesh, turn, 64);
+                seen += pixels.iter().filter(|s| **s != Seen::Floor).count();
+                inside += pixels.iter().filter(|s| **s == Seen::Inside).count();
             }
             let share = inside as f32 / seen as f32;
             assert!(share < 0.03, "{name} {index} shows the inside of its surface at {:.1} %", 100.0 * share);

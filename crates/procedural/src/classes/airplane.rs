@@ -70,6 +70,12 @@ pub fn airplane(b: &mut Builder) {
     let taper = b.vary("taper", 0.25, 0.6) * if kind == 1 { 1.5 } else { 0.8 };
     let one = wing(span, chord, chord * taper, sweep, rise, 0.12).at(0.0, length * 0.04, wing_z);
     b.add(wing_paint, one.both_x());
+    // Flaps and the rear of the fuselage wear the livery, so that front and back differ.
+    let flap = wing(span * 0.8, chord * 0.34, chord * 0.3 * taper, sweep * 0.8, rise * 0.8, 0.34);
+    b.add(livery, flap.at(0.0, length * 0.04 - chord * 0.34, wing_z).both_x());
+    let rear: Vec<[f32; 4]> =
+        shape.iter().filter(|s| s[0] < -h * 0.3).map(|s| [s[0], s[1] * 1.02, s[2] * 1.02, s[3]]).collect();
+    b.add(livery, hull(&rear, 1.0, 28));
     // Wing tips (red to port, green to starboard) and tail.
     for (side, hue) in [(1.0, 0.36), (-1.0, 0.0)] {
         let tip = b.paint(Colour::hsv(hue, 0.9, 0.7), 0.3, 0.5);

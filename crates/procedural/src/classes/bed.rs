@@ -232,12 +232,13 @@ pub fn pillow(b: &mut Builder) {
     let split = b.vary("split", 0.3, 0.5);
     let design = b.kind("design", 5);
     // Asymmetric prints: a corner block, a diagonal field, an off-centre emblem, stripes at one end, a patchwork.
-    let patches: Vec<Colour> =
-        (0..9)
-            .map(|i| {
-                if i % 2 == 0 { a.mix(third, i as f32 / 9.0) } else { other.mix(third, 0.2 * (i % 3) as f32) }
-            })
-            .collect();
+    let patches: Vec<Colour> = (0..9)
+        .map(|i| match i / 3 {
+            0 => other.mix(third, 0.25 * (i % 3) as f32),
+            1 => a.mix(third, 0.3 * (i % 3) as f32),
+            _ => third.times(1.0 - 0.3 * (i % 3) as f32),
+        })
+        .collect();
     let t = texture::paint(64, |u, w| match design {
         0 => {
             if u < split && w < 0.55 {

@@ -238,6 +238,9 @@ pub fn rifle(b: &mut Builder) {
     let muzzle = -0.15 - barrel;
     b.add(black, cylinder(r * 1.25, 0.1, 14).turn_y(90.0).at(muzzle, 0.0, h * 0.7));
     b.add(accent, block(0.03, 0.02, h * 0.35).at(muzzle + 0.12, 0.0, h * 0.7 + h * 0.3));
+    // A coloured sighting rib on top and a side plate, so that a roll about the barrel shows.
+    b.add(brass, cuboid(barrel * 0.6, r * 1.2, r * 0.9).at(-0.15 - barrel * 0.34, 0.0, h * 0.7 + r * 1.25));
+    b.add(brass, rounded(0.34, 0.012, h * 0.6, 0.004).at(-0.02, t * 0.5 + 0.004, h * 0.5));
     let butt = 0.18 + stock_l;
     match kind {
         0 | 3 => {

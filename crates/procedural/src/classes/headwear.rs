@@ -98,7 +98,7 @@ pub fn cap(b: &mut Builder) {
                     .flat(),
             );
             b.add(accent, rounded(0.2, 0.03, 0.13, 0.012).at(0.04, ry + 0.035, 0.05));
-            let stripe = dome((20.0, 165.0), (22.0, 42.0), (rx * 1.04, ry * 0.99, h * 1.28), 0.015, (20, 4));
+            let stripe = dome((10.0, 150.0), (18.0, 62.0), (rx * 1.04, ry * 0.99, h * 1.28), 0.015, (20, 4));
             b.add(second, stripe);
         }
         _ => {
@@ -125,12 +125,16 @@ pub fn cap(b: &mut Builder) {
                     .at(rx * 0.95 + 0.03, ry * 0.35, 0.12)
                     .with(rounded(0.12, 0.05, 0.1, 0.02).turn_y(-20.0).at(rx * 0.9, ry * 0.5, 0.1)),
             );
+            // Half the brim and half the crown in the contrasting colour.
             b.add(
-                accent,
-                lathe_arc(&[(rx * 1.47, -0.07), (rx * 1.12, 0.04)], 20.0, 150.0, 20)
+                second,
+                lathe_arc(&[(rx * 1.47, -0.07), (rx * 1.12, 0.04)], 10.0, 170.0, 22)
                     .scale(1.0, ry / rx, 1.0)
                     .at(0.0, 0.0, 0.006),
             );
+            let half: Vec<glam::Vec2> =
+                oval(rx * 0.74, ry * 0.74, 32).into_iter().filter(|p| p.y > -0.001).collect();
+            b.add(second, prism(&half, 0.012, 0.0).at(0.0, 0.0, h + 0.004));
             let feather = sheet(3, 8, 0.012, |u, t| {
                 v(rx * 0.98 - 0.06 * t, -0.1 - 0.3 * t + (u - 0.5) * 0.07 * (1.0 - t * t), 0.12 + 0.34 * t)
             });

@@ -176,4 +176,13 @@ pub fn knife(b: &mut Builder) {
             );
         }
     }
+    if kind != 3 {
+        // The cheeks differ: a dark band on the upper face of the blade, a coloured scale under the grip.
+        let y = if kind == 2 { 0.0 } else { grip_w * 0.42 - width * 0.22 };
+        b.add(dark_steel, block(length * 0.62, width * 0.3, thick * 0.5).at(-length * 0.36, y, thick * 0.4));
+        b.add(
+            accent,
+            rounded(grip_l * 0.92, grip_w * 1.12, 0.035, 0.012).at(grip_l * 0.5, bend * 0.5, -0.04),
+        );
+    }
 }

@@ -6,11 +6,13 @@ mod audio;
 mod bag;
 mod bed;
 mod bench;
+mod bowls;
 mod bus;
 mod car;
 mod chair;
 mod clock;
 mod containers;
+mod earphone;
 mod faucet;
 mod firearms;
 mod fittings;
@@ -22,6 +24,7 @@ mod knife;
 mod lamp;
 mod laptop;
 mod motorbike;
+mod phones;
 mod piano;
 mod pots;
 mod rocket;
@@ -41,7 +44,7 @@ use crate::colour::Colour;
 use crate::parts::*;
 use crate::solid::Solid;
 use fittings::{Wheel, array, bar_handle, dial, knob, leg, turned_leg};
-use vessels::{hollow, patch, print};
+use vessels::{dipped, hollow, patch, print};
 
 const fn class(label: usize, synset: &'static str, name: &'static str) -> Class {
     Class { label, synset, name }
@@ -118,20 +121,20 @@ pub const BUILDERS: [fn(&mut Builder); 55] = [
     houses::birdhouse,
     storage::bookshelf,
     vessels::bottle,
-    pots::bowl,
+    bowls::bowl,
     bus::bus,
     storage::cabinet,
     handhelds::camera,
-    pots::can,
+    bowls::can,
     headwear::cap,
     car::car,
-    handhelds::cellphone,
+    phones::cellphone,
     chair::chair,
     clock::clock,
     screens::keyboard,
     appliances::dishwasher,
     screens::display,
-    audio::earphone,
+    earphone::earphone,
     faucet::faucet,
     storage::file_cabinet,
     guitar::guitar,
@@ -158,7 +161,7 @@ pub const BUILDERS: [fn(&mut Builder); 55] = [
     sofa::sofa,
     appliances::stove,
     table::table,
-    handhelds::telephone,
+    phones::telephone,
     tower::tower,
     train::train,
     watercraft::watercraft,

@@ -243,7 +243,8 @@ pub fn keyboard(b: &mut Builder) {
         }
     }
     b.add(case, cuboid(0.05, 0.03, thick * 1.4).at(w * 0.4, -d * 0.4, thick * 0.5).both_x());
-    let under = b.paint(case_colour.mix(Colour::grey(0.3), 0.6), 0.8, 0.2);
+    let under_colour = b.contrast(case_colour.mix(key_colour, 0.5));
+    let under = b.paint(under_colour, 0.8, 0.2);
     b.add(under, lean(cuboid(w * 0.96, d * 0.94, 0.006).at(0.0, 0.0, -thick * 0.5)));
     if b.chance("wrist_rest", 0.4) {
         let rest = b.leather();

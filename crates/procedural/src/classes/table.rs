@@ -15,11 +15,12 @@ pub fn table(b: &mut Builder) {
     let depth = if kind == 3 { length * b.vary("roundness", 0.8, 1.0) } else { depth };
     let thick = b.vary("thickness", 0.03, 0.06);
     let (dark, light) = b.wood_tones();
-    let top_paint = if b.chance("painted_top", 0.3) {
-        b.lacquer()
+    let (top_paint, ground) = if b.chance("painted_top", 0.3) {
+        let colour = if b.chance("white_top", 0.4) { Colour::grey(0.88) } else { b.vivid() };
+        (b.paint(colour, 0.3, 0.5), colour)
     } else {
         let t = crate::texture::wood(&mut b.random, dark, light);
-        b.textured(t, 0.5, 0.35)
+        (b.textured(t, 0.5, 0.35), dark.mix(light, 0.5))
     };
     let legs = if b.chance("metal_legs", 0.4) { b.steel() } else { b.wood() };
     let knobs = b.metal();
@@ -134,7 +135,6 @@ pub fn table(b: &mut Builder) {
         }
     }
     // What lies on it: always to one side, in strong contrast with the top.
-    let ground = dark.mix(light, 0.5);
     let cloth_colour = b.contrast(ground);
     let accent_colour = b.vivid();
     let cloth = b.paint(cloth_colour, 0.9, 0.1);

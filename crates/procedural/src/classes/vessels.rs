@@ -47,6 +47,17 @@ pub fn patch(wall: &[(f32, f32)], low: f32, high: f32, grow: f32, from: f32, to:
     })
 }
 
+/// A glaze that covers the wall only on one side, with a wavy edge; u runs once around.
+pub fn dipped(b: &mut Builder, ground: Colour, over: Colour) -> Paint {
+    let (wave, share) = (1.0 + b.random.below(3) as f32, b.range(0.38, 0.52));
+    let slant = b.range(0.0, 0.2);
+    let t = texture::paint(64, |u, w| {
+        let edge = share + slant * (w - 0.5) + 0.03 * (w * wave * 12.0).sin();
+        if u > 0.02 && u < edge { over } else { ground }
+    });
+    b.textured(t, 0.25, 0.5)
+}
+
 /// A label in contrast to `ground`.
 pub fn print(b: &mut Builder, ground: Colour) -> Paint {
     let paper = b.contrast(ground);
