@@ -293,36 +293,38 @@ pub(crate) fn weight_gradient(geometry: &Geometry, x: &[f32], dy: &[f32], dw: &m
     // Image rows per chunk: small enough that a chunk of x and dy stays in the second-level cache.
     let chunk_rows = 512_usize.div_ceil(ow);
     let all_rows = geometry.batch * oh;
-    let tasks: Vec<_> = blocks(out, tile_rows).flat_map(|b| (0..kh * kw).map(move |tap| (b, tap))).collect();
-    tasks.into_par_iter().for_each(|((first_out, out_count), tap)| {
-        let (ky, kx) = (tap / kw, tap % kw);
-        // Output columns whose input column lies inside.
-        let first_column = padding.left.saturating_sub(kx).div_ceil(stride);
-        let end_column = (width + padding.left).saturating_sub(kx).div_ceil(stride).min(ow);
+    // A task is a block of output channels and a kernel row: its taps share the chunks of x.
+    let tasks: Vec<_> = blocks(out, tile_rows).flat_map(|b| (0..kh).map(move |ky| (b, ky))).collect();
+    tasks.into_par_iter().for_each(|((first_out, out_count), ky)| {
         let mut runs = Vec::with_capacity(chunk_rows);
         for first_row in (0..all_rows).step_by(chunk_rows) {
-            runs.clear();
-            for row in first_row..(first_row + chunk_rows).min(all_rows) {
-                let (n, y) = (row / oh, row % oh);
-                let source = (y * stride + ky).checked_sub(padding.top).filter(|&source| source < height);
-                if let (Some(source), true) = (source, first_column < end_column) {
-                    let column = first_column * stride + kx - padding.left;
-                    runs.push(Run {
-                        a: (row * ow + first_column) * out + first_out,
-                        b: ((n * height + source) * width + column) * channels,
-                        count: end_column - first_column,
-                    });
+            for kx in 0..kw {
+                // Output columns whose input column lies inside.
+                let first_column = padding.left.saturating_sub(kx).div_ceil(stride);
+                let end_column = (width + padding.left).saturating_sub(kx).div_ceil(stride).min(ow);
+                runs.clear();
+                for row in first_row..(first_row + chunk_rows).min(all_rows) {
+                    let (n, y) = (row / oh, row % oh);
+                    let source = (y * stride + ky).checked_sub(padding.top).filter(|&source| source < height);
+                    if let (Some(source), true) = (source, first_column < end_column) {
+                        let column = first_column * stride + kx - padding.left;
+                        runs.push(Run {
+                            a: (row * ow + first_column) * out + first_out,
+                            b: ((n * height + source) * width + column) * channels,
+                            count: end_column - first_column,
+                        });
+                    }
                 }
-            }
-            let accumulate = accumulate || first_row > 0;
-            for first in (0..channels).step_by(tile_columns) {
-                let columns = tile_columns.min(channels - first);
-                let rows: [_; MAX_ROWS] =
-                    std::array::from_fn(|r| target.at(((first_out + r) * kh * kw + tap) * channels + first));
-                let output = Output { rows: &rows[..out_count], columns, accumulate };
-                let (a, b) = ((dy.as_ptr(), out), (x[first..].as_ptr(), stride * channels));
-                // SAFETY: runs stay within x and dy; each (out block, tap) belongs to exactly one task.
-                unsafe { kernels::outer(level, &runs, a, b, output) }
+                let accumulate = accumulate || first_row > 0;
+                for first in (0..channels).step_by(tile_columns) {
+                    let columns = tile_columns.min(channels - first);
+                    let row = |r: usize| ((first_out + r) * kh * kw + ky * kw + kx) * channels + first;
+                    let rows: [_; MAX_ROWS] = std::array::from_fn(|r| target.at(row(r)));
+                    let output = Output { rows: &rows[..out_count], columns, accumulate };
+                    let (a, b) = ((dy.as_ptr(), out), (x[first..].as_ptr(), stride * channels));
+                    // SAFETY: runs stay within x and dy; each (out block, kernel row) belongs to one task.
+                    unsafe { kernels::outer(level, &runs, a, b, output) }
+                }
             }
         }
     });

@@ -300,6 +300,13 @@ multiversion! {
         let mut back = vec![[0.0; LANES]; pose];
         let a = inputs.load(first, i, &mut u);
         inputs.coefficients(i, &u, &mut r);
+        // The poses again, sample by sample, in pieces of 16 components: what the weight gradients are summed from.
+        let mut samples = vec![[0.0; LANES]; pose.div_ceil(LANES) * LANES];
+        for (q, u) in u.iter().enumerate() {
+            for (lane, value) in u.iter().enumerate() {
+                samples[q / LANES * LANES + lane][q % LANES] = *value;
+            }
+        }
         *da = gradients.total;
         let mut mean = [0.0; LANES];
         let mut dw1 = dw1;
@@ -324,10 +331,13 @@ multiversion! {
                 if let Some(dw1) = &mut dw1 {
                     let dw1 = &mut dw1[j * pose * pose..(j + 1) * pose * pose];
                     for (row, m) in dw1.chunks_exact_mut(pose).zip(m) {
-                        let g: Lanes = std::array::from_fn(|lane| c[lane] * m[lane]);
-                        for (dw1, u) in row.iter_mut().zip(&u) {
-                            let products: Lanes = std::array::from_fn(|lane| g[lane] * u[lane]);
-                            *dw1 += lane_sum(&products);
+                        for (dw1, columns) in row.chunks_mut(LANES).zip(samples.chunks_exact(LANES)) {
+                            let mut sum = [0.0; LANES];
+                            for (lane, u) in columns.iter().enumerate() {
+                                let g = c[lane] * m[lane];
+                                (0..LANES).for_each(|q| sum[q] += g * u[q]);
+                            }
+                            dw1.iter_mut().zip(&sum).for_each(|(dw1, sum)| *dw1 += sum);
                         }
                     }
                 }
