@@ -34,6 +34,8 @@ mod simclr_augself;
 mod supervised;
 mod terms;
 mod vicreg;
+#[cfg(test)]
+mod vit_tests;
 
 pub use batch::{PairBatch, PairTargets};
 pub use config::{

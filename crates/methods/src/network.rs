@@ -50,7 +50,7 @@ impl Model {
     /// Declares all parameters in `builder`: `backbone.*`, then the method's.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Result<Self> {
         check(config)?;
-        let backbone = config.backbone.init(builder, "backbone.");
+        let backbone = config.backbone.init(builder, "backbone.", config.image_size);
         let method: Box<dyn Method> = match config.method {
             MethodName::Supervised => Box::new(supervised::Supervised::init(config, builder)),
             MethodName::VicReg => Box::new(vicreg::VicReg::init(config, builder)),
@@ -165,12 +165,8 @@ impl StepReport {
 
 fn check(config: &MethodConfig) -> Result<()> {
     let refuse = |detail: String| Err(Error::shape("network", detail));
-    let BackboneWidth(width) = BackboneWidth::of(config);
-    if width == 0 || !width.is_multiple_of(8) {
-        return refuse(format!("the backbone's width {width} must be a positive multiple of 8"));
-    }
-    if config.image_size == 0 || !config.image_size.is_multiple_of(32) {
-        return refuse(format!("the side of images, {} pixels, must be a multiple of 32", config.image_size));
+    if let Some(detail) = config.backbone.refuses(config.image_size) {
+        return refuse(detail);
     }
     if config.capsules == 0 || config.projector.is_empty() || config.projector.contains(&0) {
         return refuse("capsules and the projector's widths must be positive".to_owned());
@@ -184,15 +180,4 @@ fn check(config: &MethodConfig) -> Result<()> {
         return refuse("SIE needs a representation of even width".to_owned());
     }
     Ok(())
-}
-
-/// The width that must be a multiple of 8.
-struct BackboneWidth(usize);
-
-impl BackboneWidth {
-    fn of(config: &MethodConfig) -> Self {
-        match config.backbone {
-            model::BackboneConfig::ResNet18(resnet) => Self(resnet.width),
-        }
-    }
 }

@@ -4,6 +4,7 @@ use engine::ops::{self, Images};
 use engine::{StoreBuilder, Tape, Var};
 
 use crate::resnet::{ResNet18, ResNet18Config};
+use crate::vit::{Vit, VitConfig};
 
 /// Which backbone, and its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -12,6 +13,9 @@ pub enum BackboneConfig {
     /// The published ResNet-18.
     #[serde(rename = "resnet18")]
     ResNet18(ResNet18Config),
+    /// DINO's ViT-Tiny/16.
+    #[serde(rename = "vit_tiny")]
+    VitTiny(VitConfig),
 }
 
 impl Default for BackboneConfig {
@@ -25,6 +29,8 @@ impl Default for BackboneConfig {
 pub enum Backbone {
     /// The published ResNet-18.
     ResNet18(ResNet18),
+    /// DINO's ViT-Tiny/16.
+    VitTiny(Vit),
 }
 
 impl BackboneConfig {
@@ -32,22 +38,44 @@ impl BackboneConfig {
     pub fn output_width(&self) -> usize {
         match self {
             Self::ResNet18(config) => config.output_width(),
+            Self::VitTiny(config) => config.width,
         }
     }
 
     /// Side of the map for images of `image_size` pixels.
     pub fn map_size(&self, image_size: usize) -> usize {
         match self {
-            Self::ResNet18(_) => {
-                [2, 2, 2, 2, 2].iter().fold(image_size, |size, stride| size.div_ceil(*stride))
-            }
+            Self::ResNet18(_) => image_size / 32,
+            Self::VitTiny(config) => image_size / config.patch.max(1),
         }
     }
 
-    /// Declares the parameters under `prefix`.
-    pub fn init(&self, builder: &mut StoreBuilder, prefix: &str) -> Backbone {
+    /// What this backbone has against images of `image_size` pixels, if anything.
+    pub fn refuses(&self, image_size: usize) -> Option<String> {
+        let multiple = match self {
+            Self::ResNet18(config) if config.width == 0 || !config.width.is_multiple_of(8) => {
+                let width = config.width;
+                return Some(format!("the backbone's width {width} must be a positive multiple of 8"));
+            }
+            Self::ResNet18(_) => 32,
+            Self::VitTiny(VitConfig { patch, width, depth, heads }) => {
+                if [*patch, *width, *depth, *heads].contains(&0) || !width.is_multiple_of(*heads) {
+                    return Some(format!(
+                        "{self:?} has a size of 0 or a width that is no multiple of its heads"
+                    ));
+                }
+                *patch
+            }
+        };
+        let fits = image_size > 0 && image_size.is_multiple_of(multiple);
+        (!fits).then(|| format!("the side of images, {image_size} pixels, must be a multiple of {multiple}"))
+    }
+
+    /// Declares the parameters under `prefix` for images of `image_size` pixels.
+    pub fn init(&self, builder: &mut StoreBuilder, prefix: &str, image_size: usize) -> Backbone {
         match self {
             Self::ResNet18(config) => Backbone::ResNet18(config.init(builder, prefix)),
+            Self::VitTiny(config) => Backbone::VitTiny(config.init(builder, prefix, image_size)),
         }
     }
 }
@@ -57,6 +85,7 @@ impl Backbone {
     pub fn map(&self, tape: &mut Tape<'_>, images: &Images) -> engine::Result<Var> {
         match self {
             Self::ResNet18(network) => network.forward(tape, images),
+            Self::VitTiny(network) => network.forward(tape, images),
         }
     }
 
@@ -68,7 +97,7 @@ impl Backbone {
 
 /// A backbone that does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no backbone {0:?} (known: resnet18)")]
+#[error("there is no backbone {0:?} (known: resnet18, vit_tiny)")]
 pub struct UnknownBackbone(String);
 
 impl std::str::FromStr for BackboneConfig {
@@ -78,6 +107,7 @@ impl std::str::FromStr for BackboneConfig {
     fn from_str(name: &str) -> Result<Self, UnknownBackbone> {
         match name {
             "resnet18" => Ok(Self::ResNet18(ResNet18Config::default())),
+            "vit_tiny" => Ok(Self::VitTiny(VitConfig::default())),
             _ => Err(UnknownBackbone(name.to_owned())),
         }
     }

@@ -94,13 +94,22 @@ pub struct Linear {
 impl Linear {
     /// Declares `{name}.weight` (out, in) and, where asked for, `{name}.bias`, with the default initialisers.
     pub fn init(builder: &mut StoreBuilder, name: &str, input: usize, output: usize, bias: bool) -> Self {
-        let initialise = Initialise::default_for(input);
-        let weight =
-            builder.parameter(format!("{name}.weight"), [output, input], Layout::Published, initialise);
-        let mut declare_bias =
-            || builder.parameter(format!("{name}.bias"), [output], Layout::Published, initialise);
-        let bias = bias.then(&mut declare_bias);
-        Self { weight, bias }
+        let start = Initialise::default_for(input);
+        Self::init_with(builder, name, input, output, start, bias.then_some(start))
+    }
+
+    /// As [`Self::init`] with initialisers of one's own; without one for the bias there is none.
+    pub fn init_with(
+        builder: &mut StoreBuilder,
+        name: &str,
+        input: usize,
+        output: usize,
+        weight: Initialise,
+        bias: Option<Initialise>,
+    ) -> Self {
+        let weight = builder.parameter(format!("{name}.weight"), [output, input], Layout::Published, weight);
+        let mut declare = |bias| builder.parameter(format!("{name}.bias"), [output], Layout::Published, bias);
+        Self { weight, bias: bias.map(&mut declare) }
     }
 
     /// (rows, in) -> (rows, out).

@@ -10,6 +10,7 @@ mod layers;
 mod mlp;
 mod predictor;
 mod resnet;
+mod vit;
 mod weights;
 
 pub use backbone::{Backbone, BackboneConfig, UnknownBackbone};
@@ -18,4 +19,5 @@ pub use layers::{BatchNorm, Conv, Linear};
 pub use mlp::{MlpHead, MlpHeadConfig, MlpProjector, MlpProjectorConfig};
 pub use predictor::{Hypernetwork, HypernetworkConfig, MlpPredictor, MlpPredictorConfig};
 pub use resnet::{ResNet18, ResNet18Config};
+pub use vit::{Vit, VitConfig, interpolate_positions};
 pub use weights::{Report, WeightsError, load, load_backbone, save, save_backbone};

@@ -5,7 +5,7 @@ use dataset::Views;
 use engine::ops::{self, Images};
 use engine::{AdamConfig, BufferValue, Device, ParameterStore, State, Tape, Tensor, Var};
 use methods::{LossConfig, MethodConfig, MethodName, Network, Outputs, PairTargets, Transform};
-use model::{BackboneConfig, ResNet18Config};
+use model::{BackboneConfig, ResNet18Config, VitConfig};
 use pose::FrameKind;
 
 use crate::batches::PairBatch;
@@ -33,6 +33,7 @@ pub fn method_config(config: &Config, classes: usize) -> Result<MethodConfig> {
     }
     let backbone = match config.backbone.as_str() {
         "resnet18" => BackboneConfig::ResNet18(ResNet18Config { width: config.network.width }),
+        "vit_tiny" => BackboneConfig::VitTiny(VitConfig::default()),
         other => return Err(Error::Setting(format!("backbone {other} is not available"))),
     };
     let (network, loss) = (&config.network, &config.loss);

@@ -29,7 +29,8 @@ pub fn gelu(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
             Device::Cpu(_) => {
                 let accumulate = target.accumulate;
                 let dx = target.tensor.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK);
-                let from = dy.as_slice::<f32>()?.par_chunks(CHUNK).zip(x.as_slice::<f32>()?.par_chunks(CHUNK));
+                let from =
+                    dy.as_slice::<f32>()?.par_chunks(CHUNK).zip(x.as_slice::<f32>()?.par_chunks(CHUNK));
                 dx.zip(from).for_each(|(dx, (dy, x))| backward(x, dy, accumulate, dx));
             }
             Device::Cuda(cuda) => return Err(cuda.missing("gelu")),
@@ -39,23 +40,16 @@ pub fn gelu(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
     }))
 }
 
-/// Phi(x) = (1 + erf(x / sqrt 2)) / 2 to 1e-7 (a rational approximation of the complementary error function with
-/// Chebyshev-fitted exponent; Press et al., Numerical Recipes, `erfcc`).
+/// Phi(x) = (1 + erf(x / sqrt 2)) / 2 to 1e-7: erf by formula 7.1.26 of Abramowitz and Stegun.
 #[inline(always)]
 fn normal_distribution(x: f32) -> f32 {
     let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
-    let t = 1.0 / (1.0 + 0.5 * z);
-    let p = 0.170_872_77;
-    let p = p * t - 0.822_152_23;
-    let p = p * t + 1.488_515_87;
-    let p = p * t - 1.135_203_98;
-    let p = p * t + 0.278_868_07;
-    let p = p * t - 0.186_288_06;
-    let p = p * t + 0.096_784_18;
-    let p = p * t + 0.374_091_96;
-    let p = p * t + 1.000_023_68;
-    let p = p * t - 1.265_512_23;
-    let tail = 0.5 * t * exp(p - z * z);
+    let t = 1.0 / (1.0 + 0.327_591_1 * z);
+    let p = 1.061_405_4 * t - 1.453_152;
+    let p = p * t + 1.421_413_7;
+    let p = p * t - 0.284_496_74;
+    let p = p * t + 0.254_829_6;
+    let tail = 0.5 * p * t * exp(-z * z);
     if x >= 0.0 { 1.0 - tail } else { tail }
 }
 
@@ -69,7 +63,7 @@ multiversion! {
 
 multiversion! {
     fn backward(x: &[f32], dy: &[f32], accumulate: bool, dx: &mut [f32]) {
-        const INVERSE_ROOT_TAU: f32 = 0.398_942_28;
+        const INVERSE_ROOT_TAU: f32 = 0.398_942_3;
         for ((dx, dy), &x) in dx.iter_mut().zip(dy).zip(x) {
             let gradient = dy * (normal_distribution(x) + x * INVERSE_ROOT_TAU * exp(-0.5 * x * x));
             *dx = if accumulate { *dx + gradient } else { gradient };
@@ -105,6 +99,7 @@ mod tests {
     fn far_from_zero_it_is_the_identity_or_nothing() {
         let mut case = Case::new(&[&[4]]);
         case.inputs[0] = vec![-60.0, -20.0, 20.0, 60.0];
-        assert_eq!(case.run(|tape, i| gelu(tape, &i[0])).unwrap(), [0.0, 0.0, 20.0, 60.0]);
+        let y = case.run(|tape, i| gelu(tape, &i[0])).unwrap();
+        assert!(y[0].abs() < 1e-30 && y[1].abs() < 1e-30 && y[2..] == [20.0, 60.0], "{y:?}");
     }
 }

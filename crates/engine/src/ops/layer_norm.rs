@@ -32,9 +32,11 @@ pub fn layer_norm(tape: &mut Tape<'_>, x: &Var, gamma: &Var, beta: &Var, epsilon
             let (gamma, beta) = (gamma.value().as_slice::<f32>()?, beta.value().as_slice::<f32>()?);
             let x = x.value().as_slice::<f32>()?.par_chunks(ROWS * d);
             let statistics = statistics.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * 2);
-            y.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * d).zip(x).zip(statistics).for_each(|((y, x), s)| {
-                forward(x, gamma, beta, epsilon, s, y);
-            });
+            y.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * d).zip(x).zip(statistics).for_each(
+                |((y, x), s)| {
+                    forward(x, gamma, beta, epsilon, s, y);
+                },
+            );
         }
         Device::Cuda(cuda) => return Err(cuda.missing("layer_norm")),
     }
@@ -48,10 +50,13 @@ pub fn layer_norm(tape: &mut Tape<'_>, x: &Var, gamma: &Var, beta: &Var, epsilon
                 let (x, dy, s) = (x.as_slice::<f32>()?, dy.as_slice::<f32>()?, statistics.as_slice::<f32>()?);
                 if let Some(dx) = &mut dx {
                     let (gamma, accumulate) = (gamma.as_slice::<f32>()?, dx.accumulate);
-                    let rows = x.par_chunks(ROWS * d).zip(dy.par_chunks(ROWS * d)).zip(s.par_chunks(ROWS * 2));
-                    dx.tensor.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * d).zip(rows).for_each(
-                        |(dx, ((x, dy), s))| backward(x, dy, s, gamma, accumulate, dx),
-                    );
+                    let rows =
+                        x.par_chunks(ROWS * d).zip(dy.par_chunks(ROWS * d)).zip(s.par_chunks(ROWS * 2));
+                    dx.tensor
+                        .as_mut_slice::<f32>()?
+                        .par_chunks_mut(ROWS * d)
+                        .zip(rows)
+                        .for_each(|(dx, ((x, dy), s))| backward(x, dy, s, gamma, accumulate, dx));
                 }
                 let sums = column_sums(rows, d, 2, |first, count, sums| {
                     let range = first * d..(first + count) * d;
@@ -139,7 +144,9 @@ mod tests {
                     for row in i[0].chunks(d) {
                         let mean = row.iter().sum::<f64>() / d as f64;
                         let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / d as f64;
-                        y.extend((0..d).map(|c| (row[c] - mean) / (variance + 1e-6).sqrt() * i[1][c] + i[2][c]));
+                        y.extend(
+                            (0..d).map(|c| (row[c] - mean) / (variance + 1e-6).sqrt() * i[1][c] + i[2][c]),
+                        );
                     }
                     y
                 },

@@ -16,12 +16,16 @@
 //! [`Backward::put`]: crate::Backward::put
 
 mod accumulate;
+mod add;
+mod attention;
 mod avg_pool;
 mod batch_norm;
 mod concat;
 mod conv2d;
+mod gelu;
 mod hypernetwork;
 mod image_conv;
+mod layer_norm;
 mod linear;
 mod loss;
 mod max_pool;
@@ -33,15 +37,20 @@ mod sigmoid;
 mod stem;
 #[cfg(test)]
 pub(crate) mod testing;
+mod tokens;
 
 pub use accumulate::accumulate;
 pub(crate) use accumulate::column_sum_gradient;
+pub use add::add;
+pub use attention::{AttentionGeometry, attention};
 pub use avg_pool::avg_pool;
 pub use batch_norm::{RunningStatistics, batch_norm, norm_relu_conv};
 pub use concat::{columns, concat};
 pub use conv2d::{Geometry, Padding, conv2d};
+pub use gelu::gelu;
 pub use hypernetwork::hypernetwork;
 pub use image_conv::{Images, image_conv};
+pub use layer_norm::layer_norm;
 pub use linear::linear;
 pub use loss::{
     activation_cross_entropy, class_cross_entropy, covariance, info_nce, me_max, mse, variance_hinge,
@@ -54,3 +63,4 @@ pub use reshape::reshape;
 pub use self_routing::{RoutingGeometry, routing_activations, self_routing};
 pub use sigmoid::sigmoid;
 pub use stem::stem;
+pub use tokens::{drop_first_token, embed_tokens};
