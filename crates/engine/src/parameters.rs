@@ -117,6 +117,11 @@ impl StoreBuilder {
         ParameterId(self.entries.len() - 1)
     }
 
+    /// The parameters declared so far: published names and shapes.
+    pub fn declared(&self) -> impl Iterator<Item = (&str, Shape)> {
+        self.entries.iter().map(|entry| (entry.name.as_str(), entry.shape))
+    }
+
     /// Adds a buffer of floats, all `start`.
     pub fn buffer(&mut self, name: impl Into<String>, shape: impl Into<Shape>, start: f32) -> BufferId {
         self.buffers.push((name.into(), Some((shape.into(), start))));

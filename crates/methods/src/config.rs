@@ -79,6 +79,25 @@ names! {
     }
 }
 
+impl MethodName {
+    /// What it is, in a line.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Supervised => "one network per task, trained end to end on its labels",
+            Self::VicReg => "invariance between the views, variance and covariance regularised",
+            Self::SimClr => "contrastive: a view finds the other view of its object among all others",
+            Self::SimClrAugSelf => {
+                "SimCLR, and a head that predicts the transformation from both representations"
+            }
+            Self::Sen => "contrastive between a predictor's output and the other view",
+            Self::EquiMod => "SimCLR twice: an invariant embedding, and one with a predictor",
+            Self::Sie => "split representation: invariant half, equivariant half with a hypernetwork",
+            Self::CapsIe => "capsules, with SIE's hypernetwork on the poses",
+            Self::EquiCaps => "capsules whose pose matrices are transformed by the motion itself",
+        }
+    }
+}
+
 names! {
     /// Which transformation between the views a method is trained on.
     Transform, "transform" {

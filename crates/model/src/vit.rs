@@ -215,18 +215,21 @@ mod tests {
     use engine::{Device, Tensor};
 
     #[test]
-    fn a_constant_table_stays_constant_and_a_ramp_a_ramp() {
-        let (old, new) = (8, 12);
+    fn positions_are_interpolated_bicubically() {
+        let (old, new) = (8, 16);
         let ramp: Vec<f32> = std::iter::once(9.0).chain((0..old * old).map(|i| (i % old) as f32)).collect();
         let result = interpolate_positions(&ramp, 1, new).unwrap();
         assert_eq!(result.len(), 1 + new * new);
         assert_eq!(result[0], 9.0);
-        // In the middle of the grid a cubic kernel keeps a straight line.
-        let wanted = (6.0 + 0.5) * 8.0 / 12.0 - 0.5;
-        assert!((result[1 + 6 * new + 6] - wanted).abs() < 1e-5);
+        // Column 7 lies at 3.25: the published code's weights there, times columns 2 to 5.
+        let weights = [-0.105_468_75, 0.878_906_25, 0.261_718_75, -0.035_156_25];
+        let wanted: f32 =
+            weights.iter().zip([2.0, 3.0, 4.0, 5.0]).map(|(weight, column)| weight * column).sum();
+        assert!((result[1 + 7 * new + 7] - wanted).abs() < 1e-5);
         assert!(
             interpolate_positions(&vec![2.0; 17 * 3], 3, 7).unwrap().iter().all(|v| (v - 2.0).abs() < 1e-6)
         );
+        assert_eq!(interpolate_positions(&ramp, 1, old).unwrap(), ramp);
         assert!(interpolate_positions(&ramp[..64], 1, new).is_none());
     }
 

@@ -15,6 +15,7 @@ mod devices;
 mod embed;
 mod evaluate;
 mod images;
+mod methods;
 mod neighbours;
 mod pose_sweep;
 mod render;
@@ -44,6 +45,8 @@ pub enum Command {
     Evaluate(Box<evaluate::Arguments>),
     /// Find the pictures that look alike to a trained network
     Neighbours(neighbours::Arguments),
+    /// List the training methods, or show one with its preset and layers
+    Methods(methods::Arguments),
     /// Render views of 3D objects: a dataset from meshes or from the built-in library
     Render(Box<render::Arguments>),
     /// Tell about runs: list, show, compare, draw their curves
@@ -68,6 +71,7 @@ impl Command {
             Self::Embed(arguments) => embed::run(&arguments, terminal),
             Self::Evaluate(arguments) => evaluate::run(&arguments, terminal),
             Self::Neighbours(arguments) => neighbours::run(&arguments, terminal),
+            Self::Methods(arguments) => methods::run(&arguments, terminal),
             Self::Render(arguments) => render::run(&arguments, terminal),
             Self::Runs(arguments) => runs::run(&arguments, terminal),
             Self::Train(arguments) => train::run(&arguments, terminal),
