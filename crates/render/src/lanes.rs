@@ -4,6 +4,7 @@
 //! least. All three do the same operations in the same order, without fused multiply-add, so that a picture has the
 //! same bits on every machine.
 
+#[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
 /// Rays in a packet.
@@ -25,6 +26,7 @@ impl Floats {
 pub type Mask = u16;
 
 /// How wide the processor's instructions are.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// AVX-512.
@@ -36,24 +38,22 @@ pub enum Level {
 }
 
 /// The level of this processor.
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
-        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512bw")
         {
-            if is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512vl")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512bw")
-            {
-                return Level::Wide;
-            }
-            if is_x86_feature_detected!("avx2") {
-                return Level::Narrow;
-            }
+            Level::Wide
+        } else if is_x86_feature_detected!("avx2") {
+            Level::Narrow
+        } else {
+            Level::Least
         }
-        Level::Least
     })
 }
 

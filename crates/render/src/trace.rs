@@ -6,7 +6,9 @@ use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
 
 use crate::bvh::{MAX_DEPTH, Node};
-use crate::lanes::{Floats, Lanes, Level, Mask, Portable, WIDTH, level};
+use crate::lanes::{Floats, Lanes, Mask, Portable, WIDTH};
+#[cfg(target_arch = "x86_64")]
+use crate::lanes::{Level, level};
 use crate::packet::{EDGE, Fan, FanRays, MIN_T, Parallel, ParallelRays, Rays, reciprocal};
 
 /// What intersection needs of a triangle, in the order of the leaves.

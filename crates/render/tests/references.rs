@@ -10,7 +10,7 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn reference(name: &str) -> Vec<u8> {
-    image::open(data(name)).unwrap().to_rgb8().into_raw()
+    image::open(data(name)).expect("a test picture").to_rgb8().into_raw()
 }
 
 fn empty(floor_hue: f64, spot_theta: f64, spot_phi: f64, spot_hue: f64) -> Latents {
