@@ -151,7 +151,7 @@ const DEFAULTS: &str = include_str!("../presets/defaults.toml");
 const SCALES: [(&str, &str, &str); 3] = [
     ("paper", "the published settings: 256x256, 2000 epochs, batch 1024", ""),
     ("small", "minutes on one GPU: 128x128", include_str!("../presets/small.toml")),
-    ("demo", "minutes on two CPU cores: 64x64, a narrow network", include_str!("../presets/demo.toml")),
+    ("demo", "minutes on two CPU cores: 32x32, a narrow network", include_str!("../presets/demo.toml")),
 ];
 
 /// The methods and their presets.

@@ -122,7 +122,10 @@ impl<'a> Trainer<'a> {
             let Some(batch) = loader.next() else {
                 return Err(Error::Request("the loader ended before the run".to_owned()));
             };
-            let batch = batch?;
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) => return Err(self.saved_before(&error)),
+            };
             self.clock.step(batch.items.len(), loader.waited() - waited);
             if self.position.step == 0 {
                 self.journal.show_pairs(&batch, self.config.logging.image_pairs)?;
@@ -344,6 +347,17 @@ impl<'a> Trainer<'a> {
     fn tell_saved(&mut self, path: Option<PathBuf>) {
         if let Some(path) = path {
             (self.tell)(Event::Saved(&path));
+        }
+    }
+
+    /// Data failed: what was learned so far is saved.
+    fn saved_before(&mut self, error: &dataset::Error) -> Error {
+        if self.position.step == 0 {
+            return Error::Request(error.to_string());
+        }
+        match self.save().and_then(|()| self.wait_for_saver()) {
+            Ok(()) => Error::Request(format!("{error}; the run is saved at {}", self.position.describe())),
+            Err(failed) => Error::Request(format!("{error}; the run could not be saved: {failed}")),
         }
     }
 

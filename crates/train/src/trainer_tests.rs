@@ -198,6 +198,21 @@ fn bad_samples_fail_by_name_or_are_replaced_and_counted() {
     let failing = root.path().join("failing");
     let (outcome, _) = session_on(bad(), &failing, &config(&[]), &mut FakeLearner::new(), u64::MAX);
     assert!(outcome.unwrap_err().to_string().contains("object 7, view"));
+    // Pictures that come back later let the run go on as if they had been there all the time.
+    let (plain, mended) = (root.path().join("plain"), root.path().join("mended"));
+    session(&plain, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
+    let later = || FakeViews::new(4, 5).with_bad(|(object, view)| object == 7 && view == 3);
+    let mut saved = 0;
+    for _ in 0..2 {
+        let (outcome, _) = session_on(later(), &mended, &config(&[]), &mut FakeLearner::new(), u64::MAX);
+        if let Err(error) = outcome {
+            assert!(error.to_string().contains("object 7, view 3"), "{error}");
+            saved += usize::from(error.to_string().contains("the run is saved at"));
+        }
+    }
+    session(&mended, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
+    assert_eq!((final_bytes(&plain), records(&plain)), (final_bytes(&mended), records(&mended)));
+    assert!(saved <= 2);
     let skip = config(&["loader.on_bad_sample=skip"]);
     let (whole, broken) = (root.path().join("whole"), root.path().join("broken"));
     let (outcome, warnings) = session_on(bad(), &whole, &skip, &mut FakeLearner::new(), u64::MAX);

@@ -149,7 +149,6 @@ fn pretrain(root: &Path, method: &str, data: &Path, seed: u64, terminal: &Termin
     let mut settings = Config::settings(method, "demo")?;
     settings.set_key("demo", "data", &data.display().to_string())?;
     settings.set_key("demo", "seed", &seed.to_string())?;
-    settings.set_key("demo", "image_size", &SIDE.to_string())?;
     let config = Config::resolve(settings)?;
     let run = match RunFolder::open(root) {
         Ok(folder) if folder.config()?.identity()? != config.identity()? => {
