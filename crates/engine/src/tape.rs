@@ -4,7 +4,7 @@
 //! tape. Memory follows ownership: an activation lives as long as a `Var` or a recorded operation holds it, and its
 //! buffer goes back to the pool the moment backward has passed it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -88,11 +88,26 @@ pub struct ProfileEntry {
     pub time: Duration,
 }
 
+/// What batch norms do with their statistics around [`Tape::recompute`].
+#[derive(Debug, Default)]
+enum Statistics {
+    /// Compute and forget them.
+    #[default]
+    Fresh,
+    /// Compute them, update running statistics, and note them here.
+    Noted(Vec<Tensor>),
+    /// Use these, in order, and leave running statistics alone.
+    Given(VecDeque<Tensor>),
+}
+
 /// Records operations on the parameters of one store. See the module's first lines.
 pub struct Tape<'s> {
     store: &'s mut ParameterStore,
     collective: Arc<dyn Collective>,
     training: bool,
+    /// Off while the layers of [`Tape::recompute`] pass for the first time.
+    recording: bool,
+    statistics: Statistics,
     nodes: Vec<Node>,
     records: Vec<Record>,
     parameters: Vec<(ParameterId, usize)>,
@@ -119,6 +134,8 @@ impl<'s> Tape<'s> {
             store,
             collective: Arc::new(SingleRank),
             training,
+            recording: training,
+            statistics: Statistics::default(),
             nodes: Vec::new(),
             records: Vec::new(),
             parameters: Vec::new(),
@@ -214,6 +231,49 @@ impl<'s> Tape<'s> {
         }
     }
 
+    /// `layers(x)`, of which only `x` and the batch statistics are kept: backward computes the rest again. Trades time
+    /// for memory; the numbers are the same to the last bit.
+    pub fn recompute(
+        &mut self,
+        x: &Var,
+        layers: impl Fn(&mut Tape<'_>, &Var) -> Result<Var> + 'static,
+    ) -> Result<Var> {
+        if !self.recording {
+            return layers(self, x);
+        }
+        self.recording = false;
+        self.statistics = Statistics::Noted(Vec::new());
+        let y = layers(self, &x.detach());
+        self.recording = true;
+        let noted = match std::mem::take(&mut self.statistics) {
+            Statistics::Noted(noted) => noted,
+            _ => Vec::new(),
+        };
+        let (dx, x) = (x.gradient(), x.value().clone());
+        Ok(self.record("recompute", &[dx], y?.value, move |context, dy| {
+            context.tape.statistics = Statistics::Given(noted.into());
+            // What this records is played next.
+            let y = layers(context.tape, &Var { value: x, gradient: dx });
+            context.tape.statistics = Statistics::Fresh;
+            context.add(y?.gradient, dy)
+        }))
+    }
+
+    /// The statistics that a batch norm must use instead of its own, where its layers are computed again.
+    pub fn given_statistics(&mut self) -> Option<Tensor> {
+        match &mut self.statistics {
+            Statistics::Given(given) => given.pop_front(),
+            _ => None,
+        }
+    }
+
+    /// Notes the statistics of a batch norm, in case its layers are computed again.
+    pub fn note_statistics(&mut self, statistics: &Tensor) {
+        if let Statistics::Noted(noted) = &mut self.statistics {
+            noted.push(statistics.clone());
+        }
+    }
+
     /// Another form of `source` (a weight, packed for a kernel), made by `prepare` the first time it is asked for and
     /// kept as long as the tape: both views and both passes of a step share it.
     pub fn prepared(
@@ -263,7 +323,7 @@ impl<'s> Tape<'s> {
         backward: impl FnOnce(&mut Backward<'_, '_>, [Option<Tensor>; N]) -> Result<()> + 'static,
     ) -> [Var; N] {
         self.clock(op, false);
-        if !self.training || !inputs.iter().any(|input| input.is_wanted()) {
+        if !self.recording || !inputs.iter().any(|input| input.is_wanted()) {
             return outputs.map(Var::constant);
         }
         let vars = outputs.map(|value| {

@@ -70,6 +70,12 @@ impl Model {
         &self.config
     }
 
+    /// Whether backward computes the inside of the backbone's blocks again instead of keeping it: less memory, more
+    /// time, the same numbers.
+    pub fn set_recompute(&mut self, recompute: bool) {
+        self.backbone.set_recompute(recompute);
+    }
+
     /// The loss of a batch. Views pass one after the other, view 1 first.
     pub fn loss(&self, tape: &mut Tape<'_>, batch: &PairBatch) -> Result<Loss> {
         let [first, second] = &batch.views;

@@ -70,6 +70,32 @@ fn every_method_repeats_with_any_number_of_threads_and_keeps_its_memory_flat() {
 }
 
 #[test]
+fn recomputing_saves_memory_and_changes_no_bit() {
+    let run = |recompute: bool| {
+        let device = Device::cpu();
+        let mut network = Network::build(&config(MethodName::EquiCaps), &device, 5).expect("a network");
+        network.model.set_recompute(recompute);
+        let batch = batch(&device);
+        device.reset_peak();
+        for _ in 0..2 {
+            network.step(&batch, &AdamConfig::default()).expect("a step");
+        }
+        let store = &network.store;
+        let values = store.parameters().flat_map(|id| store.export(State::Value, id).expect("values"));
+        let mut bits: Vec<u32> = values.map(f32::to_bits).collect();
+        for id in store.buffers() {
+            if let Ok(tensor) = store.buffer_tensor(id) {
+                bits.extend(tensor.to_f32().expect("a buffer").into_iter().map(f32::to_bits));
+            }
+        }
+        (bits, device.memory().peak)
+    };
+    let (kept, recomputed) = (run(false), run(true));
+    assert!(kept.0 == recomputed.0);
+    assert!(recomputed.1 < kept.1, "{} {}", recomputed.1, kept.1);
+}
+
+#[test]
 fn the_loss_goes_down() {
     for method in [MethodName::EquiCaps, MethodName::Sie, MethodName::Supervised] {
         let (losses, _, _) = run(method, 12);

@@ -89,6 +89,15 @@ impl Backbone {
         }
     }
 
+    /// Whether backward computes the inside of blocks again instead of keeping it: less memory, more time, the same
+    /// numbers.
+    pub fn set_recompute(&mut self, recompute: bool) {
+        match self {
+            Self::ResNet18(network) => network.set_recompute(recompute),
+            Self::VitTiny(network) => network.set_recompute(recompute),
+        }
+    }
+
     /// The representation h of a map: its mean over all positions, (n, width).
     pub fn representation(&self, tape: &mut Tape<'_>, map: &Var) -> engine::Result<Var> {
         ops::avg_pool(tape, map)

@@ -32,6 +32,7 @@ pub struct ResNet18 {
     stem: Conv,
     stem_norm: BatchNorm,
     blocks: Vec<BasicBlock>,
+    recompute: bool,
 }
 
 impl ResNet18Config {
@@ -57,7 +58,7 @@ impl ResNet18Config {
                 input = width;
             }
         }
-        ResNet18 { stem, stem_norm, blocks }
+        ResNet18 { stem, stem_norm, blocks, recompute: false }
     }
 }
 
@@ -66,9 +67,19 @@ impl ResNet18 {
     pub fn forward(&self, tape: &mut Tape<'_>, images: &Images) -> Result<Var> {
         let mut x = self.stem.forward_stem(tape, images, &self.stem_norm)?;
         for block in &self.blocks {
-            x = block.forward(tape, &x)?;
+            x = if self.recompute {
+                let block = block.clone();
+                tape.recompute(&x, move |tape, x| block.forward(tape, x))?
+            } else {
+                block.forward(tape, &x)?
+            };
         }
         Ok(x)
+    }
+
+    /// Whether backward computes the inside of blocks again instead of keeping it.
+    pub fn set_recompute(&mut self, recompute: bool) {
+        self.recompute = recompute;
     }
 }
 

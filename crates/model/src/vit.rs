@@ -118,6 +118,7 @@ pub struct Vit {
     position: ParameterId,
     blocks: Vec<Block>,
     norm: LayerNorm,
+    recompute: bool,
 }
 
 impl VitConfig {
@@ -138,11 +139,16 @@ impl VitConfig {
         let blocks =
             (0..depth).map(|block| Block::init(builder, &format!("{prefix}blocks.{block}"), width)).collect();
         let norm = LayerNorm::init(builder, &format!("{prefix}norm"), width);
-        Vit { config: *self, patch_weight, patch_bias, class, position, blocks, norm }
+        Vit { config: *self, patch_weight, patch_bias, class, position, blocks, norm, recompute: false }
     }
 }
 
 impl Vit {
+    /// Whether backward computes the inside of blocks again instead of keeping it.
+    pub fn set_recompute(&mut self, recompute: bool) {
+        self.recompute = recompute;
+    }
+
     /// Images (n, s, s, 3) -> map (n, s / patch, s / patch, width).
     pub fn forward(&self, tape: &mut Tape<'_>, images: &Images) -> Result<Var> {
         let VitConfig { patch, heads, .. } = self.config;
@@ -153,7 +159,12 @@ impl Vit {
         let mut x = ops::embed_tokens(tape, &patches, &class, &position)?;
         drop(patches);
         for block in &self.blocks {
-            x = block.forward(tape, &x, heads)?;
+            x = if self.recompute {
+                let block = block.clone();
+                tape.recompute(&x, move |tape, x| block.forward(tape, x, heads))?
+            } else {
+                block.forward(tape, &x, heads)?
+            };
         }
         let x = self.norm.forward(tape, &x)?;
         let x = ops::drop_first_token(tape, &x)?;

@@ -106,11 +106,18 @@ fn normalise(
     let mut y = Tensor::empty(&device, y_shape, x.value().dtype())?;
     // Mean and 1 / sqrt(var + eps), kept for backward.
     let kept_rows = if matches!(device, Device::Cuda(_)) { cuda::STATISTICS } else { 2 };
-    let mut statistics = Tensor::empty(&device, [kept_rows, channels], DType::F32)?;
+    let given = tape.given_statistics();
+    let is_given = given.is_some();
+    let mut statistics = match given {
+        Some(given) => given,
+        None => Tensor::empty(&device, [kept_rows, channels], DType::F32)?,
+    };
     match &device {
         Device::Cpu(_) => {
             let values = x.value().as_slice::<f32>()?;
-            if tape.is_training() {
+            if is_given {
+                // Computed before.
+            } else if tape.is_training() {
                 let moments = cpu::moments(tape, values, channels, running)?;
                 cpu::update_running(tape, &moments, running)?;
                 moments.write(statistics.as_mut_slice()?);
@@ -135,12 +142,13 @@ fn normalise(
                 [gamma, beta],
                 running,
                 residual,
-                (relu, border),
+                (relu, border, is_given),
                 &mut statistics,
                 &mut y,
             )?;
         }
     }
+    tape.note_statistics(&statistics);
     let (dx, dgamma, dbeta) = (x.gradient(), gamma.gradient(), beta.gradient());
     let dresidual = residual.map_or(dx, Var::gradient);
     let has_residual = residual.is_some();

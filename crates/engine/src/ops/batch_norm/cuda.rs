@@ -52,7 +52,7 @@ pub(crate) fn rows_of(statistics: View, channels: usize) -> Result<[View; STATIS
     Ok([row(0)?, row(1)?, row(2)?, row(3)?])
 }
 
-/// Computes the statistics (in training; else takes the running ones) and `y`.
+/// Computes the statistics (in training; else takes the running ones), unless they are given, and `y`.
 #[expect(clippy::too_many_arguments, reason = "one call for one formula")]
 pub(super) fn forward(
     tape: &mut Tape<'_>,
@@ -61,13 +61,15 @@ pub(super) fn forward(
     [gamma, beta]: [&Tensor; 2],
     running: RunningStatistics,
     residual: Option<&Tensor>,
-    (relu, border): (bool, bool),
+    (relu, border, given): (bool, bool, bool),
     statistics: &mut Tensor,
     y: &mut Tensor,
 ) -> Result<()> {
     let channels = gamma.len();
     let plan = Plan::new(cuda, x.dtype(), x.len() / channels.max(1), channels);
-    statistics_of(tape, cuda, &plan, x, gamma, beta, running, statistics)?;
+    if !given {
+        statistics_of(tape, cuda, &plan, x, gamma, beta, running, statistics)?;
+    }
     let [_, _, scale, shift] = rows_of(view(statistics)?, channels)?;
     let passes = if residual.is_some() { 3.0 } else { 2.0 };
     let bytes = passes * (x.len() * x.dtype().size()) as f64;

@@ -47,6 +47,9 @@ pub struct Arguments {
     /// Measured steps, after two to warm up
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
+    /// Keep less for backward and compute it again: less memory, more time
+    #[arg(long)]
+    recompute: bool,
     /// List the time of every kind of operation
     #[arg(long)]
     profile: bool,
@@ -201,6 +204,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         ..MethodConfig::published(arguments.method)
     };
     let mut network = Network::build(&config, &device, 1).map_err(|error| UsageError(error.to_string()))?;
+    network.model.set_recompute(arguments.recompute);
     let batch = random_batch(&device, arguments)?;
     let adam = AdamConfig::default();
     let step = |network: &mut Network, profile: Option<&mut Vec<ProfileEntry>>| -> engine::Result<()> {
