@@ -224,6 +224,8 @@ fn bad_pictures_are_named_or_replaced() {
     std::fs::remove_dir_all(&data).unwrap();
     let (_, message) = failure(&mut resume(&failing, &[]));
     assert!(message.contains("there is no dataset at"), "{message}");
+    // A finished run needs no data.
+    assert!(ok(&mut resume(&good, &[])).starts_with("already finished"));
 }
 
 #[test]

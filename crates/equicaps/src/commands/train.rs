@@ -92,6 +92,11 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     if arguments.resume.is_none() && RunFolder::open(root).is_ok() {
         return Err(train::Error::RunExists { path: root.to_path_buf() }.into());
     }
+    if let Some(done) =
+        arguments.resume.as_deref().map(|root| finished(root, config.epochs)).transpose()?.flatten()
+    {
+        return report(&RunFolder::open(root)?, &config, Outcome::AlreadyFinished(done), terminal);
+    }
     interrupt::listen_to_schedulers();
     let views = train::data::open(&config)?;
     let device = crate::device::open(&config.device, &config.precision)?;
@@ -202,12 +207,32 @@ fn train_run(
         }
     };
     progress.finish();
+    report(&folder, &config, outcome, terminal)
+}
+
+/// The last checkpoint of a run that is finished, whole and free, whatever became of its data.
+fn finished(root: &Path, epochs: u64) -> train::Result<Option<PathBuf>> {
+    let folder = RunFolder::open(root)?;
+    let newest = train::checkpoint::list(&folder.checkpoints_path())?.pop();
+    Ok(newest.map(|(_, path)| path).filter(|path| {
+        let whole = train::checkpoint::Checkpoint::read(path);
+        whole.is_ok_and(|checkpoint| checkpoint.position.epoch >= epochs) && !folder.is_running()
+    }))
+}
+
+/// Says how a session ended.
+fn report(
+    folder: &RunFolder,
+    config: &Config,
+    outcome: Outcome,
+    terminal: &Terminal,
+) -> anyhow::Result<ExitCode> {
     let (status, checkpoint, code) = match outcome {
         Outcome::Finished(path) => ("finished", Some(path), ExitCode::SUCCESS),
         Outcome::AlreadyFinished(path) => ("already finished", Some(path), ExitCode::SUCCESS),
         Outcome::Interrupted(path) => ("interrupted", path, ExitCode::from(interrupt::TRY_AGAIN)),
     };
-    let summary = Summary::of(&folder)?;
+    let summary = Summary::of(folder)?;
     let root = folder.root().display();
     let text = match (status, &checkpoint) {
         ("interrupted", None) => {
