@@ -63,6 +63,22 @@ impl Device {
         }
     }
 
+    /// How this device computes convolutions, where it chose among several ways by timing them: text to be stored with
+    /// a run, so that it computes the same bits when it goes on.
+    pub fn choices(&self) -> Option<String> {
+        let Self::Cuda(cuda) = self else { return None };
+        serde_json::to_string(&cuda.context().convolutions().ok()?.choices()).ok()
+    }
+
+    /// Takes choices that were stored; those that this device cannot use are made anew.
+    pub fn set_choices(&self, text: &str) -> Result<()> {
+        let Self::Cuda(cuda) = self else { return Ok(()) };
+        let choices: Vec<gpu::convolution::Choice> = serde_json::from_str(text)
+            .map_err(|error| Error::Device(format!("stored choices of convolutions: {error}")))?;
+        cuda.context().convolutions()?.set_choices(choices);
+        Ok(())
+    }
+
     /// The precision of activations.
     pub fn precision(&self) -> Precision {
         match self {

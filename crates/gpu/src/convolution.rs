@@ -4,7 +4,7 @@
 //! timed on the device and the fastest is kept; the choices can be taken out and put back, so that a run that is
 //! resumed computes exactly what it would have computed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -128,6 +128,8 @@ pub struct Convolutions {
 struct State {
     handle: Handle,
     choices: BTreeMap<(ConvolutionShape, Pass), Choice>,
+    /// Choices that were put in and have not been tried yet.
+    imported: BTreeSet<(ConvolutionShape, Pass)>,
     descriptors: HashMap<ConvolutionShape, Descriptors>,
 }
 
@@ -144,7 +146,12 @@ impl Convolutions {
             cudnn.check("cudnnCreate", (cudnn.create)(&mut handle))?;
             cudnn.check("cudnnSetStream", (cudnn.set_stream)(handle, context.stream()))?;
         }
-        let state = State { handle, choices: BTreeMap::new(), descriptors: HashMap::new() };
+        let state = State {
+            handle,
+            choices: BTreeMap::new(),
+            imported: BTreeSet::new(),
+            descriptors: HashMap::new(),
+        };
         Ok(Self { cudnn, state: Mutex::new(state) })
     }
 
@@ -153,11 +160,12 @@ impl Convolutions {
         self.lock().choices.values().copied().collect()
     }
 
-    /// Uses these choices instead of timing.
+    /// Uses these choices instead of timing, where they can be used here.
     pub fn set_choices(&self, choices: impl IntoIterator<Item = Choice>) {
         let mut state = self.lock();
         for choice in choices {
             state.choices.insert((choice.shape, choice.pass), choice);
+            state.imported.insert((choice.shape, choice.pass));
         }
     }
 
@@ -219,6 +227,15 @@ impl Convolutions {
         }
         let Some(descriptors) = state.descriptors.get(shape) else { return Ok(()) };
         let call = Call { cudnn: self.cudnn, handle: state.handle, descriptors, pass, inputs };
+        if state.imported.remove(&(*shape, pass))
+            && let Some(&choice) = state.choices.get(&(*shape, pass))
+        {
+            if call.execute(context, &choice, output, accumulate).is_ok() {
+                return Ok(());
+            }
+            // Of another version of cuDNN or another device.
+            state.choices.remove(&(*shape, pass));
+        }
         let choice = match state.choices.get(&(*shape, pass)) {
             Some(&choice) => choice,
             None => {
@@ -246,6 +263,9 @@ fn require_size(shape: &ConvolutionShape, pass: Pass, inputs: [View; 2], output:
     let x = shape.batch * shape.height * shape.width * shape.channels_in;
     let w = shape.channels_out * shape.kernel[0] * shape.kernel[1] * shape.channels_in;
     let y = shape.batch * height_out * width_out * shape.channels_out;
+    if x.max(y) >= 1 << 31 {
+        return Err(Error::TooLarge(shape.to_string()));
+    }
     let needs = match pass {
         Pass::Forward => [x, w, y],
         Pass::DataGradient => [w, y, x],

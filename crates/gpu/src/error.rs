@@ -93,6 +93,11 @@ pub enum Error {
     /// cuDNN has no deterministic way to do a convolution.
     #[error("cuDNN has no deterministic engine for the {0}")]
     NoEngine(String),
+    /// A tensor has more elements than cuDNN counts.
+    #[error(
+        "the convolution {0} has a tensor of 2^31 elements or more, which cuDNN does not take: use a smaller batch"
+    )]
+    TooLarge(String),
     /// A call of cuBLASLt failed.
     #[error("cuBLASLt's {call} failed with status {status}{detail}")]
     Blas {

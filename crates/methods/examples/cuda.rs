@@ -105,13 +105,17 @@ fn config(size: usize, batch: usize) -> MethodConfig {
 fn repeat(device: &Device) -> Result<()> {
     let config = config(128, 32);
     let data = batch(device, &config, 32)?;
-    let run = || -> Result<(Vec<f32>, f32)> {
+    let run = |recompute: bool| -> Result<(Vec<f32>, f32)> {
         let mut network = Network::build(&config, device, 1)?;
+        network.model.set_recompute(recompute);
         network.step(&data, &AdamConfig::default())?;
         let report = network.gradients(&data)?;
         Ok((gradients(&network)?, report.loss))
     };
-    let (first, second) = (run()?, run()?);
+    let (first, second) = (run(false)?, run(false)?);
+    let third = run(true)?;
+    let recomputed = first.0.iter().zip(&third.0).all(|(a, b)| a.to_bits() == b.to_bits());
+    println!("recompute {:?}: bitwise the same: {}", device.precision(), recomputed && first.1 == third.1);
     let same = first.0.iter().zip(&second.0).all(|(a, b)| a.to_bits() == b.to_bits());
     println!("repeat {:?}: bitwise the same: {}", device.precision(), same && first.1 == second.1);
     Ok(())
@@ -134,10 +138,11 @@ fn cosine() -> Result<()> {
     Ok(())
 }
 
-fn step(device: &Device, pairs: usize, size: usize, profile: bool) -> Result<()> {
+fn step(device: &Device, pairs: usize, size: usize, profile: bool, recompute: bool) -> Result<()> {
     let config = config(size, pairs);
     let data = batch(device, &config, pairs)?;
     let mut network = Network::build(&config, device, 1)?;
+    network.model.set_recompute(recompute);
     let adam = AdamConfig::default();
     let mut times = Vec::new();
     for index in 0..8 {
@@ -196,8 +201,9 @@ fn main() {
                 ("parity", folder) => check_parity(&device, folder),
                 ("repeat", _) => repeat(&device)?,
                 ("cosine", _) => cosine()?,
-                ("step", text) => step(&device, sizes(text).0, sizes(text).1, false)?,
-                ("profile", text) => step(&device, sizes(text).0, sizes(text).1, true)?,
+                ("step", text) => step(&device, sizes(text).0, sizes(text).1, false, false)?,
+                ("recompute", text) => step(&device, sizes(text).0, sizes(text).1, false, true)?,
+                ("profile", text) => step(&device, sizes(text).0, sizes(text).1, true, false)?,
                 _ => println!("{what}: unknown"),
             }
             Ok(())

@@ -24,6 +24,7 @@ mod equicaps;
 mod equimod;
 #[cfg(test)]
 mod loss_tests;
+mod memory;
 mod network;
 pub mod parity;
 mod regularise;
@@ -41,5 +42,6 @@ pub use batch::{PairBatch, PairTargets};
 pub use config::{
     LossConfig, MethodConfig, MethodName, PredictorName, Regularise, Task, Transform, UnknownName,
 };
+pub use memory::largest_batch;
 pub use network::{Loss, Model, Network, StepReport};
 pub use terms::{Embedding, Method, Outputs, Term, Views};

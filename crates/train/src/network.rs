@@ -25,6 +25,8 @@ pub const STD: [f32; 3] = [0.1030, 0.0999, 0.0969];
 const FIRST_MOMENT: &str = "optimiser.first_moment.";
 const SECOND_MOMENT: &str = "optimiser.second_moment.";
 const STEPS: &str = "optimiser.steps";
+/// Metadata: how a GPU computes its convolutions.
+const CHOICES: &str = "convolutions";
 
 /// The part of a configuration that makes the network, for data with `classes` classes.
 pub fn method_config(config: &Config, classes: usize) -> Result<MethodConfig> {
@@ -303,11 +305,17 @@ impl Learner for NetworkLearner {
             }
         }
         checkpoint.insert(STEPS, &[], Numbers::I64(vec![store.steps() as i64]));
+        if let Some(choices) = store.device().choices() {
+            checkpoint.metadata.insert(CHOICES.to_owned(), choices);
+        }
         Ok(())
     }
 
     fn load(&mut self, checkpoint: &Checkpoint) -> Result<()> {
         let store = &mut self.network.store;
+        if let Some(choices) = checkpoint.metadata.get(CHOICES) {
+            store.device().set_choices(choices)?;
+        }
         for id in store.parameters() {
             for (prefix, state) in
                 [("", State::Value), (FIRST_MOMENT, State::FirstMoment), (SECOND_MOMENT, State::SecondMoment)]

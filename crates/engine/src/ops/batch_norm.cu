@@ -6,8 +6,6 @@
 
 constexpr int V = VECTOR;  // 8, or 1 where the number of channels is not a multiple of 8
 
-constexpr int FLIGHT = 2;  // rows that a thread loads before it uses the first
-
 struct Walk {
   int channel, line, lines;
   bool active;
@@ -145,12 +143,23 @@ extern "C" __global__ void from_running(const float* running_mean, const float* 
   shift[channel] = beta[channel] - running_mean[channel] * gamma[channel] * inverse;
 }
 
+// Division by a number that the host knows: q = (high half of n * multiplier + n) >> shift, for n < 2^31.
+struct Divisor {
+  u32 multiplier;
+  int shift;
+};
+__device__ __forceinline__ int divide(int n, Divisor d) {
+  return (int)((__umulhi((u32)n, d.multiplier) + (u32)n) >> d.shift);
+}
+
 // y = relu(x * scale + shift + residual), where the residual may have its own scale and shift. With `border`, rows of
 // y are those of images one pixel larger at the right and the bottom, zero there.
 extern "C" __global__ void __launch_bounds__(256)
     apply(const T* x, const float* scale, const float* shift, const T* residual, const float* residual_scale,
           const float* residual_shift, T* y, int out_rows, int C, int columns, int relu, int border, int height,
-          int width) {
+          int width, u32 lines_multiplier, int lines_shift, u32 columns_multiplier, int columns_shift) {
+  // Of the larger image: height + 1 and width + 1.
+  Divisor by_lines = {lines_multiplier, lines_shift}, by_columns = {columns_multiplier, columns_shift};
   Walk w = walk(C, columns);
   if (!w.active) return;
   Channels<V> a, b, ra, rb;
@@ -166,8 +175,8 @@ extern "C" __global__ void __launch_bounds__(256)
     int row = out;
     bool inside = true;
     if (border) {
-      int column = out % (width + 1), rest = out / (width + 1);
-      int line = rest % (height + 1), image = rest / (height + 1);
+      int rest = divide(out, by_columns), column = out - rest * (width + 1);
+      int image = divide(rest, by_lines), line = rest - image * (height + 1);
       inside = column < width && line < height;
       row = (image * height + line) * width + column;
     }
@@ -192,68 +201,70 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // How the gradient of the output becomes that of the sum before the ReLU.
-// mask 0: there is no ReLU; 1: the sum is x * scale + shift, computed again; 2: the output says where it is positive.
+// MASK 0: there is no ReLU; 1: the sum is x * scale + shift, computed again; 2: the output says where it is positive.
+template <int MASK>
 __device__ __forceinline__ void mask_gradient(Channels<V>& g, const Channels<V>& x, const Channels<V>& a,
-                                              const Channels<V>& b, const Channels<V>& out, int mask) {
-  if (mask == 1) {
+                                              const Channels<V>& b, const Channels<V>& out) {
 #pragma unroll
-    for (int i = 0; i < V; i++)
-      if (x.v[i] * a.v[i] + b.v[i] <= 0.f) g.v[i] = 0.f;
-  } else if (mask == 2) {
-#pragma unroll
-    for (int i = 0; i < V; i++)
-      if (out.v[i] <= 0.f) g.v[i] = 0.f;
+  for (int i = 0; i < V; i++) {
+    if (MASK == 1 && x.v[i] * a.v[i] + b.v[i] <= 0.f) g.v[i] = 0.f;
+    if (MASK == 2 && out.v[i] <= 0.f) g.v[i] = 0.f;
   }
 }
 
-__device__ __forceinline__ int bordered_row(int row, int border, int height, int width) {
+// Where row `row` lies in images that are one pixel wider and higher.
+__device__ __forceinline__ int bordered_row(int row, int border, Divisor by_height, Divisor by_width, int width) {
   if (!border) return row;
-  int column = row % width, rest = row / width;
-  int line = rest % height, image = rest / height;
-  return (image * (height + 1) + line) * (width + 1) + column;
+  int line = divide(row, by_width);  // over all images
+  return row + line + divide(line, by_height) * (width + 1);
 }
 
-// Sums of g and g * (x - mean) * inverse. With `masked`, g is written there (it may be dy itself).
-extern "C" __global__ void __launch_bounds__(256)
-    backward_sums(const T* dy, const T* x, const T* y, const float* mean, const float* inverse, const float* scale,
-                  const float* shift, T* masked, float* partial, int rows, int C, int columns, int mask, int border,
-                  int height, int width) {
+#define LAYOUT_PARAMETERS                                                                                    \
+  int border, int height, int width, u32 height_multiplier, int height_shift, u32 width_multiplier, int width_shift
+#define LAYOUT_ARGUMENTS border, {height_multiplier, height_shift}, {width_multiplier, width_shift}, width
+
+// Sums of g and g * (x - mean). With `masked`, g is written there (it may be dy itself).
+template <int MASK>
+__device__ __forceinline__ void sums(const T* dy, const T* x, const T* y, const float* mean, const float* scale,
+                                     const float* shift, T* masked, float* partial, int rows, int C, int columns,
+                                     int border, Divisor by_height, Divisor by_width, int width) {
   Walk w = walk(C, columns);
   float sum[V] = {}, product[V] = {};
   if (w.active) {
-    Channels<V> m, s, a, b;
+    Channels<V> m, a, b;
     load_channels(m, mean + w.channel);
-    load_channels(s, inverse + w.channel);
-    load_channels(a, scale + w.channel);
-    load_channels(b, shift + w.channel);
+    if (MASK == 1) {
+      load_channels(a, scale + w.channel);
+      load_channels(b, shift + w.channel);
+    }
     int step = gridDim.x * w.lines;
-    for (int row = blockIdx.x * w.lines + w.line; row < rows; row += FLIGHT * step) {
-      Channels<V> g[FLIGHT], c[FLIGHT], out[FLIGHT];
+    for (int row = blockIdx.x * w.lines + w.line; row < rows; row += step) {
+      size_t place = (size_t)row * C + w.channel;
+      size_t outer = (size_t)bordered_row(row, border, by_height, by_width, width) * C + w.channel;
+      Channels<V> g, c, out;
+      load_channels(g, dy + outer);
+      load_channels(c, x + place);
+      if (MASK == 2) load_channels(out, y + outer);
+      mask_gradient<MASK>(g, c, a, b, out);
+      if (MASK == 2 && masked) store_channels(masked + place, g);
 #pragma unroll
-      for (int k = 0; k < FLIGHT; k++) {
-        int here = row + k * step;
-        if (here >= rows) continue;
-        size_t outer = (size_t)bordered_row(here, border, height, width) * C + w.channel;
-        load_channels(g[k], dy + outer);
-        load_channels(c[k], x + (size_t)here * C + w.channel);
-        if (mask == 2) load_channels(out[k], y + outer);
-      }
-#pragma unroll
-      for (int k = 0; k < FLIGHT; k++) {
-        int here = row + k * step;
-        if (here >= rows) continue;
-        mask_gradient(g[k], c[k], a, b, out[k], mask);
-        if (masked) store_channels(masked + (size_t)here * C + w.channel, g[k]);
-#pragma unroll
-        for (int i = 0; i < V; i++) {
-          sum[i] += g[k].v[i];
-          product[i] += g[k].v[i] * ((c[k].v[i] - m.v[i]) * s.v[i]);
-        }
+      for (int i = 0; i < V; i++) {
+        sum[i] += g.v[i];
+        product[i] += g.v[i] * (c.v[i] - m.v[i]);
       }
     }
   }
   write_partial(w, sum, product, partial, C, columns);
 }
+#define BACKWARD_SUMS(NAME, MASK)                                                                                     \
+  extern "C" __global__ void __launch_bounds__(256, 4)                                                                \
+      NAME(const T* dy, const T* x, const T* y, const float* mean, const float* scale, const float* shift, T* masked, \
+           float* partial, int rows, int C, int columns, LAYOUT_PARAMETERS) {                                         \
+    sums<MASK>(dy, x, y, mean, scale, shift, masked, partial, rows, C, columns, LAYOUT_ARGUMENTS);                    \
+  }
+BACKWARD_SUMS(backward_sums_0, 0)
+BACKWARD_SUMS(backward_sums_1, 1)
+BACKWARD_SUMS(backward_sums_2, 2)
 
 // Gradients of gamma and beta, and the numbers of dx = g * ca + x * cb + cc.
 extern "C" __global__ void __launch_bounds__(1024)
@@ -264,6 +275,7 @@ extern "C" __global__ void __launch_bounds__(1024)
   double sum, product;
   add_partials(partial, blocks, C, channel, sum, product);
   if (threadIdx.x >= 32 || channel >= C) return;
+  product *= inverse[channel];
   if (dgamma) dgamma[channel] = (add_gamma ? dgamma[channel] : 0.f) + (float)product;
   if (dbeta) dbeta[channel] = (add_beta ? dbeta[channel] : 0.f) + (float)sum;
   double a = (double)gamma[channel] * inverse[channel];
@@ -274,45 +286,46 @@ extern "C" __global__ void __launch_bounds__(1024)
 }
 
 // dx = g * ca + x * cb + cc
-extern "C" __global__ void __launch_bounds__(256)
-    backward_apply(const T* dy, const T* x, const T* y, const float* scale, const float* shift, const float* ca,
-                   const float* cb, const float* cc, T* dx, int add, int rows, int C, int columns, int mask,
-                   int border, int height, int width) {
+template <int MASK>
+__device__ __forceinline__ void input_gradient(const T* dy, const T* x, const float* scale, const float* shift,
+                                               const float* ca, const float* cb, const float* cc, T* dx, int add,
+                                               int rows, int C, int columns, int border, Divisor by_height,
+                                               Divisor by_width, int width) {
   Walk w = walk(C, columns);
   if (!w.active) return;
   Channels<V> a, b, ga, gb, gc;
-  load_channels(a, scale + w.channel);
-  load_channels(b, shift + w.channel);
+  if (MASK == 1) {
+    load_channels(a, scale + w.channel);
+    load_channels(b, shift + w.channel);
+  }
   load_channels(ga, ca + w.channel);
   load_channels(gb, cb + w.channel);
   load_channels(gc, cc + w.channel);
   int step = gridDim.x * w.lines;
-  for (int row = blockIdx.x * w.lines + w.line; row < rows; row += FLIGHT * step) {
-    Channels<V> g[FLIGHT], c[FLIGHT], out[FLIGHT];
+#pragma unroll 2
+  for (int row = blockIdx.x * w.lines + w.line; row < rows; row += step) {
+    size_t place = (size_t)row * C + w.channel;
+    size_t outer = (size_t)bordered_row(row, border, by_height, by_width, width) * C + w.channel;
+    Channels<V> g, c;
+    load_channels(g, dy + outer);
+    load_channels(c, x + place);
+    mask_gradient<MASK>(g, c, a, b, c);
 #pragma unroll
-    for (int k = 0; k < FLIGHT; k++) {
-      int here = row + k * step;
-      if (here >= rows) continue;
-      size_t outer = (size_t)bordered_row(here, border, height, width) * C + w.channel;
-      load_channels(g[k], dy + outer);
-      load_channels(c[k], x + (size_t)here * C + w.channel);
-      if (mask == 2) load_channels(out[k], y + outer);
+    for (int i = 0; i < V; i++) g.v[i] = g.v[i] * ga.v[i] + c.v[i] * gb.v[i] + gc.v[i];
+    if (add) {
+      Channels<V> before;
+      load_channels(before, dx + place);
+#pragma unroll
+      for (int i = 0; i < V; i++) g.v[i] += before.v[i];
     }
-#pragma unroll
-    for (int k = 0; k < FLIGHT; k++) {
-      int here = row + k * step;
-      if (here >= rows) continue;
-      size_t place = (size_t)here * C + w.channel;
-      mask_gradient(g[k], c[k], a, b, out[k], mask);
-#pragma unroll
-      for (int i = 0; i < V; i++) g[k].v[i] = g[k].v[i] * ga.v[i] + c[k].v[i] * gb.v[i] + gc.v[i];
-      if (add) {
-        Channels<V> before;
-        load_channels(before, dx + place);
-#pragma unroll
-        for (int i = 0; i < V; i++) g[k].v[i] += before.v[i];
-      }
-      store_channels(dx + place, g[k]);
-    }
+    store_channels(dx + place, g);
   }
 }
+#define BACKWARD_APPLY(NAME, MASK)                                                                                    \
+  extern "C" __global__ void __launch_bounds__(256)                                                                   \
+      NAME(const T* dy, const T* x, const float* scale, const float* shift, const float* ca, const float* cb,         \
+           const float* cc, T* dx, int add, int rows, int C, int columns, LAYOUT_PARAMETERS) {                        \
+    input_gradient<MASK>(dy, x, scale, shift, ca, cb, cc, dx, add, rows, C, columns, LAYOUT_ARGUMENTS);               \
+  }
+BACKWARD_APPLY(backward_apply_0, 0)
+BACKWARD_APPLY(backward_apply_1, 1)

@@ -11,7 +11,8 @@
 constexpr int N = CAPSULES, P = POSE;
 constexpr int GROUPS = (N + 31) / 32;        // upper capsules of a lane
 constexpr int IMAGES = 4;                    // images of a warp at a time
-constexpr int WARPS = 8;
+constexpr int WARPS = 8;                     // of a block, forward
+constexpr int BACK_WARPS = 4;                // of a block, backward
 constexpr int ROW1 = VOTES ? (P * P) | 1 : 0;  // odd strides: lanes meet different banks; 0: activations only
 constexpr int ROW2 = P | 1;
 constexpr int PADDED = (P + 3) / 4 * 4;
@@ -221,7 +222,7 @@ __device__ __forceinline__ float transpose_sum(float* v, int lane) {
 }
 
 // du, da and dlogit; a block per lower capsule.
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
+extern "C" __global__ void __launch_bounds__(BACK_WARPS * 32)
     routing_backward_inputs(const T* poses, const T* activations, const float* w1, const float* w2, const float* b2,
                             const float* routing, const float* dS, const float* ds, const float* dA, float* dlogits,
                             T* dposes, int add_poses, T* dactivations, int add_activations, int batch, int K) {
@@ -231,8 +232,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
   load_weights(shared, w1, w2, b2, i);
   copy_wait<0>();
   __syncthreads();
-  for (int first_image = (blockIdx.y * WARPS + warp) * IMAGES; first_image < batch;
-       first_image += gridDim.y * WARPS * IMAGES) {
+  for (int first_image = (blockIdx.y * BACK_WARPS + warp) * IMAGES; first_image < batch;
+       first_image += gridDim.y * BACK_WARPS * IMAGES) {
     __syncwarp();
     for (int e = lane; e < IMAGES * P; e += 32) {
       int b = min(first_image + e / P, batch - 1);
@@ -316,8 +317,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
   }
 }
 
-// dW1, dW2 and db2 of two lower capsules; a thread per (j, p).
-constexpr int PAIR = 2, CHUNK = 32;
+// dW1, dW2 and db2 of PAIR lower capsules; a thread per (j, p).
+constexpr int PAIR = 1, CHUNK = 64;
 extern "C" __global__ void routing_backward_weights(const T* poses, const T* activations, const float* routing,
                                                     const float* dlogits, const float* dS, float* dw1, int add1,
                                                     float* dw2, int add2, float* db2, int addb, int batch, int K) {

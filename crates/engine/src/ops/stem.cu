@@ -195,16 +195,15 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// Sums over pixels of the gradient g before the ReLU and of g * (x - mean) * inverse, per block: partial[block][2][64].
+// Sums over pixels of the gradient g before the ReLU and of g * (x - mean), per block: partial[block][2][64].
 // Only chosen pixels have a gradient, so windows are gone through, not pixels.
 extern "C" __global__ void __launch_bounds__(256)
-    stem_backward_sums(const bf16* dy, const u8* choice, const bf16* peak, const float* mean, const float* inverse,
-                       float* partial, i64 windows) {
+    stem_backward_sums(const bf16* dy, const u8* choice, const bf16* peak, const float* mean, float* partial,
+                       i64 windows) {
   __shared__ float sums[2][32][OUT];
   int chunk = threadIdx.x & 7, line = threadIdx.x >> 3;
-  Channels<8> m, s;
+  Channels<8> m;
   load_channels(m, mean + chunk * 8);
-  load_channels(s, inverse + chunk * 8);
   float sum[8] = {}, product[8] = {};
 #pragma unroll 4
   for (size_t p = blockIdx.x * 32 + line; p < (size_t)windows; p += (size_t)gridDim.x * 32) {
@@ -218,7 +217,7 @@ extern "C" __global__ void __launch_bounds__(256)
       u32 which = (c < 4 ? chosen.x >> (8 * c) : chosen.y >> (8 * (c - 4))) & 0xff;
       float d = which < 9 ? g.v[c] : 0.f;
       sum[c] += d;
-      product[c] += d * ((v.v[c] - m.v[c]) * s.v[c]);
+      product[c] += d * (v.v[c] - m.v[c]);
     }
   }
 #pragma unroll

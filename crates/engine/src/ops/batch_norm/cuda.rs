@@ -76,6 +76,7 @@ pub(super) fn forward(
     let _scope = cuda.context().scope(|| "batch_norm normalise".into(), 4.0 * x.len() as f64, bytes);
     let nothing = Argument::Address(0);
     let (rows, [height, width]) = (y.len() / channels.max(1), map_size(x));
+    let (by_height, by_width) = (divisor(height + 1), divisor(width + 1));
     let arguments = [
         view(x)?.into(),
         scale.into(),
@@ -91,6 +92,10 @@ pub(super) fn forward(
         i32::from(border).into(),
         height.into(),
         width.into(),
+        by_height[0],
+        by_height[1],
+        by_width[0],
+        by_width[1],
     ];
     cuda.launch(&plan.program, "apply", plan.launch(plan.blocks(rows, 8)), &arguments)
 }
@@ -160,6 +165,14 @@ fn statistics_of(
     cuda.launch(&plan.program, "finish_statistics", plan.per_channel(), &arguments)
 }
 
+/// The numbers by which a kernel divides by `number` (at least 1, below 2^31): see `Divisor` in the kernels.
+fn divisor(number: usize) -> [Argument; 2] {
+    let number = number.clamp(1, (1 << 31) - 1) as u64;
+    let shift = (number - 1).checked_ilog2().map_or(0, |log| log + 1);
+    let multiplier = ((1u64 << 32) * ((1u64 << shift) - number)) / number + 1;
+    [Argument::I32((multiplier as u32).cast_signed()), Argument::I32(shift.cast_signed())]
+}
+
 /// Height and width of a map (n, height, width, channels).
 fn map_size(x: &Tensor) -> [usize; 2] {
     match *x.dims() {
@@ -191,7 +204,7 @@ pub(super) fn backward(
     let context = cuda.context();
     let channels = gamma.len();
     let plan = Plan::new(cuda, x.dtype(), x.len() / channels.max(1), channels);
-    let [mean, inverse, scale, shift] = rows_of(view(statistics)?, channels)?;
+    let [mean, _, scale, shift] = rows_of(view(statistics)?, channels)?;
     let bytes = (x.len() * x.dtype().size()) as f64;
     let blocks = plan.blocks(plan.rows, 4);
     let partial = context.allocate(blocks * 2 * channels * 4)?;
@@ -201,18 +214,26 @@ pub(super) fn backward(
         Mask::Output(y) => (2, Some(view(y)?), Some(view_mut(dy)?)),
     };
     let [height, width] = map_size(x);
-    let layout: [Argument; 3] = [i32::from(border).into(), height.into(), width.into()];
+    let (by_height, by_width) = (divisor(height), divisor(width));
+    let layout: [Argument; 7] = [
+        i32::from(border).into(),
+        height.into(),
+        width.into(),
+        by_height[0],
+        by_height[1],
+        by_width[0],
+        by_width[1],
+    ];
     let (from, gradient) = (view(x)?, view(dy)?);
     {
         let passes = if masked.is_some() { 4.0 } else { 2.0 };
         let _scope =
             context.scope(|| "batch_norm backward sums".into(), 5.0 * x.len() as f64, passes * bytes);
-        let arguments = [
+        let mut arguments = vec![
             gradient.into(),
             from.into(),
             output.into(),
             mean.into(),
-            inverse.into(),
             scale.into(),
             shift.into(),
             masked.into(),
@@ -220,12 +241,10 @@ pub(super) fn backward(
             plan.rows.into(),
             channels.into(),
             plan.columns.into(),
-            code.into(),
-            layout[0],
-            layout[1],
-            layout[2],
         ];
-        cuda.launch(&plan.program, "backward_sums", plan.launch(blocks), &arguments)?;
+        arguments.extend(layout);
+        let name = ["backward_sums_0", "backward_sums_1", "backward_sums_2"][code];
+        cuda.launch(&plan.program, name, plan.launch(blocks), &arguments)?;
     }
     let coefficients =
         finish_backward(cuda, x.dtype(), (&partial, blocks), plan.rows, gamma, statistics, dgamma, dbeta)?;
@@ -233,10 +252,9 @@ pub(super) fn backward(
     let Some(target) = dx else { return Ok(()) };
     let _scope = context.scope(|| "batch_norm backward apply".into(), 5.0 * x.len() as f64, 3.0 * bytes);
     let add = i32::from(target.accumulate);
-    let arguments = [
+    let mut arguments = vec![
         gradient.into(),
         from.into(),
-        output.into(),
         scale.into(),
         shift.into(),
         ca.into(),
@@ -247,13 +265,11 @@ pub(super) fn backward(
         plan.rows.into(),
         channels.into(),
         plan.columns.into(),
-        // What was masked in place needs no mask any more.
-        if code == 1 { 1 } else { 0 }.into(),
-        layout[0],
-        layout[1],
-        layout[2],
     ];
-    cuda.launch(&plan.program, "backward_apply", plan.launch(plan.blocks(plan.rows, 8)), &arguments)
+    arguments.extend(layout);
+    // What was masked in place needs no mask any more.
+    let name = if code == 1 { "backward_apply_1" } else { "backward_apply_0" };
+    cuda.launch(&plan.program, name, plan.launch(plan.blocks(plan.rows, 16)), &arguments)
 }
 
 /// From the sums of `blocks` blocks: the gradients of gamma and beta, and the numbers of dx = g ca + x cb + cc.
@@ -324,5 +340,23 @@ pub(super) fn mask_of(relu: bool, residual: Option<&Var>, y: &Tensor) -> Mask {
         (false, _) => Mask::None,
         (true, None) => Mask::Input,
         (true, Some(_)) => Mask::Output(y.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn division_by_multiplication_is_exact() {
+        for number in (1..300).chain([1000, 4096, 65_537, (1 << 31) - 1]) {
+            let [Argument::I32(multiplier), Argument::I32(shift)] = divisor(number) else { panic!() };
+            let mut n = 0u64;
+            while n < 1 << 31 {
+                let high = (n * u64::from(multiplier.cast_unsigned())) >> 32;
+                assert_eq!((high + n) >> shift, n / number as u64, "{n} / {number}");
+                n += 1 + n / 97;
+            }
+        }
     }
 }

@@ -11,11 +11,12 @@ use crate::error::{Error, Result};
 use crate::tape::Target;
 use crate::tensor::{DType, Tensor};
 
-/// Warps of a block and images of a warp, as in the kernels.
+/// Warps of a block (forward, backward) and images of a warp, as in the kernels.
 const WARPS: usize = 8;
+const BACK_WARPS: usize = 4;
 const IMAGES: usize = 4;
 /// Lower capsules of a block in the weight gradient.
-const PAIR: usize = 2;
+const PAIR: usize = 1;
 
 /// The inputs.
 pub(super) struct Inputs<'a> {
@@ -195,8 +196,9 @@ pub(super) fn backward(
     ]);
     let shared = (inputs.shared_floats() + inputs.staged_floats()) * 4;
     // Few lower capsules: images are shared among blocks as well.
-    let blocks_y = (cuda.multiprocessors() * 2).div_ceil(lower).min(batch.div_ceil(WARPS * IMAGES)).max(1);
-    let launch = Launch::grid([lower, blocks_y, 1], WARPS * 32).with_shared(shared);
+    let blocks_y =
+        (cuda.multiprocessors() * 2).div_ceil(lower).min(batch.div_ceil(BACK_WARPS * IMAGES)).max(1);
+    let launch = Launch::grid([lower, blocks_y, 1], BACK_WARPS * 32).with_shared(shared);
     cuda.launch(&program, "routing_backward_inputs", launch, &arguments)?;
 
     let ((dw1, add1), (dw2, add2), (db2, addb)) =

@@ -114,13 +114,12 @@ fn backward(
     let partial = gpu.allocate(blocks * 2 * CHANNELS * 4)?;
     let coefficients = {
         let _scope = gpu.scope(|| "stem backward sums".into(), 5.0 * dy.len() as f64, 5.0 * dy.len() as f64);
-        let [mean, inverse, ..] = norm::rows_of(view(&kept.statistics)?, CHANNELS)?;
+        let [mean, ..] = norm::rows_of(view(&kept.statistics)?, CHANNELS)?;
         let arguments = [
             view(dy)?.into(),
             view(&kept.choice)?.into(),
             view(&kept.peaks)?.into(),
             mean.into(),
-            inverse.into(),
             (&partial).into(),
             ((batch * ph * pw) as i64).into(),
         ];

@@ -203,9 +203,44 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         batch: arguments.batch,
         ..MethodConfig::published(arguments.method)
     };
-    let mut network = Network::build(&config, &device, 1).map_err(|error| UsageError(error.to_string()))?;
+    match measure(arguments, terminal, &device, &config) {
+        Err(error) if is_out_of_memory(&error) => Err(with_largest_batch(error, &device, &config)),
+        outcome => outcome,
+    }
+}
+
+fn is_out_of_memory(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(engine::Error::OutOfMemory { .. } | engine::Error::Gpu(gpu::Error::OutOfMemory { .. }))
+    )
+}
+
+/// Adds how many pairs would fit.
+fn with_largest_batch(error: anyhow::Error, device: &Device, config: &MethodConfig) -> anyhow::Error {
+    let Device::Cuda(cuda) = device else { return error };
+    let free = cuda.context().free_bytes().map_err(engine::Error::from);
+    match free.and_then(|free| methods::largest_batch(config, device, free)) {
+        Ok(pairs) if pairs >= 2 => {
+            let text = format!(
+                "a batch of {} pairs is too large: without --recompute about {pairs} fit",
+                config.batch
+            );
+            error.context(text)
+        }
+        _ => error,
+    }
+}
+
+fn measure(
+    arguments: &Arguments,
+    terminal: &Terminal,
+    device: &Device,
+    config: &MethodConfig,
+) -> anyhow::Result<ExitCode> {
+    let mut network = Network::build(config, device, 1).map_err(|error| UsageError(error.to_string()))?;
     network.model.set_recompute(arguments.recompute);
-    let batch = random_batch(&device, arguments)?;
+    let batch = random_batch(device, arguments)?;
     let adam = AdamConfig::default();
     let step = |network: &mut Network, profile: Option<&mut Vec<ProfileEntry>>| -> engine::Result<()> {
         if arguments.inference {
@@ -243,7 +278,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let memory = device.memory();
     let mut operations = Vec::new();
     let mut on_gpu = None;
-    match &device {
+    match device {
         // Work on a GPU runs behind the program, so it is timed there.
         Device::Cuda(cuda) if arguments.profile => {
             cuda.context().start_profile();
@@ -306,7 +341,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             "reserved_growth_bytes": memory.reserved - reserved,
             "parameters": network.store.parameter_count(),
             "operations": on_gpu.map_or(json!(listed), |(entries, ceilings)| gpu_profile_json(&entries, &ceilings)),
-            "convolutions": convolution_choices(&device),
+            "convolutions": convolution_choices(device),
         }),
     );
     Ok(ExitCode::SUCCESS)
