@@ -28,6 +28,7 @@ pub struct Config {
     pub image_size: usize,
     pub learning_rate: f64,
     pub weight_decay: f64,
+    pub recompute: bool,
     pub adam: Adam,
     pub network: Network,
     pub loss: Loss,

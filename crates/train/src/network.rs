@@ -80,9 +80,10 @@ pub fn build(config: &Config, views: &dyn Views, device: &Device) -> Result<Netw
         capsules: matches!(method.method, MethodName::EquiCaps)
             .then(|| (method.capsules, method.pose_matrix_side().pow(2))),
     });
-    let (network, probes) = Network::build_with(&method, device, config.seed, |builder| {
+    let (mut network, probes) = Network::build_with(&method, device, config.seed, |builder| {
         Ok(probes.map(|probes| probes.init(builder)))
     })?;
+    network.model.set_recompute(config.recompute);
     let adam = AdamConfig {
         learning_rate: config.learning_rate,
         beta1: config.adam.beta1,

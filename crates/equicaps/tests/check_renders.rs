@@ -1,0 +1,65 @@
+//! `equicaps check renders` and `equicaps bench render` as a user calls them: output and exit status.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn equicaps(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_equicaps")).args(arguments).output().expect("the program runs")
+}
+
+/// A folder with one empty view and the picture that belongs to it.
+fn folder(image: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../render/tests/data/empty_b.png");
+    std::fs::copy(reference, folder.path().join("b.png")).expect("a copy");
+    let views = format!(
+        r#"[{{"image": "{image}", "mesh": null, "rotation_xyz": [0, 0, 0], "floor_hue": 0.33, "spot_theta": 0.5,
+            "spot_phi": 1.0, "spot_hue": 0.6, "translation_xyz": [0, 0, 0], "samples": 100}}]"#
+    );
+    std::fs::write(folder.path().join("views.json"), views).expect("a list");
+    folder
+}
+
+fn check(folder: &Path) -> Output {
+    let views = folder.join("views.json");
+    let (views, root) = (views.to_str().unwrap_or_default(), folder.to_str().unwrap_or_default());
+    equicaps(&["check", "renders", "--views", views, "--root", root, "--quality", "fast", "--json"])
+}
+
+#[test]
+fn pictures_within_the_bounds_succeed() {
+    let folder = folder("b.png");
+    let output = check(folder.path());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert!(report["empty"]["worst_db"].as_f64().unwrap() > 48.0);
+    assert_eq!(report["within_bounds"], Value::Bool(true));
+}
+
+#[test]
+fn wrong_pictures_fail_and_unusable_lists_are_usage_errors() {
+    let wrong = folder("b.png");
+    image::RgbImage::new(256, 256).save(wrong.path().join("b.png")).unwrap();
+    assert_eq!(check(wrong.path()).status.code(), Some(1));
+    for image in ["missing.png", "../b.png"] {
+        let unusable = folder(image);
+        let output = check(unusable.path());
+        assert_eq!(output.status.code(), Some(2), "{image}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(image), "{image}");
+    }
+}
+
+#[test]
+fn the_benchmark_reports_a_rate() {
+    let output =
+        equicaps(&["bench", "render", "--quality", "fast", "--size", "32", "--seconds", "0.5", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success());
+    for key in ["images_per_s", "rays_per_s", "triangles_mean"] {
+        assert!(report[key].as_f64().unwrap() > 0.0, "{key}: {report}");
+    }
+    let shares = ["share_bvh", "share_tracing", "share_encoding"].map(|key| report[key].as_f64().unwrap());
+    assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+}
