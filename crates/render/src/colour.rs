@@ -30,19 +30,26 @@ pub fn spot_colour(hue: f64) -> Vec3 {
     hsv_to_rgb(hue, 1.0, 0.8)
 }
 
-/// Decodes one sRGB value given in `[0, 255]`, fractions included: textures are filtered before they are decoded.
-pub fn srgb_decode(value: f32) -> f32 {
+/// Steps of [`srgb_table`] for one step of an 8-bit value.
+const SRGB_STEPS: usize = 4;
+
+/// Decoded sRGB values from 0 to 255 in quarters, and the last once more.
+pub fn srgb_table() -> &'static [f32] {
     static TABLE: OnceLock<Vec<f32>> = OnceLock::new();
-    const STEPS: usize = 4;
-    let table = TABLE.get_or_init(|| {
-        (0..=255 * STEPS + 1)
+    TABLE.get_or_init(|| {
+        (0..=255 * SRGB_STEPS + 1)
             .map(|i| {
-                let v = (i as f64 / (255 * STEPS) as f64).min(1.0);
+                let v = (i as f64 / (255 * SRGB_STEPS) as f64).min(1.0);
                 (if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }) as f32
             })
             .collect()
-    });
-    let x = value.clamp(0.0, 255.0) * STEPS as f32;
+    })
+}
+
+/// Decodes one sRGB value given in `[0, 255]`, fractions included: textures are filtered before they are decoded.
+pub fn srgb_decode(value: f32) -> f32 {
+    let table = srgb_table();
+    let x = value.clamp(0.0, 255.0) * SRGB_STEPS as f32;
     let i = x as usize;
     table[i] + (table[i + 1] - table[i]) * (x - i as f32)
 }
@@ -82,6 +89,11 @@ impl Filmic {
                 .collect();
             Self { table }
         })
+    }
+
+    /// Display values in `[0, 255]` at the linear values whose bits are `FIRST + i << SHIFT`.
+    pub fn table(&self) -> &[f32] {
+        &self.table
     }
 
     /// Display value in `[0, 255]` of a scene-linear value; NaN counts as 0.

@@ -119,10 +119,7 @@ fn irradiance_grid(
     surroundings: (&Directions, &CoarseFloor),
     rays: &mut u64,
 ) -> Grid<Vec3> {
-    let centre = view.centre();
-    let height = (centre.z - FLOOR_Z).max(0.0);
-    // The sun's cone reaches as far as the object is high; light reflected by the object a little farther.
-    let reach = (height + std::f32::consts::SQRT_2 * view.mesh.radius + 0.7).min(4.5);
+    let (centre, reach) = (view.centre(), view.irradiance_reach());
     let sun = sun_directions(view, settings.floor_sun_directions);
     let sun_total: f32 = sun.iter().map(|direction| direction.world.z).sum();
     let hemisphere = hemisphere_directions(view, settings.floor_gather_directions);

@@ -18,9 +18,9 @@ use crate::view::SurfacePoint;
 /// No sample, no point.
 const NONE: u32 = u32::MAX;
 /// Transparent surfaces a camera ray may cross.
-const MAX_LAYERS: usize = 8;
+pub(crate) const MAX_LAYERS: usize = 8;
 /// Pixels that the filter reaches beyond a pixel, rounded up.
-const MARGIN: i32 = 2;
+pub(crate) const MARGIN: i32 = 2;
 /// Side of the blocks of camera rays that make a packet.
 const BLOCK: usize = 4;
 /// Nodes of the hierarchy whose outlines bound the object's.

@@ -7,6 +7,7 @@ mod bsdf;
 mod bvh;
 mod camera;
 mod colour;
+pub mod cuda;
 mod floor;
 mod grid;
 mod image;

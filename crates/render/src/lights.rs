@@ -45,24 +45,31 @@ pub fn sun_radiance(direction: Vec3) -> f32 {
     if cos > std::f32::consts::FRAC_1_SQRT_2 { SUN_STRENGTH / (PI * cos * cos * cos) } else { 0.0 }
 }
 
-/// Irradiance of the unobstructed sun on a surface whose normal has the z component `normal_z`.
-pub fn sun_irradiance(normal_z: f32) -> f32 {
+/// Steps of [`sun_table`].
+const SUN_STEPS: usize = 256;
+
+/// Irradiance of the unobstructed sun at equally spaced heights of the normal, from -1 to 1, and the last once more.
+pub fn sun_table() -> &'static [f32] {
     static TABLE: OnceLock<Vec<f32>> = OnceLock::new();
-    const STEPS: usize = 256;
-    let table = TABLE.get_or_init(|| {
+    TABLE.get_or_init(|| {
         const POINTS: usize = 4096;
         let directions: Vec<Vec3> =
             (0..POINTS).map(|i| sun_direction(sampling::disc(i, POINTS, 0.0))).collect();
-        (0..=STEPS + 1)
+        (0..=SUN_STEPS + 1)
             .map(|i| {
-                let z = (2.0 * i as f32 / STEPS as f32 - 1.0).min(1.0);
+                let z = (2.0 * i as f32 / SUN_STEPS as f32 - 1.0).min(1.0);
                 let normal = Vec3::new((1.0 - z * z).max(0.0).sqrt(), 0.0, z);
                 let sum: f64 = directions.iter().map(|d| f64::from(normal.dot(*d).max(0.0))).sum();
                 SUN_STRENGTH * (sum / POINTS as f64) as f32
             })
             .collect()
-    });
-    let x = (normal_z.clamp(-1.0, 1.0) + 1.0) * 0.5 * STEPS as f32;
+    })
+}
+
+/// Irradiance of the unobstructed sun on a surface whose normal has the z component `normal_z`.
+pub fn sun_irradiance(normal_z: f32) -> f32 {
+    let table = sun_table();
+    let x = (normal_z.clamp(-1.0, 1.0) + 1.0) * 0.5 * SUN_STEPS as f32;
     let i = x as usize;
     table[i] + (table[i + 1] - table[i]) * (x - i as f32)
 }
@@ -151,6 +158,11 @@ impl Spot {
 fn attenuation(cos: f32) -> f32 {
     let x = ((cos - SPOT_COS) / SPOT_SMOOTH).clamp(0.0, 1.0);
     cos * x * x * (3.0 - 2.0 * x)
+}
+
+/// The table of the beam's falloff averaged over the lamp.
+pub fn cone_table() -> &'static [[f32; 2]] {
+    &BlurredCone::get().table
 }
 
 /// The beam's falloff averaged over the lamp. By symmetry it depends only on the angle from the axis and on the

@@ -68,6 +68,13 @@ impl<'a> View<'a> {
         self.to_world(self.mesh.centre)
     }
 
+    /// How far from below the object's centre its influence on the floor's irradiance reaches.
+    pub fn irradiance_reach(&self) -> f32 {
+        let height = (self.centre().z - FLOOR_Z).max(0.0);
+        // The sun's cone reaches as far as the object is high; light reflected by the object a little farther.
+        (height + std::f32::consts::SQRT_2 * self.mesh.radius + 0.7).min(4.5)
+    }
+
     /// The surface at a hit of a ray with the world direction `direction`.
     #[inline]
     pub fn surface_point(&self, hit: &Hit, direction: Vec3) -> SurfacePoint {

@@ -1,0 +1,182 @@
+// Camera rays around the object, and which of their hits get light computed: the algorithm of image.rs. A ray has
+// `layers` slots for the surfaces it crosses; `own` tells of every slot what it is.
+
+#define CAMERA_HEIGHT 1.76776695f  // 2.5 / sqrt 2
+#define SQRT_HALF 0.707106781f
+#define FOCAL 1.388889f
+#define MIN_WEIGHT 0.1f
+#define MIN_COSINE 0.9f
+/// Values of `own`: nothing there; light interpolated on the lattice; else the number of an extra point of the cell, with
+/// OWNER where that point is this sample.
+#define EMPTY 0xffffffffu
+#define INTERPOLATED 0xfffffffeu
+#define OWNER 0x80000000u
+
+DEVICE float3 camera_position() { return vec(0.0f, CAMERA_HEIGHT, CAMERA_HEIGHT); }
+
+/// Direction through image-plane coordinates, not normalized.
+DEVICE float3 camera_direction(float u, float v) {
+    return vec(-u, -SQRT_HALF * (FOCAL + v), SQRT_HALF * (v - FOCAL));
+}
+
+KERNEL trace_camera(const Batch* b, int unused) {
+    int index = blockIdx.y;
+    const View& view = b->views[index];
+    int tiles = (view.width + 7) / 8;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int tile = i / 32;
+    if (view.is_empty || tile >= tiles * ((view.height + 3) / 4)) return;
+    int x = (tile % tiles) * 8 + i % 8, y = (tile / tiles) * 4 + i % 32 / 8;
+    bool active = x < view.width && y < view.height;
+    float inverse_size = 1.0f / (float)b->size, scale = 1.0f / ((float)b->supersampling * (float)b->size);
+    float3 direction = camera_direction((float)view.x0 * inverse_size + ((float)x + 0.5f) * scale - 0.5f,
+                                        0.5f - (float)view.y0 * inverse_size - ((float)y + 0.5f) * scale);
+    float limit = direction.z < 0.0f ? (FLOOR_Z - CAMERA_HEIGHT) / direction.z : INFINITE;
+    float3 along = turn_to_object(view, direction);
+    u64 slot = view.sample_start + (u64)(y * view.width + x) * view.layers;
+    float left = 1.0f, start = 0.0f;
+    u32 rays = 0;
+    bool is_inside = active;
+    for (int layer = 0; layer < view.layers; layer++) {
+        rays += active ? 1 : 0;
+        Hit hit = nearest(view, to_object(view, camera_position() + start * direction), along, limit - start, active);
+        active = active && hit.triangle != MISS;
+        if (active) {
+            SurfacePoint point = surface_point(view, hit, direction);
+            float alpha = view.materials[point.material].alpha;
+            Sample sample;
+            sample.position = extend(point.position, left * alpha);
+            sample.normal = extend(point.normal, __uint_as_float(point.material));
+            sample.face = extend(point.face, 0.0f);
+            sample.albedo = extend(albedo(b, view, point.material, point.uv), 0.0f);
+            b->samples[slot + layer] = sample;
+            left *= 1.0f - alpha;
+            start += hit.t + 1e-4f;
+        }
+        if (is_inside) b->own[slot + layer] = active ? INTERPOLATED : EMPTY;
+        active = active && left > 1e-3f;
+    }
+    count_rays(b, rays);
+}
+
+/// How much of the light at `other` a point may take for its own.
+DEVICE float likeness(const Sample& point, const Sample& other, float tolerance) {
+    float cosine = dot(xyz(point.normal), xyz(other.normal));
+    if (cosine <= MIN_COSINE) return 0.0f;
+    float offset = fabsf(dot(xyz(other.position) - xyz(point.position), xyz(point.face)));
+    float flatness = 1.0f - offset / tolerance;
+    return flatness <= 0.0f ? 0.0f : (cosine - MIN_COSINE) * (1.0f / (1.0f - MIN_COSINE)) * flatness;
+}
+
+/// Slot of the camera ray whose hit is the lattice point of a cell; NONE where there is none.
+DEVICE u64 lattice_slot(const Batch* b, const View& view, int cx, int cy) {
+    int x = cx * b->shading_step + b->shading_step / 2, y = cy * b->shading_step + b->shading_step / 2;
+    if (x >= view.width || y >= view.height) return ~0ull;
+    u64 slot = view.sample_start + (u64)(y * view.width + x) * view.layers;
+    return b->own[slot] == EMPTY ? ~0ull : slot;
+}
+
+/// The lattice points a sample may take its light from, and their weights; returns the sum of the weights.
+DEVICE float lattice_weights(const Batch* b, const View& view, const Sample& sample, u64 own_slot, int x, int y,
+                             int cells[4], float weights[4]) {
+    int step = b->shading_step;
+    float inverse = 1.0f / (float)step, tolerance = 0.012f * (float)step / (float)b->supersampling;
+    int sx = x - step / 2 + step, sy = y - step / 2 + step;  // one cell to the right, so that division rounds down
+    int cx = sx / step - 1, cy = sy / step - 1;
+    float fx = (float)(sx % step) * inverse, fy = (float)(sy % step) * inverse, total = 0.0f;
+    for (int k = 0; k < 4; k++) {
+        int nx = cx + (k & 1), ny = cy + (k >> 1);
+        float weight = (k & 1 ? fx : 1.0f - fx) * (k >> 1 ? fy : 1.0f - fy);
+        cells[k] = -1;
+        weights[k] = 0.0f;
+        if (weight <= 0.0f || nx < 0 || ny < 0 || nx >= view.columns || ny >= view.rows) continue;
+        u64 other = lattice_slot(b, view, nx, ny);
+        if (other == ~0ull) continue;
+        cells[k] = ny * view.columns + nx;
+        weights[k] = other == own_slot ? weight : weight * likeness(sample, b->samples[other], tolerance);
+        total += weights[k];
+    }
+    return total;
+}
+
+/// One thread a cell of the lattice: samples that no lattice point resembles get points of their own, shared within the
+/// cell. Samples are taken in the order of 4 x 4 blocks of rays.
+KERNEL place_points(const Batch* b, int unused) {
+    const View& view = b->views[blockIdx.y];
+    int cell = blockIdx.x * blockDim.x + threadIdx.x;
+    if (view.is_empty || cell >= view.columns * view.rows) return;
+    int step = b->shading_step;
+    float tolerance = 0.012f * (float)step / (float)b->supersampling;
+    int x0 = cell % view.columns * step, y0 = cell / view.columns * step;
+    int x1 = min(x0 + step, view.width), y1 = min(y0 + step, view.height);
+    u64 extras[128];
+    int count = 0;
+    for (int block = 0; block < 4; block++) {
+        // Parts of the cell in the (at most four) blocks it lies in.
+        int bx = x0 / 4 + (block & 1), by = y0 / 4 + (block >> 1);
+        for (int y = max(4 * by, y0); y < min(4 * by + 4, y1); y++) {
+            for (int x = max(4 * bx, x0); x < min(4 * bx + 4, x1); x++) {
+                u64 first = view.sample_start + (u64)(y * view.width + x) * view.layers;
+                for (u64 slot = first; slot < first + view.layers && b->own[slot] != EMPTY; slot++) {
+                    Sample sample = b->samples[slot];
+                    int cells[4];
+                    float weights[4];
+                    if (lattice_weights(b, view, sample, slot, x, y, cells, weights) >= MIN_WEIGHT) continue;
+                    float best = MIN_WEIGHT;
+                    int chosen = -1;
+                    for (int k = count - 1; k >= 0; k--) {
+                        float alike = likeness(sample, b->samples[extras[k]], tolerance);
+                        if (alike > best) {
+                            best = alike;
+                            chosen = k;
+                        }
+                    }
+                    if (chosen >= 0) {
+                        b->own[slot] = (u32)chosen;
+                    } else {
+                        extras[count] = slot;
+                        b->own[slot] = OWNER | (u32)count;
+                        count++;
+                    }
+                }
+            }
+        }
+    }
+    b->cell_extras[view.cell_start + cell] = (u32)count;
+}
+
+/// One block a view: numbers the points, neighbours together. A cell's points follow one another, its lattice point
+/// first.
+KERNEL number_points(const Batch* b, int unused) {
+    int index = blockIdx.x, count = 0;
+    const View& view = b->views[index];
+    if (view.is_empty) return;
+    int tiles = (view.columns + 7) / 8, step = b->shading_step;
+    int total = tiles * ((view.rows + 3) / 4) * 32;
+    for (int start = 0; start < total; start += blockDim.x) {
+        int i = start + threadIdx.x;
+        int cx = (i / 32 % tiles) * 8 + i % 8, cy = (i / 32 / tiles) * 4 + i % 32 / 8;
+        bool is_inside = i < total && cx < view.columns && cy < view.rows;
+        u64 cell = view.cell_start + (u64)(cy * view.columns + cx);
+        u64 regular = is_inside ? lattice_slot(b, view, cx, cy) : ~0ull;
+        u32 extras = is_inside ? b->cell_extras[cell] : 0;
+        int added;
+        int place = count + block_scan((regular != ~0ull ? 1 : 0) + (int)extras, added);
+        count += added;
+        if (!is_inside) continue;
+        b->cell_point[cell] = (u32)place;
+        u32* points = b->point_sample + view.sample_start + place;
+        if (regular != ~0ull) *points++ = (u32)(regular - view.sample_start);
+        if (extras == 0) continue;
+        for (int y = cy * step; y < min(cy * step + step, view.height); y++) {
+            for (int x = cx * step; x < min(cx * step + step, view.width); x++) {
+                u64 first = view.sample_start + (u64)(y * view.width + x) * view.layers;
+                for (u64 slot = first; slot < first + view.layers && b->own[slot] != EMPTY; slot++) {
+                    u32 own = b->own[slot];
+                    if (own != INTERPOLATED && own & OWNER) points[own & ~OWNER] = (u32)(slot - view.sample_start);
+                }
+            }
+        }
+    }
+    if (threadIdx.x == 0) b->derived[index].point_count = count;
+}

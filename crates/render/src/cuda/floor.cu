@@ -1,0 +1,319 @@
+// Light on the floor: the sets of directions of a view, the two grids (refined level by level) and the coarse floor;
+// the algorithm of floor.rs and grid.rs.
+
+#define FADE 0.2f
+#define CUT_BOXES 128
+
+/// One block a view: directions in the object frame, where the spot's shadow can fall.
+KERNEL prepare(const Batch* b, int unused) {
+    int index = blockIdx.x;
+    const View& view = b->views[index];
+    Both* directions = b->directions + (u64)index * b->direction_count;
+    int counts[4] = {b->sun_count, b->sphere_count, b->floor_sun_count, b->hemisphere_count};
+    int places[4] = {0, b->sun_count + b->lamp_count, b->sun_count + b->lamp_count + b->sphere_count,
+                     b->sun_count + b->lamp_count + b->sphere_count + b->floor_sun_count};
+    const float4* source = b->sphere_sets;
+    for (int set = 0; set < 4; set++) {
+        for (int i = threadIdx.x; i < counts[set]; i += blockDim.x) {
+            directions[places[set] + i].world = source[i];
+            directions[places[set] + i].object = extend(turn_to_object(view, xyz(source[i])), 0.0f);
+        }
+        source += counts[set];
+    }
+    float3 s, t, lamp = vec(view.spot_position), axis = vec(view.spot_axis);
+    frame(-axis, s, t);
+    for (int i = threadIdx.x; i < b->lamp_count + b->floor_lamp_count; i += blockDim.x) {
+        float2 disc = b->lamp_sets[i];
+        float3 world = lamp + disc.x * s + disc.y * t;
+        int place = i < b->lamp_count ? b->sun_count + i : b->direction_count - b->floor_lamp_count + i - b->lamp_count;
+        directions[place].world = extend(world, 0.0f);
+        directions[place].object = extend(to_object(view, world), 0.0f);
+    }
+    Derived& derived = b->derived[index];
+    if (threadIdx.x == 0) {
+        derived.has_shadow = 0;
+        derived.node_count = 0;
+        derived.point_count = 0;
+    }
+    if (view.is_empty) return;
+    // Boxes on the floor that contain the spot's shadow, penumbra included.
+    __shared__ float4 boxes[CUT_BOXES];
+    for (int i = threadIdx.x; i < view.cut_count; i += blockDim.x) {
+        float4 box = make_float4(INFINITE, INFINITE, -INFINITE, -INFINITE);
+        for (int corner = 0; corner < 8; corner++) {
+            const float* cut = view.cut + 6 * i;
+            float3 point = to_world(view, vec(cut[corner & 1 ? 3 : 0], cut[corner & 2 ? 4 : 1], cut[corner & 4 ? 5 : 2]));
+            point.z = clamp(point.z, FLOOR_Z, lamp.z - 0.5f);
+            float scale = (lamp.z - FLOOR_Z) / (lamp.z - point.z);
+            float3 ray = point - lamp;
+            float3 shadow = lamp + scale * ray;
+            float slant = sqrtf(dot(ray, ray)) / (lamp.z - point.z);
+            float penumbra = 1.1f * LAMP_RADIUS * (scale - 1.0f) * slant;
+            box = make_float4(fminf(box.x, shadow.x - penumbra), fminf(box.y, shadow.y - penumbra),
+                              fmaxf(box.z, shadow.x + penumbra), fmaxf(box.w, shadow.y + penumbra));
+        }
+        boxes[i] = box;
+    }
+    u8* touched = b->touched + (u64)index * b->shadow_cells * b->shadow_cells;
+    for (int i = threadIdx.x; i < b->shadow_cells * b->shadow_cells; i += blockDim.x) touched[i] = 0;
+    __syncthreads();
+    float4 all = make_float4(INFINITE, INFINITE, -INFINITE, -INFINITE);
+    for (int i = 0; i < view.cut_count; i++) {
+        all = make_float4(fminf(all.x, boxes[i].x), fminf(all.y, boxes[i].y), fmaxf(all.z, boxes[i].z),
+                          fmaxf(all.w, boxes[i].w));
+    }
+    // What the spot lights at all.
+    frame(axis, s, t);
+    float4 pool = make_float4(INFINITE, INFINITE, -INFINITE, -INFINITE);
+    for (int i = 0; i < 32; i++) {
+        float3 direction = axis + 0.275f * (b->pool[i].x * s + b->pool[i].y * t);
+        float reach = (FLOOR_Z - lamp.z) / fminf(direction.z, -1e-3f);
+        float x = lamp.x + reach * direction.x, y = lamp.y + reach * direction.y;
+        pool = make_float4(fminf(pool.x, x), fminf(pool.y, y), fmaxf(pool.z, x), fmaxf(pool.w, y));
+    }
+    float x0 = fmaxf(all.x, pool.x), y0 = fmaxf(all.y, pool.y), x1 = fminf(all.z, pool.z), y1 = fminf(all.w, pool.w);
+    float side = fmaxf(x1 - x0, y1 - y0);
+    if (!(x1 > x0 && y1 > y0 && side < INFINITE)) return;
+    // A margin of one coarse cell, so that the border is in full light.
+    float margin = side / 14.0f;
+    x0 -= margin;
+    y0 -= margin;
+    side += 2.0f * margin;
+    if (threadIdx.x == 0) {
+        derived.has_shadow = 1;
+        derived.shadow_origin[0] = x0;
+        derived.shadow_origin[1] = y0;
+        derived.shadow_side = side;
+    }
+    float step = side / (float)b->shadow_cells, last = (float)b->shadow_cells - 1.0f;
+    for (int i = threadIdx.x; i < view.cut_count; i += blockDim.x) {
+        int lx = (int)clamp((boxes[i].x - x0) / step, 0.0f, last), ly = (int)clamp((boxes[i].y - y0) / step, 0.0f, last);
+        int hx = (int)clamp((boxes[i].z - x0) / step, 0.0f, last), hy = (int)clamp((boxes[i].w - y0) / step, 0.0f, last);
+        for (int y = ly; y <= hy; y++) {
+            for (int x = lx; x <= hx; x++) touched[y * b->shadow_cells + x] = 1;
+        }
+    }
+}
+
+/// Whether a shadow's box touches any of the finest cells of a square.
+DEVICE bool shadow_near(const Batch* b, int index, int x0, int y0, int size) {
+    const u8* touched = b->touched + (u64)index * b->shadow_cells * b->shadow_cells;
+    for (int y = y0; y < min(y0 + size, b->shadow_cells); y++) {
+        for (int x = x0; x < min(x0 + size, b->shadow_cells); x++) {
+            if (touched[y * b->shadow_cells + x]) return true;
+        }
+    }
+    return false;
+}
+
+DEVICE float difference(float a, float b) { return fabsf(a - b); }
+DEVICE float difference(float4 a, float4 b) {
+    float x = a.x + a.y + a.z, y = b.x + b.y + b.z;
+    return fabsf(x - y) / fmaxf(fmaxf(x, y), 1e-6f);
+}
+DEVICE float mean(float a, float b) { return (a + b) * 0.5f; }
+DEVICE float4 mean(float4 a, float4 b) {
+    return make_float4((a.x + b.x) * 0.5f, (a.y + b.y) * 0.5f, (a.z + b.z) * 0.5f, 0.0f);
+}
+
+/// Whether a cell of `size` finest cells needs its middle nodes computed.
+template <typename T>
+DEVICE bool is_refined(const Batch* b, int index, const T* values, int cells, int coarse, float tolerance,
+                       bool is_shadow, int x, int y, int size) {
+    int width = cells + 1;
+    T a = values[y * width + x], c = values[y * width + x + size];
+    T d = values[(y + size) * width + x], e = values[(y + size) * width + x + size];
+    if (difference(a, c) > tolerance || difference(a, d) > tolerance || difference(a, e) > tolerance ||
+        difference(c, d) > tolerance)
+        return true;
+    return is_shadow && size > coarse / 2 && shadow_near(b, index, x, y, size);
+}
+
+/// One block a view: lists the nodes `step` cells apart that are to be computed, neighbours together, and
+/// interpolates the others. At the coarsest level all are computed.
+template <typename T>
+DEVICE void select_nodes(const Batch* b, int index, T* values, int cells, float tolerance, bool is_shadow, int step) {
+    int coarse = cells / 16, side = cells / step + 1, width = cells + 1;
+    u32* list = b->nodes + (u64)index * b->node_capacity;
+    int tiles = (side + 7) / 8, count = 0;
+    int total = tiles * ((side + 3) / 4) * 32;
+    for (int start = 0; start < total; start += blockDim.x) {
+        int i = start + threadIdx.x;
+        int x = (i / 32 % tiles) * 8 + i % 8, y = (i / 32 / tiles) * 4 + i % 32 / 8;
+        bool needed = false;
+        if (i < total && x < side && y < side) {
+            if (step == coarse) {
+                needed = true;
+            } else if ((x | y) & 1) {
+                int size = 2 * step, ax = x / 2 * size, ay = y / 2 * size;  // the cell above and right of the node
+                // Cells that share the node: on a vertical edge the left one too, on a horizontal edge the lower one.
+                int left = x & 1 ? 0 : 1, down = y & 1 ? 0 : 1;
+                for (int dx = 0; dx <= left; dx++) {
+                    for (int dy = 0; dy <= down; dy++) {
+                        int cx = ax - dx * size, cy = ay - dy * size;
+                        if (cx >= 0 && cy >= 0 && cx < cells && cy < cells) {
+                            needed = needed || is_refined(b, index, values, cells, coarse, tolerance, is_shadow, cx, cy,
+                                                          size);
+                        }
+                    }
+                }
+                T* row = values + y * step * width + x * step;
+                if (!needed) {
+                    int h = step, v = step * width;
+                    if (x & 1 && y & 1) {
+                        *row = mean(mean(row[-h - v], row[h - v]), mean(row[v - h], row[h + v]));
+                    } else {
+                        *row = x & 1 ? mean(row[-h], row[h]) : mean(row[-v], row[v]);
+                    }
+                }
+            }
+        }
+        int added;
+        int place = block_scan(needed ? 1 : 0, added);
+        if (needed) list[count + place] = (u32)(y * step) << 16 | (u32)(x * step);
+        count += added;
+    }
+    if (threadIdx.x == 0) b->derived[index].node_count = count;
+}
+
+KERNEL select_irradiance(const Batch* b, int step) {
+    int index = blockIdx.x, width = b->irradiance_cells + 1;
+    if (b->views[index].is_empty) return;
+    select_nodes(b, index, b->irradiance + (u64)index * width * width, b->irradiance_cells, b->irradiance_tolerance,
+                 false, step);
+}
+
+KERNEL select_shadow(const Batch* b, int step) {
+    int index = blockIdx.x, width = b->shadow_cells + 1;
+    if (b->views[index].is_empty) return;
+    if (!b->derived[index].has_shadow) {
+        if (threadIdx.x == 0) b->derived[index].node_count = 0;
+        return;
+    }
+    select_nodes(b, index, b->shadow + (u64)index * width * width, b->shadow_cells, b->shadow_tolerance, true, step);
+}
+
+/// Listed nodes of a view, a warp's worth at a time: irradiance of sun, world and object.
+KERNEL trace_irradiance(const Batch* b, int unused) {
+    int index = blockIdx.y, width = b->irradiance_cells + 1;
+    const View& view = b->views[index];
+    int count = view.is_empty ? 0 : b->derived[index].node_count;
+    int start = (blockIdx.x * blockDim.x + threadIdx.x) / WARP * WARP;
+    if (start >= count) return;
+    int item = start + lane_index();
+    bool active = item < count;
+    u32 node = b->nodes[(u64)index * b->node_capacity + min(item, count - 1)];
+    float step = view.irradiance_side / (float)b->irradiance_cells;
+    float x = view.irradiance_origin[0] + step * (float)(node & 0xffff);
+    float y = view.irradiance_origin[1] + step * (float)(node >> 16);
+    float3 origin = to_object(view, vec(x, y, FLOOR_Z + LIFT));
+    u32 rays = active ? b->floor_sun_count + b->hemisphere_count : 0;
+    const Both* sun = floor_sun_set(b, index);
+    float arriving = 0.0f;
+    for (int i = 0; i < b->floor_sun_count; i++) {
+        arriving += transmitted(view, origin, xyz(sun[i].object), INFINITE, active) * sun[i].world.z;
+    }
+    const Both* hemisphere = hemisphere_set(b, index);
+    const float4* floor = b->open_floor + (u64)index * (COARSE_CELLS + 1) * (COARSE_CELLS + 1);
+    float3 light = splat(0.0f);
+    for (int i = 0; i < b->hemisphere_count; i++) {
+        Hit hit = nearest(view, origin, xyz(hemisphere[i].object), INFINITE, active);
+        float3 incoming = splat(WORLD_RADIANCE);
+        object_radiance(b, view, index, floor, hit, hit.triangle != MISS, xyz(hemisphere[i].world), i, incoming, rays);
+        light = light + incoming;
+    }
+    if (active) {
+        float3 value = splat(SUN_FLOOR_IRRADIANCE * arriving / b->floor_sun_total) +
+                       (PI / (float)b->hemisphere_count) * light;
+        b->irradiance[(u64)index * width * width + (node >> 16) * width + (node & 0xffff)] = extend(value, 0.0f);
+    }
+    count_rays(b, rays);
+}
+
+/// Listed nodes of a view, a warp's worth at a time: share of the spot that arrives.
+KERNEL trace_shadow(const Batch* b, int unused) {
+    int index = blockIdx.y, width = b->shadow_cells + 1;
+    const View& view = b->views[index];
+    int count = view.is_empty ? 0 : b->derived[index].node_count;
+    int start = (blockIdx.x * blockDim.x + threadIdx.x) / WARP * WARP;
+    if (start >= count) return;
+    int item = start + lane_index();
+    u32 node = b->nodes[(u64)index * b->node_capacity + min(item, count - 1)];
+    int nx = node & 0xffff, ny = node >> 16;
+    const Derived& derived = b->derived[index];
+    float step = derived.shadow_side / (float)b->shadow_cells;
+    // Nodes that no box's shadow comes near are open.
+    int cx = min(max(nx, 1), b->shadow_cells - 1) - 1, cy = min(max(ny, 1), b->shadow_cells - 1) - 1;
+    bool active = item < count && shadow_near(b, index, cx, cy, 2);
+    float3 end = to_object(view, vec(derived.shadow_origin[0] + step * (float)nx,
+                                     derived.shadow_origin[1] + step * (float)ny, FLOOR_Z + LIFT));
+    float arriving = 0.0f;
+    if (ballot(active) != 0) {
+        const Both* lamp = floor_lamp_set(b, index);
+        for (int i = 0; i < b->floor_lamp_count; i++) {
+            float3 origin = xyz(lamp[i].object);
+            arriving += transmitted(view, origin, end - origin, 1.0f, active);
+        }
+    }
+    if (item < count) {
+        float share = active ? arriving / (float)b->floor_lamp_count : 1.0f;
+        b->shadow[(u64)index * width * width + ny * width + nx] = share;
+    }
+    count_rays(b, active ? b->floor_lamp_count : 0);
+}
+
+/// Position in a grid, false outside.
+DEVICE bool locate(float x, float y, const float* origin, float side, int cells, int& node, float& fx, float& fy) {
+    float inverse = (float)cells / side;
+    float px = (x - origin[0]) * inverse, py = (y - origin[1]) * inverse;
+    if (!(px >= 0.0f && py >= 0.0f && px < (float)cells && py < (float)cells)) return false;
+    int i = (int)px, j = (int)py;
+    fx = px - (float)i;
+    fy = py - (float)j;
+    node = j * (cells + 1) + i;
+    return true;
+}
+
+/// Radiance of the floor; `with_object` says whether the grids count.
+DEVICE float3 floor_radiance(const Batch* b, int index, float x, float y, bool with_object) {
+    const View& view = b->views[index];
+    float3 irradiance = splat(OPEN);
+    with_object = with_object && !view.is_empty;
+    int node;
+    float fx, fy;
+    int cells = b->irradiance_cells;
+    if (with_object && locate(x, y, view.irradiance_origin, view.irradiance_side, cells, node, fx, fy)) {
+        const float4* at = b->irradiance + (u64)index * (cells + 1) * (cells + 1) + node;
+        float3 value = mix(mix(xyz(at[0]), xyz(at[1]), fx), mix(xyz(at[cells + 1]), xyz(at[cells + 2]), fx), fy);
+        float half = 0.5f * view.irradiance_side;
+        float offset = fmaxf(fabsf(x - view.irradiance_origin[0] - half), fabsf(y - view.irradiance_origin[1] - half));
+        irradiance = mix(irradiance, value, fminf((1.0f - offset / half) * (1.0f / FADE), 1.0f));
+    }
+    float spot = spot_irradiance(b, view, vec(x, y, FLOOR_Z), vec(0.0f, 0.0f, 1.0f));
+    if (spot > 0.0f) {
+        const Derived& derived = b->derived[index];
+        float open = 1.0f;
+        cells = b->shadow_cells;
+        if (with_object && derived.has_shadow &&
+            locate(x, y, derived.shadow_origin, derived.shadow_side, cells, node, fx, fy)) {
+            const float* at = b->shadow + (u64)index * (cells + 1) * (cells + 1) + node;
+            open = mix(mix(at[0], at[1], fx), mix(at[cells + 1], at[cells + 2], fx), fy);
+        }
+        irradiance = irradiance + (spot * open) * vec(view.spot_intensity);
+    }
+    return INVERSE_PI * (vec(view.floor_albedo) * irradiance);
+}
+
+/// What the floor sends up on a coarse grid: without the object (0) for the light on the floor, with it (1) for the
+/// object.
+KERNEL fill_coarse_floor(const Batch* b, int with_object) {
+    const int width = COARSE_CELLS + 1;
+    int index = blockIdx.y, node = blockIdx.x * blockDim.x + threadIdx.x;
+    const View& view = b->views[index];
+    if (view.is_empty || node >= width * width) return;
+    const float step = 2.0f * COARSE_HALF / COARSE_CELLS;
+    float x = view.centre[0] - COARSE_HALF + step * (float)(node % width);
+    float y = view.centre[1] - COARSE_HALF + step * (float)(node / width);
+    float4* grid = with_object ? b->coarse_floor : b->open_floor;
+    grid[(u64)index * width * width + node] = extend(floor_radiance(b, index, x, y, with_object != 0), 0.0f);
+}

@@ -1,0 +1,173 @@
+// Lights, surfaces and what a ray that leaves a surface finds: the formulas of lights.rs, bsdf.rs, view.rs, mesh.rs and
+// lit_scene.rs.
+
+#define FLOOR_Z -1.0f
+#define WORLD_RADIANCE 0.05f
+#define SUN_STRENGTH 1.5f
+#define SUN_FLOOR_IRRADIANCE (1.5f * 2.0f * (1.41421356f - 1.0f))
+#define LAMP_RADIUS 0.25f
+#define LIFT 2e-4f
+#define OPEN (SUN_FLOOR_IRRADIANCE + PI * WORLD_RADIANCE)
+#define COARSE_CELLS 48
+#define COARSE_HALF 4.0f
+#define CONE_ANGLES 160
+#define CONE_DISTANCES 24
+#define CONE_MAX_SIN 0.34f
+#define CONE_NEAREST 1.8f
+#define CONE_FARTHEST 12.0f
+
+struct SurfacePoint {
+    float3 position, face, normal;
+    float2 uv;
+    u32 material;
+};
+
+/// The surface at a hit of a ray with the world direction `direction`, seen from the ray's side.
+DEVICE SurfacePoint surface_point(const View& view, const Hit& hit, float3 direction) {
+    const Shading& s = view.shading[hit.triangle];
+    float w = 1.0f - hit.u - hit.v;
+    float3 face = vec(s.face);
+    float3 normal = normalized(w * vec(s.normals) + hit.u * vec(s.normals + 3) + hit.v * vec(s.normals + 6), face);
+    if (dot(normal, face) < 0.0f) normal = -normal;
+    SurfacePoint point;
+    point.position = to_world(view, vec(s.corner) + hit.u * vec(s.edge1) + hit.v * vec(s.edge2));
+    face = turn_to_world(view, face);
+    normal = turn_to_world(view, normal);
+    bool away = dot(face, direction) > 0.0f;
+    point.face = away ? -face : face;
+    point.normal = away ? -normal : normal;
+    point.uv = make_float2(w * s.uvs[0] + hit.u * s.uvs[2] + hit.v * s.uvs[4],
+                           w * s.uvs[1] + hit.u * s.uvs[3] + hit.v * s.uvs[5]);
+    point.material = s.material;
+    return point;
+}
+
+/// Where rays leave from, object frame.
+DEVICE float3 ray_start(const View& view, float3 position, float3 face) {
+    return to_object(view, position + LIFT * face);
+}
+
+DEVICE float srgb_decode(const Batch* b, float value) {
+    float x = clamp(value, 0.0f, 255.0f) * 4.0f;
+    int i = (int)x;
+    return mix(b->srgb_table[i], b->srgb_table[i + 1], x - (float)i);
+}
+
+/// The two texels around a repeated coordinate and the weight of the second.
+DEVICE void texel_pair(float coordinate, int size, int& first, int& second, float& weight) {
+    float x = (coordinate - floorf(coordinate)) * (float)size - 0.5f;
+    float low = floorf(x);
+    weight = x - low;
+    first = (int)low;
+    first = first < 0 ? first + size : first >= size ? first - size : first;
+    second = first + 1 == size ? 0 : first + 1;
+}
+
+DEVICE float3 albedo(const Batch* b, const View& view, u32 material, float2 uv) {
+    const Material& m = view.materials[material];
+    if (m.texture_width == 0) return vec(m.base_colour);
+    int x0, x1, y0, y1;
+    float fx, fy;
+    texel_pair(uv.x, (int)m.texture_width, x0, x1, fx);
+    texel_pair(1.0f - uv.y, (int)m.texture_height, y0, y1, fy);
+    const uchar4* texels = view.texels + m.texture_start;
+    uchar4 t00 = texels[y0 * m.texture_width + x0], t10 = texels[y0 * m.texture_width + x1];
+    uchar4 t01 = texels[y1 * m.texture_width + x0], t11 = texels[y1 * m.texture_width + x1];
+    float3 top = mix(vec(t00.x, t00.y, t00.z), vec(t10.x, t10.y, t10.z), fx);
+    float3 bottom = mix(vec(t01.x, t01.y, t01.z), vec(t11.x, t11.y, t11.z), fx);
+    float3 value = mix(top, bottom, fy);
+    return vec(srgb_decode(b, value.x), srgb_decode(b, value.y), srgb_decode(b, value.z));
+}
+
+/// Irradiance of the unobstructed sun on a surface whose normal has this z component.
+DEVICE float sun_irradiance(const Batch* b, float normal_z) {
+    float x = (clamp(normal_z, -1.0f, 1.0f) + 1.0f) * 128.0f;
+    int i = (int)x;
+    return mix(b->sun_table[i], b->sun_table[i + 1], x - (float)i);
+}
+
+DEVICE float2 cone_lookup(const Batch* b, float cos_axis, float distance) {
+    float sine = sqrtf(fmaxf(1.0f - cos_axis * cos_axis, 0.0f));
+    if (cos_axis <= 0.0f || sine >= CONE_MAX_SIN) return make_float2(0.0f, 0.0f);
+    const float low = 1.0f / CONE_FARTHEST, scale = (CONE_DISTANCES - 1) / (1.0f / CONE_NEAREST - low);
+    float x = sine * ((CONE_ANGLES - 1) / CONE_MAX_SIN);
+    float y = clamp((1.0f / distance - low) * scale, 0.0f, (CONE_DISTANCES - 1) - 1e-3f);
+    int i = min((int)x, CONE_ANGLES - 2), j = (int)y;
+    float fx = x - (float)i, fy = y - (float)j;
+    const float2* at = b->cone_table + i * CONE_DISTANCES + j;
+    float2 near = at[0] + fy * (at[1] - at[0]);
+    float2 far = at[CONE_DISTANCES] + fy * (at[CONE_DISTANCES + 1] - at[CONE_DISTANCES]);
+    return near + fx * (far - near);
+}
+
+/// Irradiance of the spot per unit intensity on a surface that faces the lamp, nothing in between.
+DEVICE float spot_facing_irradiance(const Batch* b, const View& view, float3 point) {
+    float3 to_lamp = vec(view.spot_position) - point;
+    float square = fmaxf(dot(to_lamp, to_lamp), 1e-12f);
+    float distance = sqrtf(square);
+    return cone_lookup(b, -dot(to_lamp, vec(view.spot_axis)) / distance, distance).x / square;
+}
+
+/// Irradiance of the spot per unit intensity, nothing in between and the whole lamp above the horizon.
+DEVICE float spot_irradiance(const Batch* b, const View& view, float3 point, float3 normal) {
+    float3 to_lamp = vec(view.spot_position) - point, axis = vec(view.spot_axis);
+    float square = fmaxf(dot(to_lamp, to_lamp), 1e-12f);
+    float distance = sqrtf(square);
+    float3 facing = (1.0f / distance) * to_lamp;
+    float cos_axis = -dot(facing, axis);
+    float2 cone = cone_lookup(b, cos_axis, distance);
+    if (cone.x == 0.0f) return 0.0f;
+    float3 outward = normalized(axis + cos_axis * facing, splat(0.0f));
+    return fmaxf(cone.x * dot(normal, facing) + cone.y * dot(normal, outward), 0.0f) / square;
+}
+
+/// Radiance of the coarse floor; that of the open floor far away.
+DEVICE float3 coarse_radiance(const View& view, const float4* grid, float x, float y) {
+    const float inverse_step = COARSE_CELLS / (2.0f * COARSE_HALF);
+    float px = (x - (view.centre[0] - COARSE_HALF)) * inverse_step;
+    float py = (y - (view.centre[1] - COARSE_HALF)) * inverse_step;
+    if (!(px >= 0.0f && py >= 0.0f && px < COARSE_CELLS && py < COARSE_CELLS))
+        return (OPEN * INVERSE_PI) * vec(view.floor_albedo);
+    int i = (int)px, j = (int)py;
+    float fx = px - (float)i, fy = py - (float)j;
+    const float4* at = grid + j * (COARSE_CELLS + 1) + i;
+    float3 top = mix(xyz(at[0]), xyz(at[1]), fx);
+    float3 bottom = mix(xyz(at[COARSE_CELLS + 1]), xyz(at[COARSE_CELLS + 2]), fx);
+    return mix(top, bottom, fy);
+}
+
+/// Radiance of the object at hits of rays with one direction, by whole warps: written to `incoming` where `is_hit`.
+DEVICE void object_radiance(const Batch* b, const View& view, int index, const float4* floor, const Hit& hit,
+                            bool is_hit, float3 direction, int turn, float3& incoming, u32& rays) {
+    if (ballot(is_hit) == 0) return;
+    const Both& sun = sun_set(b, index)[turn * 7 % b->sun_count];
+    const Both& lamp = lamp_set(b, index)[turn * 5 % b->lamp_count];
+    float3 position = splat(0.0f), normal = vec(0.0f, 0.0f, 1.0f), origin = splat(0.0f);
+    float2 uv = make_float2(0.0f, 0.0f);
+    u32 material = 0;
+    float spot = 0.0f;
+    bool sunlit = false;
+    if (is_hit) {
+        SurfacePoint point = surface_point(view, hit, direction);
+        position = point.position;
+        normal = point.normal;
+        uv = point.uv;
+        material = point.material;
+        origin = ray_start(view, point.position, point.face);
+        sunlit = dot(normal, xyz(sun.world)) > 0.0f;
+        spot = spot_irradiance(b, view, position, normal);
+    }
+    rays += (sunlit ? 1 : 0) + (spot > 0.0f ? 1 : 0);
+    float sun_open = transmitted(view, origin, xyz(sun.object), INFINITE, sunlit);
+    float lamp_open = transmitted(view, xyz(lamp.object), origin - xyz(lamp.object), 1.0f, spot > 0.0f);
+    if (!is_hit) return;
+    float3 below = coarse_radiance(view, floor, position.x, position.y);
+    float3 ambient = splat(0.5f * (1.0f + normal.z) * WORLD_RADIANCE) + 0.5f * (1.0f - normal.z) * below;
+    // A surface turned away from the sampled part of the sun still sees some other part of it.
+    float sun_share = sunlit ? sun_open : 1.0f;
+    float3 direct = splat(sun_irradiance(b, normal.z) * sun_share) + (spot * lamp_open) * vec(view.spot_intensity);
+    float3 leaving = albedo(b, view, material, uv) * (INVERSE_PI * direct + ambient);
+    float alpha = view.materials[material].alpha;
+    float3 behind = direction.z < 0.0f ? below : splat(WORLD_RADIANCE);
+    incoming = alpha * leaving + (1.0f - alpha) * behind;
+}

@@ -1,0 +1,50 @@
+//! The renderer on CUDA devices: the algorithm of the CPU, kernel by kernel, over a batch of views.
+//!
+//! ```ignore
+//! let context = gpu::Context::new(0)?;
+//! let mut renderer = cuda::Renderer::new(&context, Quality::Fast)?;
+//! let object = Arc::new(cuda::Object::new(&PreparedMesh::new(&mesh)));   // once an object, on any thread
+//! let shots = [Shot { object: Some(object.clone()), latents }, ...];      // any number, of any objects
+//! let pictures = context.allocate(shots.len() * Renderer::picture_bytes(256))?;
+//! renderer.render(&shots, 256, pictures.view())?;                         // returns before the device is done
+//! ```
+//!
+//! [`Renderer::render`] leaves 8-bit RGB pictures, one after the other, rows from the top, in device memory; later work
+//! on the context's stream sees them. [`Renderer::render_to_host`] copies them back. A picture is a pure function of
+//! (object, latents, size, quality) on one kind of device: it does not depend on what else is in the batch.
+//!
+//! Objects are copied to the device when they are first needed and stay there until the cache is full; the least
+//! recently used go first, so more objects than fit can be rendered in turn. Scratch memory is bounded: large batches
+//! are rendered in parts.
+
+mod cache;
+mod layout;
+mod object;
+mod renderer;
+mod tables;
+
+pub use object::Object;
+pub use renderer::{Renderer, Shot};
+
+use gpu::KernelSource;
+
+/// All kernels, as one source.
+pub(crate) fn kernel_source() -> KernelSource {
+    KernelSource {
+        name: "render.cu",
+        prelude: "",
+        text: concat!(
+            include_str!("types.cu"),
+            include_str!("trace.cu"),
+            include_str!("light.cu"),
+            include_str!("floor.cu"),
+            include_str!("camera.cu"),
+            include_str!("shade.cu"),
+            include_str!("resolve.cu"),
+        ),
+        defines: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! An object as the device wants it: every array the kernels read, in one piece of memory, so that it travels in one
+//! copy.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytemuck::{Pod, Zeroable};
+use glam::{DVec3, Vec3};
+
+use super::layout::ViewData;
+use crate::PreparedMesh;
+use crate::trace::Triangle;
+
+/// Boxes that bound the object's shadow.
+const CUT_BOXES: usize = 128;
+
+/// An object ready to be copied to a device; made once, shared by all its views and by all renderers.
+#[derive(Debug)]
+pub struct Object {
+    /// Tells objects apart in the renderers' caches.
+    pub(super) id: u64,
+    /// All arrays, each at a multiple of 16 bytes.
+    pub(super) bytes: Vec<u8>,
+    /// Where nodes, triangles, transparencies, shading, materials, texels and cut boxes start.
+    starts: [usize; 7],
+    cut_count: usize,
+    has_transparency: bool,
+    pub(super) centre: Vec3,
+    pub(super) radius: f32,
+    is_empty: bool,
+}
+
+/// A triangle as three planes, as `types.cu` has it: the distance from the triangle, and its barycentric coordinates.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Planes([[f32; 4]; 3]);
+
+impl Planes {
+    /// All zero where the triangle has no area: never hit.
+    fn new(triangle: &Triangle) -> Self {
+        let vector = |v: [f32; 3]| Vec3::from(v).as_dvec3();
+        let (corner, edge1, edge2) =
+            (vector(triangle.corner), vector(triangle.edge1), vector(triangle.edge2));
+        let normal = edge1.cross(edge2).normalize_or_zero();
+        let (across2, across1) = (edge2.cross(normal), normal.cross(edge1));
+        let plane = |direction: DVec3| {
+            let [x, y, z] = direction.as_vec3().to_array();
+            [x, y, z, -direction.dot(corner) as f32]
+        };
+        let planes =
+            [plane(normal), plane(across2 / edge1.dot(across2)), plane(across1 / edge2.dot(across1))];
+        if planes.iter().flatten().all(|value| value.is_finite()) { Self(planes) } else { Self::zeroed() }
+    }
+}
+
+/// What shading needs of a triangle, as `types.cu` has it.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Shading {
+    corner: [f32; 3],
+    edge1: [f32; 3],
+    edge2: [f32; 3],
+    face: [f32; 3],
+    normals: [[f32; 3]; 3],
+    uvs: [[f32; 2]; 3],
+    material: u32,
+}
+
+impl Object {
+    /// The device's arrays of a prepared mesh.
+    pub fn new(mesh: &PreparedMesh) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let geometry = &mesh.geometry;
+        let planes: Vec<Planes> = geometry.triangles.iter().map(Planes::new).collect();
+        let transparency: Vec<f32> = if geometry.has_transparency {
+            geometry.triangles.iter().map(|triangle| triangle.transparency).collect()
+        } else {
+            Vec::new()
+        };
+        let shading: Vec<Shading> = geometry
+            .triangles
+            .iter()
+            .zip(&mesh.corners)
+            .map(|(triangle, corners)| Shading {
+                corner: triangle.corner,
+                edge1: triangle.edge1,
+                edge2: triangle.edge2,
+                face: Vec3::from(triangle.normal).normalize_or(Vec3::Z).to_array(),
+                normals: corners.normals,
+                uvs: corners.uvs,
+                material: corners.material,
+            })
+            .collect();
+        let cut: Vec<[[f32; 3]; 2]> = geometry
+            .cut(CUT_BOXES)
+            .into_iter()
+            .map(|node| {
+                let node = &geometry.nodes[node as usize];
+                [node.min, node.max]
+            })
+            .collect();
+        let mut bytes = Vec::new();
+        let mut add = |part: &[u8]| {
+            bytes.resize(bytes.len().next_multiple_of(16), 0);
+            let start = bytes.len();
+            bytes.extend_from_slice(part);
+            start
+        };
+        let starts = [
+            add(bytemuck::cast_slice(&geometry.nodes)),
+            add(bytemuck::cast_slice(&planes)),
+            add(bytemuck::cast_slice(&transparency)),
+            add(bytemuck::cast_slice(&shading)),
+            add(bytemuck::cast_slice(&mesh.materials)),
+            add(bytemuck::cast_slice(&mesh.texels)),
+            add(bytemuck::cast_slice(&cut)),
+        ];
+        Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            bytes,
+            starts,
+            cut_count: cut.len(),
+            has_transparency: geometry.has_transparency,
+            centre: mesh.centre,
+            radius: mesh.radius,
+            is_empty: mesh.is_empty(),
+        }
+    }
+
+    /// Device memory it takes.
+    pub fn device_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there is nothing to see.
+    pub fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// Fills in where the arrays are, for an object that lies at `address`.
+    pub(super) fn place(&self, address: u64, view: &mut ViewData) {
+        let [nodes, triangles, transparency, shading, materials, texels, cut] =
+            self.starts.map(|start| address + start as u64);
+        *view = ViewData {
+            nodes,
+            triangles,
+            transparency,
+            shading,
+            materials,
+            texels,
+            cut,
+            cut_count: self.cut_count as i32,
+            has_transparency: i32::from(self.has_transparency),
+            is_empty: i32::from(self.is_empty),
+            ..*view
+        };
+    }
+}

@@ -1,0 +1,381 @@
+//! Batches of views through the kernels.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use gpu::{Argument, Buffer, Context, Error, Kernel, Launch, Result};
+use scene::Latents;
+
+use super::cache::Cache;
+use super::layout::{BOTH_BYTES, BatchData, DERIVED_BYTES, SAMPLE_BYTES, ViewData};
+use super::object::Object;
+use super::tables::Tables;
+use crate::image::{MARGIN, MAX_LAYERS};
+use crate::settings::Settings;
+use crate::view::View;
+use crate::{PreparedMesh, Quality, camera};
+
+/// Threads of a block of the kernels that trace.
+const THREADS: usize = 128;
+/// Threads of a block of the kernels that have one block a view.
+const VIEW_THREADS: usize = 512;
+/// Views rendered together at most.
+const MOST_VIEWS: usize = 1024;
+/// Bytes a slot of a camera ray takes in all buffers.
+const SLOT_BYTES: usize = 4 + SAMPLE_BYTES + 4 + 32 + 16;
+/// Nodes of the coarse floor.
+const COARSE_NODES: usize = 49 * 49;
+
+/// One picture to be made; `None` is the empty scene.
+#[derive(Clone, Debug)]
+pub struct Shot {
+    /// What is seen.
+    pub object: Option<Arc<Object>>,
+    /// How it is seen.
+    pub latents: Latents,
+}
+
+/// Renders batches of views on one device.
+#[derive(Debug)]
+pub struct Renderer {
+    context: Context,
+    settings: Settings,
+    tables: Tables,
+    kernels: Kernels,
+    cache: Cache,
+    empty: Arc<Object>,
+    scratch_bytes: usize,
+    rays: Buffer,
+}
+
+macro_rules! kernels {
+    ($($name:ident),* $(,)?) => {
+        #[derive(Debug)]
+        struct Kernels { $($name: Kernel,)* }
+
+        impl Kernels {
+            fn load(context: &Context) -> Result<Self> {
+                let source = super::kernel_source();
+                Ok(Self { $($name: context.kernel(&source, stringify!($name))?,)* })
+            }
+        }
+    };
+}
+
+kernels! {
+    prepare, select_irradiance, select_shadow, trace_irradiance, trace_shadow, fill_coarse_floor, trace_camera,
+    place_points, number_points, shade_sun, shade_spot, shade_indirect, fill_floor_lattice, light_samples, write_pixels,
+}
+
+/// A view of a batch, and the memory it takes.
+struct Planned {
+    data: ViewData,
+    object: Arc<Object>,
+    slots: usize,
+    cells: usize,
+}
+
+impl Renderer {
+    /// A renderer of one preset. Compiles the kernels on the first use (seconds; kept on disk afterwards). A third of
+    /// the memory that is free now may be used for objects, a sixth, at most 8 GB, for scratch.
+    pub fn new(context: &Context, quality: Quality) -> Result<Self> {
+        let free = context.free_bytes()?;
+        Self::with_memory(context, quality, free / 3, (free / 6).min(8 << 30))
+    }
+
+    /// A renderer that keeps at most `cache_bytes` of objects on the device and uses about `scratch_bytes` more.
+    pub fn with_memory(
+        context: &Context,
+        quality: Quality,
+        cache_bytes: usize,
+        scratch_bytes: usize,
+    ) -> Result<Self> {
+        let settings = Settings::new(quality);
+        Ok(Self {
+            context: context.clone(),
+            tables: Tables::new(context, &settings)?,
+            kernels: Kernels::load(context)?,
+            cache: Cache::new(cache_bytes),
+            empty: Arc::new(Object::new(&PreparedMesh::default())),
+            scratch_bytes,
+            rays: context.allocate_zeroed(8)?,
+            settings,
+        })
+    }
+
+    /// Bytes of a picture of `size` x `size` pixels.
+    pub fn picture_bytes(size: u32) -> usize {
+        3 * size as usize * size as usize
+    }
+
+    /// The device.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Renders `shots`, `size` x `size` pixels each, into the device memory `target`, one picture after the other. The
+    /// work is issued on the context's stream and may not be done when this returns. Where device memory does not
+    /// suffice for the whole batch, it is rendered in parts.
+    pub fn render(&mut self, shots: &[Shot], size: u32, target: gpu::View) -> Result<()> {
+        // Checks the size, too.
+        let target = target.part(0, shots.len() * Self::picture_bytes(size))?;
+        let planned: Vec<Planned> =
+            shots.iter().enumerate().map(|(picture, shot)| self.plan(shot, picture, size)).collect();
+        let mut rest = planned.as_slice();
+        while !rest.is_empty() {
+            let count = self.part(rest, size);
+            let (now, later) = rest.split_at(count);
+            self.render_part(now, size, target.address)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// [`Self::render`], and copies the pictures to the host: those of `shots` one after the other.
+    pub fn render_to_host(&mut self, shots: &[Shot], size: u32) -> Result<Vec<u8>> {
+        let bytes = shots.len() * Self::picture_bytes(size);
+        let target = self.context.allocate(bytes)?;
+        self.render(shots, size, target.view())?;
+        let mut pixels = vec![0; bytes];
+        // SAFETY: the buffer is ours.
+        unsafe { self.context.read(target.view(), &mut pixels) }?;
+        Ok(pixels)
+    }
+
+    /// Rays traced so far; waits for the device.
+    pub fn rays(&self) -> Result<u64> {
+        let mut bytes = [0; 8];
+        // SAFETY: the buffer is ours.
+        unsafe { self.context.read(self.rays.view(), &mut bytes) }?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
+    /// Lets go of all objects on the device.
+    pub fn clear_cache(&mut self) {
+        self.cache.clear();
+    }
+
+    fn plan(&self, shot: &Shot, picture: usize, size: u32) -> Planned {
+        let object = shot.object.as_ref().unwrap_or(&self.empty);
+        let nothing =
+            PreparedMesh { centre: object.centre, radius: object.radius, ..PreparedMesh::default() };
+        let view = View::new(&nothing, &shot.latents);
+        let centre = view.centre();
+        let settings = &self.settings;
+        let reach = view.irradiance_reach();
+        let [x0, x1, y0, y1] = camera::sphere_bounds(centre, object.radius, MARGIN, size);
+        let width = (x1 - x0).max(0) as usize * settings.supersampling;
+        let height = (y1 - y0).max(0) as usize * settings.supersampling;
+        let (columns, rows) = (width.div_ceil(settings.shading_step), height.div_ceil(settings.shading_step));
+        let mut data = ViewData {
+            rotation: view.object_from_world.transpose().to_cols_array(),
+            translation: view.translation.to_array(),
+            floor_albedo: view.floor_albedo.to_array(),
+            spot_position: view.spot.position.to_array(),
+            spot_axis: view.spot.axis.to_array(),
+            spot_intensity: view.spot.intensity.to_array(),
+            centre: centre.to_array(),
+            irradiance_origin: [centre.x - reach, centre.y - reach],
+            irradiance_side: 2.0 * reach,
+            x0,
+            y0,
+            width: width as i32,
+            height: height as i32,
+            columns: columns as i32,
+            rows: rows as i32,
+            picture: picture as i32,
+            ..bytemuck::Zeroable::zeroed()
+        };
+        object.place(0, &mut data);
+        data.is_empty |= i32::from(width * height == 0);
+        data.layers = if data.has_transparency != 0 { MAX_LAYERS as i32 } else { 1 };
+        let (slots, cells) =
+            if data.is_empty != 0 { (0, 0) } else { (width * height * data.layers as usize, columns * rows) };
+        Planned { data, object: object.clone(), slots, cells }
+    }
+
+    /// Scratch bytes of a view besides those of its camera rays.
+    fn fixed_bytes(&self, size: u32) -> usize {
+        let square = |n: usize| (n + 1) * (n + 1);
+        let settings = &self.settings;
+        self.direction_count() * BOTH_BYTES
+            + square(settings.shadow_cells) * (1 + 4)
+            + square(settings.irradiance_cells) * 16
+            + self.node_capacity() * 4
+            + 2 * COARSE_NODES * 16
+            + self.floor_nodes(size).pow(2) * 16
+    }
+
+    /// How many of the next views fit into scratch memory and cache together; at least one.
+    fn part(&self, views: &[Planned], size: u32) -> usize {
+        let (mut scratch, mut objects) = (0, 0);
+        let mut seen = HashSet::new();
+        for (count, view) in views.iter().enumerate().take(MOST_VIEWS) {
+            scratch += self.fixed_bytes(size) + view.slots * SLOT_BYTES + view.cells * 8;
+            if seen.insert(view.object.id) {
+                objects += view.object.device_bytes();
+            }
+            if count > 0 && (scratch > self.scratch_bytes || objects > self.cache.capacity()) {
+                return count;
+            }
+        }
+        views.len().min(MOST_VIEWS)
+    }
+
+    /// Renders views together, in halves where device memory turns out not to suffice.
+    fn render_part(&mut self, views: &[Planned], size: u32, pictures: u64) -> Result<()> {
+        match self.issue(views, size, pictures) {
+            Err(Error::OutOfMemory { .. }) if views.len() > 1 => {
+                self.cache.clear();
+                let (first, second) = views.split_at(views.len() / 2);
+                self.render_part(first, size, pictures)?;
+                self.render_part(second, size, pictures)
+            }
+            other => other,
+        }
+    }
+
+    fn direction_count(&self) -> usize {
+        let s = &self.settings;
+        s.sun_directions
+            + s.lamp_points
+            + s.gather_directions
+            + s.floor_sun_directions
+            + s.floor_gather_directions
+            + s.floor_lamp_points
+    }
+
+    fn node_capacity(&self) -> usize {
+        (self.settings.shadow_cells.max(self.settings.irradiance_cells) + 1).pow(2)
+    }
+
+    fn floor_nodes(&self, size: u32) -> usize {
+        match self.settings.floor_step {
+            1 => size as usize,
+            step => size as usize / step + 2,
+        }
+    }
+
+    /// Issues the work of views that fit together.
+    fn issue(&mut self, views: &[Planned], size: u32, pictures: u64) -> Result<()> {
+        let context = self.context.clone();
+        let s = self.settings;
+        self.cache.begin();
+        let mut data = Vec::with_capacity(views.len());
+        let (mut slots, mut cells) = (0, 0);
+        for view in views {
+            let mut view_data = view.data;
+            let is_empty = view_data.is_empty;
+            if is_empty == 0 {
+                view.object.place(self.cache.address(&context, &view.object)?, &mut view_data);
+            }
+            view_data.is_empty = is_empty;
+            view_data.sample_start = slots as u64;
+            view_data.cell_start = cells as u64;
+            slots += view.slots;
+            cells += view.cells;
+            data.push(view_data);
+        }
+        let count = views.len();
+        let square = |n: usize| (n + 1) * (n + 1);
+        let allocate = |bytes: usize| context.allocate(bytes.max(16));
+        let view_buffer = context.upload(bytemuck::cast_slice(&data))?;
+        let derived = allocate(count * DERIVED_BYTES)?;
+        let directions = allocate(count * self.direction_count() * BOTH_BYTES)?;
+        let touched = allocate(count * s.shadow_cells * s.shadow_cells)?;
+        let nodes = allocate(count * self.node_capacity() * 4)?;
+        let irradiance = allocate(count * square(s.irradiance_cells) * 16)?;
+        let shadow = allocate(count * square(s.shadow_cells) * 4)?;
+        let open_floor = allocate(count * COARSE_NODES * 16)?;
+        let coarse_floor = allocate(count * COARSE_NODES * 16)?;
+        let floor_nodes = self.floor_nodes(size);
+        let floor_lattice = allocate(count * floor_nodes * floor_nodes * 16)?;
+        let own = allocate(slots * 4)?;
+        let samples = allocate(slots * SAMPLE_BYTES)?;
+        let cell_point = allocate(cells * 4)?;
+        let cell_extras = allocate(cells * 4)?;
+        let point_sample = allocate(slots * 4)?;
+        let shades = allocate(slots * 32)?;
+        let radiance = allocate(slots * 16)?;
+        let mut batch = BatchData {
+            views: view_buffer.address(),
+            derived: derived.address(),
+            directions: directions.address(),
+            touched: touched.address(),
+            nodes: nodes.address(),
+            irradiance: irradiance.address(),
+            shadow: shadow.address(),
+            open_floor: open_floor.address(),
+            coarse_floor: coarse_floor.address(),
+            floor_lattice: floor_lattice.address(),
+            own: own.address(),
+            samples: samples.address(),
+            cell_point: cell_point.address(),
+            cell_extras: cell_extras.address(),
+            point_sample: point_sample.address(),
+            shades: shades.address(),
+            radiance: radiance.address(),
+            pictures,
+            rays: self.rays.address(),
+            view_count: count as i32,
+            size: size as i32,
+            supersampling: s.supersampling as i32,
+            shading_step: s.shading_step as i32,
+            floor_step: s.floor_step as i32,
+            sun_count: s.sun_directions as i32,
+            lamp_count: s.lamp_points as i32,
+            sphere_count: s.gather_directions as i32,
+            lobe_count: s.lobe_samples as i32,
+            floor_sun_count: s.floor_sun_directions as i32,
+            hemisphere_count: s.floor_gather_directions as i32,
+            floor_lamp_count: s.floor_lamp_points as i32,
+            direction_count: self.direction_count() as i32,
+            irradiance_cells: s.irradiance_cells as i32,
+            shadow_cells: s.shadow_cells as i32,
+            node_capacity: self.node_capacity() as i32,
+            floor_nodes: floor_nodes as i32,
+            irradiance_tolerance: s.irradiance_tolerance,
+            shadow_tolerance: s.shadow_tolerance,
+            ..bytemuck::Zeroable::zeroed()
+        };
+        self.tables.place(&mut batch);
+        let batch = context.upload(bytemuck::bytes_of(&batch))?;
+        let most = |value: &dyn Fn(&ViewData) -> usize| data.iter().map(value).max().unwrap_or(0);
+        let tiles =
+            |width: i32, height: i32| (width as usize).div_ceil(8) * (height as usize).div_ceil(4) * 32;
+        let run = |kernel: &Kernel, name: &str, launch: Launch, argument: usize| {
+            let _scope = context.scope(|| name.to_owned(), 0.0, 0.0);
+            // SAFETY: all kernels take the batch and one number; the buffers outlive the work, since they return to
+            // the pool of the stream that it is issued on.
+            unsafe { kernel.launch(launch, &[Argument::from(&batch), Argument::from(argument)]) }
+        };
+        let by_view = Launch::linear(count, VIEW_THREADS);
+        let by_item = |items: usize| Launch::grid([items.div_ceil(THREADS), count, 1], THREADS);
+        let k = &self.kernels;
+        run(&k.prepare, "prepare", Launch::linear(count, THREADS), 0)?;
+        run(&k.fill_coarse_floor, "floor", by_item(COARSE_NODES), 0)?;
+        let levels = |cells: usize| (0..=(cells / 16).ilog2()).rev().map(|level| 1_usize << level);
+        for step in levels(s.irradiance_cells) {
+            run(&k.select_irradiance, "select nodes", by_view, step)?;
+            run(&k.trace_irradiance, "floor irradiance", by_item(square(s.irradiance_cells / step)), 0)?;
+        }
+        for step in levels(s.shadow_cells) {
+            run(&k.select_shadow, "select nodes", by_view, step)?;
+            run(&k.trace_shadow, "floor shadow", by_item(square(s.shadow_cells / step)), 0)?;
+        }
+        run(&k.fill_coarse_floor, "floor", by_item(COARSE_NODES), 1)?;
+        run(&k.fill_floor_lattice, "floor", by_item(floor_nodes * floor_nodes), 0)?;
+        if slots > 0 {
+            let all_cells = most(&|view| view.columns as usize * view.rows as usize);
+            run(&k.trace_camera, "camera rays", by_item(most(&|view| tiles(view.width, view.height))), 0)?;
+            run(&k.place_points, "place points", by_item(all_cells), 0)?;
+            run(&k.number_points, "place points", by_view, 0)?;
+            run(&k.shade_sun, "shade sun", by_item(all_cells), 0)?;
+            run(&k.shade_spot, "shade spot", by_item(all_cells), 0)?;
+            run(&k.shade_indirect, "shade indirect", by_item(all_cells), 0)?;
+            let rays = most(&|view| view.width as usize * view.height as usize);
+            run(&k.light_samples, "light samples", by_item(rays), 0)?;
+        }
+        run(&k.write_pixels, "write pixels", by_item(size as usize * size as usize), 0)
+    }
+}

@@ -1,0 +1,94 @@
+//! The tables and point sets of a preset, computed by the same code as on the CPU and copied to the device once.
+
+use gpu::{Buffer, Context, Result};
+
+use super::layout::BatchData;
+use crate::settings::Settings;
+use crate::{camera, colour, lights, sampling};
+
+/// A preset's tables on a device.
+#[derive(Debug)]
+pub(super) struct Tables {
+    buffer: Buffer,
+    starts: [usize; 9],
+    floor_sun_total: f32,
+}
+
+fn sun_set(count: usize) -> impl Iterator<Item = [f32; 4]> {
+    (0..count).map(move |i| lights::sun_direction(sampling::disc(i, count, 0.4)).extend(0.0).to_array())
+}
+
+fn lamp_set(count: usize) -> impl Iterator<Item = [f32; 2]> {
+    (0..count).map(move |i| (lights::LAMP_RADIUS * sampling::disc(i, count, 0.9)).to_array())
+}
+
+impl Tables {
+    /// Computes and copies them.
+    pub fn new(context: &Context, settings: &Settings) -> Result<Self> {
+        let sphere = (0..settings.gather_directions)
+            .map(|i| sampling::sphere(i, settings.gather_directions, 1.3).extend(0.0).to_array());
+        let hemisphere = (0..settings.floor_gather_directions).map(|i| {
+            let disc = sampling::disc(i, settings.floor_gather_directions, 2.1);
+            [disc.x, disc.y, (1.0 - disc.length_squared()).max(0.0).sqrt(), 0.0]
+        });
+        let floor_sun: Vec<[f32; 4]> = sun_set(settings.floor_sun_directions).collect();
+        let floor_sun_total = floor_sun.iter().map(|direction| direction[2]).sum();
+        let sets: Vec<[f32; 4]> =
+            sun_set(settings.sun_directions).chain(sphere).chain(floor_sun).chain(hemisphere).collect();
+        let lamps: Vec<[f32; 2]> =
+            lamp_set(settings.lamp_points).chain(lamp_set(settings.floor_lamp_points)).collect();
+        let pool: Vec<[f32; 2]> = (0..32)
+            .map(|i| {
+                let (sin, cos) = (i as f32 / 32.0 * std::f32::consts::TAU).sin_cos();
+                [cos, sin]
+            })
+            .collect();
+        let count = settings.lobe_samples;
+        let lobe: Vec<[f32; 4]> = (0..count)
+            .map(|i| {
+                let u = [(i as f32 + 0.5) / count as f32, (i as f32 * 0.618_034).fract()];
+                let (sin, cos) = (std::f32::consts::TAU * u[1]).sin_cos();
+                [u[0].sqrt(), cos, sin, 0.0]
+            })
+            .collect();
+        let filter = camera::filter_weights(settings.supersampling);
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut add = |part: &[u8]| {
+            bytes.resize(bytes.len().next_multiple_of(16), 0);
+            let start = bytes.len();
+            bytes.extend_from_slice(part);
+            start
+        };
+        let starts = [
+            add(bytemuck::cast_slice(&sets)),
+            add(bytemuck::cast_slice(&lamps)),
+            add(bytemuck::cast_slice(&pool)),
+            add(bytemuck::cast_slice(&lobe)),
+            add(bytemuck::cast_slice(lights::sun_table())),
+            add(bytemuck::cast_slice(lights::cone_table())),
+            add(bytemuck::cast_slice(colour::srgb_table())),
+            add(bytemuck::cast_slice(colour::Filmic::get().table())),
+            add(bytemuck::cast_slice(&filter)),
+        ];
+        Ok(Self { buffer: context.upload(&bytes)?, starts, floor_sun_total })
+    }
+
+    /// Fills in where they are.
+    pub fn place(&self, batch: &mut BatchData) {
+        let [sphere_sets, lamp_sets, pool, lobe, sun_table, cone_table, srgb_table, filmic_table, filter] =
+            self.starts.map(|start| self.buffer.address() + start as u64);
+        *batch = BatchData {
+            sphere_sets,
+            lamp_sets,
+            pool,
+            lobe,
+            sun_table,
+            cone_table,
+            srgb_table,
+            filmic_table,
+            filter,
+            floor_sun_total: self.floor_sun_total,
+            ..*batch
+        };
+    }
+}

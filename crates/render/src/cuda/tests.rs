@@ -1,0 +1,63 @@
+//! The kernels compile wherever NVRTC is; what they compute is checked where there is a device.
+
+use std::sync::Arc;
+
+use gpu::{Architecture, Compiler};
+use scene::LatentRanges;
+
+use super::{Object, Renderer, Shot};
+use crate::{PreparedMesh, Quality};
+
+#[test]
+fn kernels_compile_for_every_supported_architecture() {
+    let compiler = match Compiler::get() {
+        Ok(compiler) => compiler,
+        Err(error) => {
+            assert!(std::env::var_os("EQUICAPS_REQUIRE_NVRTC").is_none(), "{error}");
+            eprintln!("skipped: {error}");
+            return;
+        }
+    };
+    for (major, minor) in [(8, 0), (9, 0)] {
+        let image = compiler.compile(&super::kernel_source(), Architecture { major, minor });
+        assert!(image.map(|image| image.starts_with(b"\x7fELF")).unwrap_or_else(|error| panic!("{error}")));
+    }
+}
+
+/// A device, where there is one.
+fn context() -> Option<gpu::Context> {
+    gpu::Context::new(0).map_err(|error| eprintln!("skipped: {error}")).ok()
+}
+
+#[test]
+fn the_device_makes_the_pictures_of_the_cpu() {
+    let Some(context) = context() else { return };
+    let size = 64;
+    for quality in Quality::ALL {
+        let mut renderer = Renderer::new(&context, quality).unwrap();
+        let mut shots = vec![Shot { object: None, latents: LatentRanges::BENCH_T.sample(5, "empty", 0) }];
+        let mut expected = vec![crate::render(None, &shots[0].latents, size, quality)];
+        for label in [0, 7, 21, 40] {
+            let mesh = PreparedMesh::new(&procedural::build(3, label, 0));
+            let object = Arc::new(Object::new(&mesh));
+            for view in 0..2 {
+                let latents = LatentRanges::BENCH_T.sample(5, &format!("{label}"), view);
+                expected.push(crate::render(Some(&mesh), &latents, size, quality));
+                shots.push(Shot { object: Some(object.clone()), latents });
+            }
+        }
+        let pictures = renderer.render_to_host(&shots, size).unwrap();
+        for (index, (ours, cpu)) in pictures.chunks(Renderer::picture_bytes(size)).zip(&expected).enumerate()
+        {
+            let psnr = crate::psnr(ours, &cpu.pixels);
+            println!("{quality} view {index}: {psnr:.1} dB");
+            assert!(psnr >= 45.0, "{quality}, view {index}: {psnr:.1} dB");
+        }
+        // Neither the batch nor the split into parts changes a picture.
+        let mut small = Renderer::with_memory(&context, quality, 1, 1).unwrap();
+        assert!(
+            small.render_to_host(&shots[3..5], size).unwrap()
+                == pictures[3 * Renderer::picture_bytes(size)..][..2 * Renderer::picture_bytes(size)]
+        );
+    }
+}
