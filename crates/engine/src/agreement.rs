@@ -1,6 +1,8 @@
 //! Do two devices compute the same? Every operation, forward and backward, on random inputs of odd shapes: the CPU,
 //! whose gradients are checked by finite differences, is the measure.
 
+mod transformer;
+
 use random::{Random, Stream};
 
 use crate::device::{Device, Precision};
@@ -211,6 +213,7 @@ fn cases() -> Vec<Case> {
     norms_and_pools(&mut cases);
     capsules(&mut cases);
     losses(&mut cases);
+    transformer::cases(&mut cases);
     cases
 }
 

@@ -2,6 +2,7 @@
 //! Operations keep their launch code beside their formula, in `ops/NAME/cuda.rs`, and their kernels in `ops/NAME.cu`.
 
 pub mod kernels;
+pub(crate) mod sums;
 
 use std::sync::Arc;
 

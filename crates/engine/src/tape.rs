@@ -407,6 +407,13 @@ pub struct Target {
     node: usize,
 }
 
+impl Target {
+    /// A target that is no gradient on the tape: what an operation adds up on the way to one. It must not be put.
+    pub(crate) fn unplaced(tensor: Tensor) -> Self {
+        Self { tensor, accumulate: false, node: usize::MAX }
+    }
+}
+
 impl Backward<'_, '_> {
     /// The device of all values.
     pub fn device(&self) -> Device {

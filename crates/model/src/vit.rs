@@ -4,8 +4,6 @@
 use engine::ops::{self, Images, Padding};
 use engine::{Initialise, Layout, ParameterId, Result, StoreBuilder, Tape, Var};
 
-use crate::layers::Linear;
-
 /// Added to the variance in layer norms.
 const EPSILON: f32 = 1e-6;
 
@@ -62,50 +60,86 @@ impl LayerNorm {
 #[derive(Clone, Debug)]
 struct Block {
     norm1: LayerNorm,
-    qkv: Linear,
-    projection: Linear,
+    qkv: TokenLinear,
+    projection: TokenLinear,
     norm2: LayerNorm,
-    expand: Linear,
-    contract: Linear,
+    expand: TokenLinear,
+    contract: TokenLinear,
 }
 
 impl Block {
     fn init(builder: &mut StoreBuilder, name: &str, width: usize) -> Self {
         let sub = |suffix: &str| format!("{name}.{suffix}");
-        let zero = Initialise::Constant(0.0);
         Self {
             norm1: LayerNorm::init(builder, &sub("norm1"), width),
-            qkv: Linear::init_with(builder, &sub("attn.qkv"), width, 3 * width, START, Some(zero)),
-            projection: Linear::init_with(builder, &sub("attn.proj"), width, width, START, Some(zero)),
+            qkv: TokenLinear::init(builder, &sub("attn.qkv"), width, 3 * width),
+            projection: TokenLinear::init(builder, &sub("attn.proj"), width, width),
             norm2: LayerNorm::init(builder, &sub("norm2"), width),
-            expand: Linear::init_with(builder, &sub("mlp.fc1"), width, 4 * width, START, Some(zero)),
-            contract: Linear::init_with(builder, &sub("mlp.fc2"), 4 * width, width, START, Some(zero)),
+            expand: TokenLinear::init(builder, &sub("mlp.fc1"), width, 4 * width),
+            contract: TokenLinear::init(builder, &sub("mlp.fc2"), 4 * width, width),
         }
     }
 
-    /// (n, tokens, width) -> the same.
-    fn forward(&self, tape: &mut Tape<'_>, x: &Var, heads: usize) -> Result<Var> {
-        let &[batch, tokens, width] = x.shape().dims() else {
-            return Err(engine::Error::shape("vit", format!("tokens {}", x.shape())));
-        };
-        let rows = [batch * tokens, width];
-        let y = self.norm1.forward(tape, x)?;
-        let y = ops::reshape(tape, &y, rows)?;
-        let qkv = self.qkv.forward(tape, &y)?;
-        let qkv = ops::reshape(tape, &qkv, [batch, tokens, 3 * width])?;
-        let y = ops::attention(tape, &qkv, heads)?;
-        let y = ops::reshape(tape, &y, rows)?;
-        let y = self.projection.forward(tape, &y)?;
-        let y = ops::reshape(tape, &y, [batch, tokens, width])?;
-        let x = ops::add(tape, x, &y)?;
-        let y = self.norm2.forward(tape, &x)?;
-        let y = ops::reshape(tape, &y, rows)?;
-        let y = self.expand.forward(tape, &y)?;
-        let y = ops::gelu(tape, &y)?;
-        let y = self.contract.forward(tape, &y)?;
-        let y = ops::reshape(tape, &y, [batch, tokens, width])?;
-        ops::add(tape, &x, &y)
+    /// x and norm1(x), (n, tokens, width) each -> the new x and `next` of it.
+    fn forward(
+        &self,
+        tape: &mut Tape<'_>,
+        x: &Var,
+        normal: &Var,
+        next: &LayerNorm,
+        heads: usize,
+    ) -> Result<[Var; 2]> {
+        let y = self.qkv.forward_attention(tape, normal, heads)?;
+        let [x, normal] = self.projection.add_norm(tape, x, &y, &self.norm2)?;
+        let y = self.expand.forward_gelu(tape, &normal)?;
+        self.contract.add_norm(tape, &x, &y, next)
     }
+}
+
+/// A linear layer of tokens: one with what follows it in a block.
+#[derive(Clone, Debug)]
+struct TokenLinear {
+    weight: ParameterId,
+    bias: ParameterId,
+}
+
+impl TokenLinear {
+    fn init(builder: &mut StoreBuilder, name: &str, input: usize, output: usize) -> Self {
+        let weight = builder.parameter(format!("{name}.weight"), [output, input], Layout::Published, START);
+        let zero = Initialise::Constant(0.0);
+        Self { weight, bias: builder.parameter(format!("{name}.bias"), [output], Layout::Published, zero) }
+    }
+
+    fn parameters(&self, tape: &mut Tape<'_>) -> [Var; 2] {
+        [tape.parameter(self.weight), tape.parameter(self.bias)]
+    }
+
+    /// Attention of this layer's queries, keys and values.
+    fn forward_attention(&self, tape: &mut Tape<'_>, x: &Var, heads: usize) -> Result<Var> {
+        let [weight, bias] = self.parameters(tape);
+        ops::linear_attention(tape, x, &weight, &bias, heads)
+    }
+
+    /// (n, tokens, in) -> (n tokens, out).
+    fn forward_gelu(&self, tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
+        let [weight, bias] = self.parameters(tape);
+        let x = rows(tape, x)?;
+        ops::linear_gelu(tape, &x, &weight, &bias)
+    }
+
+    /// x plus this layer of `y`, and `norm` of that.
+    fn add_norm(&self, tape: &mut Tape<'_>, x: &Var, y: &Var, norm: &LayerNorm) -> Result<[Var; 2]> {
+        let [weight, bias] = self.parameters(tape);
+        let (gamma, beta) = (tape.parameter(norm.weight), tape.parameter(norm.bias));
+        let y = rows(tape, y)?;
+        ops::linear_add_norm(tape, x, &y, [&weight, &bias], [&gamma, &beta], EPSILON)
+    }
+}
+
+/// Tokens as the rows of a matrix.
+fn rows(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
+    let width = x.shape().last().copied().unwrap_or(0).max(1);
+    ops::reshape(tape, x, [x.shape().len() / width, width])
 }
 
 /// The network.
@@ -158,16 +192,26 @@ impl Vit {
         let (class, position) = (tape.parameter(self.class), tape.parameter(self.position));
         let mut x = ops::embed_tokens(tape, &patches, &class, &position)?;
         drop(patches);
-        for block in &self.blocks {
-            x = if self.recompute {
-                let block = block.clone();
-                tape.recompute(&x, move |tape, x| block.forward(tape, x, heads))?
-            } else {
-                block.forward(tape, &x, heads)?
-            };
-        }
-        let x = self.norm.forward(tape, &x)?;
-        let x = ops::drop_first_token(tape, &x)?;
+        let normal = if self.recompute {
+            for block in &self.blocks {
+                let (block, norm) = (block.clone(), self.norm.clone());
+                // The norm behind the block belongs to the next one, which computes it again.
+                x = tape.recompute(&x, move |tape, x| {
+                    let normal = block.norm1.forward(tape, x)?;
+                    Ok(block.forward(tape, x, &normal, &norm, heads)?[0].clone())
+                })?;
+            }
+            self.norm.forward(tape, &x)?
+        } else {
+            let first = self.blocks.first().map_or(&self.norm, |block| &block.norm1);
+            let mut normal = first.forward(tape, &x)?;
+            for (index, block) in self.blocks.iter().enumerate() {
+                let next = self.blocks.get(index + 1).map_or(&self.norm, |block| &block.norm1);
+                [x, normal] = block.forward(tape, &x, &normal, next, heads)?;
+            }
+            normal
+        };
+        let x = ops::drop_first_token(tape, &normal)?;
         ops::reshape(tape, &x, map)
     }
 }

@@ -39,9 +39,24 @@ const VECTORS: &[&[&str]] = &[
 ];
 
 kernel_files! {
+    ATTENTION = "attention.cu", &[
+        &["STORAGE=bf16", "SIZE=64", "KEYS=272", "TENSOR_CORES=1"],
+        &["STORAGE=bf16", "SIZE=32", "KEYS=64", "TENSOR_CORES=1"],
+        &["STORAGE=bf16", "SIZE=20"],
+        &["STORAGE=float", "SIZE=64"],
+        &["STORAGE=float", "SIZE=7"],
+    ];
     BATCH_NORM = "batch_norm.cu", VECTORS;
+    COLUMNS = "columns.cu", VECTORS;
     CONV2D = "conv2d.cu", BOTH;
     ELEMENTWISE = "elementwise.cu", BOTH;
+    GELU = "gelu.cu", VECTORS;
+    LAYER_NORM = "layer_norm.cu", &[
+        &["STORAGE=bf16", "VECTOR=4", "WIDTH=192", "LANES=16"],
+        &["STORAGE=float", "VECTOR=4", "WIDTH=768", "LANES=16"],
+        &["STORAGE=bf16", "VECTOR=1", "WIDTH=33", "LANES=32"],
+        &["STORAGE=float", "VECTOR=1", "WIDTH=5", "LANES=32"],
+    ];
     LOSS = "loss.cu", &[&["STORAGE=float"]];
     POOL = "pool.cu", VECTORS;
     POSE_TRANSFORM = "pose_transform.cu", &[&["STORAGE=float", "SIDE=3"], &["STORAGE=float", "SIDE=4"]];
@@ -53,6 +68,7 @@ kernel_files! {
         &["STORAGE=float", "CAPSULES=55", "POSE=9", "VOTES=0"],
     ];
     STEM = "stem.cu", &[&["STORAGE=bf16"]];
+    TOKENS = "tokens.cu", VECTORS;
 }
 
 /// Channels that a thread handles together.

@@ -33,7 +33,7 @@ __device__ __forceinline__ u32 pack_bf16(float low, float high) {
 __device__ __forceinline__ float low_half(u32 pair) { return __uint_as_float(pair << 16); }
 __device__ __forceinline__ float high_half(u32 pair) { return __uint_as_float(pair & 0xffff0000u); }
 
-// V neighbouring channels as floats. V is 8 (16-byte accesses; addresses must be multiples of 8 elements) or 1.
+// V neighbouring channels as floats. V is 8, 4 (addresses must be multiples of so many elements) or 1.
 template <int V> struct Channels { float v[V]; };
 
 __device__ __forceinline__ void load_channels(Channels<1>& c, const bf16* p) { c.v[0] = to_float(*p); }
@@ -49,6 +49,23 @@ __device__ __forceinline__ void load_channels(Channels<8>& c, const float* p) {
   float4 a = reinterpret_cast<const float4*>(p)[0], b = reinterpret_cast<const float4*>(p)[1];
   c.v[0] = a.x; c.v[1] = a.y; c.v[2] = a.z; c.v[3] = a.w;
   c.v[4] = b.x; c.v[5] = b.y; c.v[6] = b.z; c.v[7] = b.w;
+}
+__device__ __forceinline__ void load_channels(Channels<4>& c, const bf16* p) {
+  uint2 raw = *reinterpret_cast<const uint2*>(p);
+  c.v[0] = low_half(raw.x); c.v[1] = high_half(raw.x);
+  c.v[2] = low_half(raw.y); c.v[3] = high_half(raw.y);
+}
+__device__ __forceinline__ void load_channels(Channels<4>& c, const float* p) {
+  float4 a = *reinterpret_cast<const float4*>(p);
+  c.v[0] = a.x; c.v[1] = a.y; c.v[2] = a.z; c.v[3] = a.w;
+}
+__device__ __forceinline__ void store_channels(bf16* p, const Channels<4>& c) {
+  uint2 raw;
+  raw.x = pack_bf16(c.v[0], c.v[1]); raw.y = pack_bf16(c.v[2], c.v[3]);
+  *reinterpret_cast<uint2*>(p) = raw;
+}
+__device__ __forceinline__ void store_channels(float* p, const Channels<4>& c) {
+  *reinterpret_cast<float4*>(p) = make_float4(c.v[0], c.v[1], c.v[2], c.v[3]);
 }
 __device__ __forceinline__ void store_channels(bf16* p, const Channels<1>& c) { *p = from_float<bf16>(c.v[0]); }
 __device__ __forceinline__ void store_channels(float* p, const Channels<1>& c) { *p = c.v[0]; }

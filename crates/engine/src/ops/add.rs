@@ -1,5 +1,7 @@
 //! Sum: y = a + b, elementwise. Backward: dy goes to both.
 
+mod cuda;
+
 use rayon::prelude::*;
 
 use crate::device::Device;
@@ -11,8 +13,10 @@ const CHUNK: usize = 1 << 13;
 
 /// The sum of two values of the same shape.
 pub fn add(tape: &mut Tape<'_>, a: &Var, b: &Var) -> Result<Var> {
-    if a.shape() != b.shape() {
-        return Err(Error::shape("add", format!("{} and {}", a.shape(), b.shape())));
+    if a.shape() != b.shape() || a.value().dtype() != b.value().dtype() {
+        let types = [a, b].map(|var| var.value().dtype().name());
+        let detail = format!("{} of {} and {} of {}", a.shape(), types[0], b.shape(), types[1]);
+        return Err(Error::shape("add", detail));
     }
     let device = tape.device();
     let mut y = Tensor::empty(&device, a.shape(), a.value().dtype())?;
@@ -27,7 +31,7 @@ pub fn add(tape: &mut Tape<'_>, a: &Var, b: &Var) -> Result<Var> {
                 y.iter_mut().zip(a).zip(b).for_each(|((y, a), b)| *y = a + b);
             });
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("add")),
+        Device::Cuda(cuda) => cuda::forward(cuda, a.value(), b.value(), &mut y)?,
     }
     let (da, db) = (a.gradient(), b.gradient());
     Ok(tape.record("add", &[da, db], y, move |context, dy| {

@@ -6,9 +6,11 @@
 //! Backward: dV = P^T dY, dP = dY V^T, dS = P (dP - rowsum(dP P)), dQ = dS K / sqrt s, dK = dS^T Q / sqrt s.
 
 mod cpu;
+mod cuda;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::ops::{linear, reshape};
 use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
 
@@ -27,6 +29,29 @@ pub struct AttentionGeometry {
 
 /// Attends with `heads` heads.
 pub fn attention(tape: &mut Tape<'_>, qkv: &Var, heads: usize) -> Result<Var> {
+    attend(tape, qkv, None, heads)
+}
+
+/// The linear layer that makes queries, keys and values of x (n, tokens, in), and [`attention`](attention()): weight
+/// (3 d, in), bias (3 d), result (n, tokens, d). On CUDA attention adds the bias itself.
+pub fn linear_attention(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: &Var, heads: usize) -> Result<Var> {
+    let (&[batch, tokens, width], &[out, _]) = (x.shape().dims(), weight.shape().dims()) else {
+        let detail = format!("x {} must be (n, tokens, d), weight {} (3 d, d)", x.shape(), weight.shape());
+        return Err(Error::shape("linear_attention", detail));
+    };
+    if bias.shape().dims() != [out] {
+        let detail = format!("bias {} does not fit weight {}", bias.shape(), weight.shape());
+        return Err(Error::shape("linear_attention", detail));
+    }
+    let on_cuda = matches!(tape.device(), Device::Cuda(_));
+    let rows = reshape(tape, x, [batch * tokens, width])?;
+    let qkv = linear(tape, &rows, weight, (!on_cuda).then_some(bias))?;
+    let qkv = reshape(tape, &qkv, [batch, tokens, out])?;
+    attend(tape, &qkv, on_cuda.then_some(bias), heads)
+}
+
+/// With a `bias` (CUDA only), `qkv` comes without it.
+fn attend(tape: &mut Tape<'_>, qkv: &Var, bias: Option<&Var>, heads: usize) -> Result<Var> {
     let fail = || Error::shape("attention", format!("qkv {} must be (n, tokens, 3 {heads} s)", qkv.shape()));
     let &[batch, tokens, width] = qkv.shape().dims() else { return Err(fail()) };
     if heads == 0 || width == 0 || !width.is_multiple_of(3 * heads) || tokens == 0 {
@@ -41,10 +66,13 @@ pub fn attention(tape: &mut Tape<'_>, qkv: &Var, heads: usize) -> Result<Var> {
         Device::Cpu(_) => {
             cpu::forward(&geometry, qkv.value().as_slice()?, y.as_mut_slice()?, log_sums.as_mut_slice()?);
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("attention")),
+        Device::Cuda(cuda) => {
+            cuda::forward(cuda, &geometry, qkv.value(), bias.map(Var::value), &mut y, &mut log_sums)?;
+        }
     }
-    let (dqkv, qkv, kept) = (qkv.gradient(), qkv.value().clone(), y.clone());
-    Ok(tape.record("attention", &[dqkv], y, move |context, dy| {
+    let (dqkv, dbias) = (qkv.gradient(), bias.map(Var::gradient));
+    let (qkv, bias, kept) = (qkv.value().clone(), bias.map(|bias| bias.value().clone()), y.clone());
+    Ok(tape.record("attention", &[dqkv, dbias.unwrap_or(dqkv)], y, move |context, dy| {
         let Some(mut target) = context.target(dqkv)? else { return Ok(()) };
         match context.device() {
             Device::Cpu(_) => {
@@ -56,7 +84,20 @@ pub fn attention(tape: &mut Tape<'_>, qkv: &Var, heads: usize) -> Result<Var> {
                 let (qkv, y) = (qkv.as_slice()?, kept.as_slice()?);
                 cpu::backward(&geometry, qkv, y, log_sums.as_slice()?, dy.as_slice()?, values);
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("attention")),
+            Device::Cuda(cuda) => {
+                let mut dbias = dbias.map(|dbias| context.target(dbias)).transpose()?.flatten();
+                let from = (&qkv, bias.as_ref());
+                let forward = (&kept, &log_sums);
+                if target.accumulate {
+                    let mut own = Tensor::empty(&context.device(), qkv.shape(), qkv.dtype())?;
+                    cuda::backward(&cuda, &geometry, from, forward, &dy, &mut own, dbias.as_mut())?;
+                    super::accumulate(&context.device(), &own, &mut target)?;
+                } else {
+                    let to = &mut target.tensor;
+                    cuda::backward(&cuda, &geometry, from, forward, &dy, to, dbias.as_mut())?;
+                }
+                dbias.into_iter().for_each(|target| context.put(target));
+            }
         }
         context.put(target);
         Ok(())

@@ -20,6 +20,23 @@ extern "C" __global__ void __launch_bounds__(256) add_into(T* to, const T* from,
   }
 }
 
+// y = a + b, in their own type.
+extern "C" __global__ void __launch_bounds__(256) add(const T* a, const T* b, T* y, i64 count, i64 vectors) {
+  EACH(i, (size_t)vectors) {
+    Channels<8> u, v;
+    load_channels(u, a + i * 8);
+    load_channels(v, b + i * 8);
+#pragma unroll
+    for (int k = 0; k < 8; k++) u.v[k] += v.v[k];
+    store_channels(y + i * 8, u);
+  }
+  size_t rest = (size_t)(count - vectors * 8);
+  EACH(i, rest) {
+    size_t place = (size_t)vectors * 8 + i;
+    y[place] = from_float<T>(to_float(a[place]) + to_float(b[place]));
+  }
+}
+
 // f32 to T, and T to f32 (added where `add`).
 extern "C" __global__ void __launch_bounds__(256) from_f32(const float* from, T* to, i64 count) {
   EACH(i, (size_t)count) to[i] = from_float<T>(from[i]);
@@ -86,22 +103,6 @@ extern "C" __global__ void __launch_bounds__(256)
     m[i] = first;
     v[i] = second;
     p[i] = value - step_size * (first / (sqrtf(second) * root_scale + epsilon));
-  }
-}
-
-// Sum of each of C columns over rows, for biases: a block per 32 columns, 32 lines.
-extern "C" __global__ void __launch_bounds__(1024) column_sums(const T* x, float* sums, int add, int rows, int C) {
-  __shared__ double lines[32][33];
-  int lane = threadIdx.x & 31, line = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
-  double total = 0.0;
-  if (column < C)
-    for (int row = line; row < rows; row += 32) total += to_float(x[(size_t)row * C + column]);
-  lines[line][lane] = total;
-  __syncthreads();
-  if (line == 0 && column < C) {
-    double sum = 0.0;
-    for (int k = 0; k < 32; k++) sum += lines[k][lane];
-    sums[column] = (add ? sums[column] : 0.f) + (float)sum;
   }
 }
 

@@ -1,11 +1,14 @@
 //! GELU, exact: y = x Phi(x) = x/2 (1 + erf(x / sqrt 2)), elementwise.
 //! Backward: dx = dy (Phi(x) + x phi(x)), phi(x) = exp(-x^2/2) / sqrt(2 pi).
 
+mod cuda;
+
 use rayon::prelude::*;
 
 use crate::cpu::exp;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::ops::linear;
 use crate::tape::{Tape, Var};
 use crate::tensor::Tensor;
 
@@ -20,7 +23,7 @@ pub fn gelu(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
             let from = x.value().as_slice::<f32>()?.par_chunks(CHUNK);
             from.zip(y.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK)).for_each(|(x, y)| forward(x, y));
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("gelu")),
+        Device::Cuda(cuda) => cuda::forward(cuda, x.value(), None, &mut y)?,
     }
     let (dx, x) = (x.gradient(), x.value().clone());
     Ok(tape.record("gelu", &[dx], y, move |context, dy| {
@@ -33,9 +36,37 @@ pub fn gelu(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
                     dy.as_slice::<f32>()?.par_chunks(CHUNK).zip(x.as_slice::<f32>()?.par_chunks(CHUNK));
                 dx.zip(from).for_each(|(dx, (dy, x))| backward(x, dy, accumulate, dx));
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("gelu")),
+            Device::Cuda(cuda) => {
+                let to = (&mut target.tensor, target.accumulate);
+                cuda::backward(&cuda, &dy, &x, None, to, None)?;
+            }
         }
         context.put(target);
+        Ok(())
+    }))
+}
+
+/// gelu(x W^T + b). On CUDA the bias is added, and its gradient made, in the passes of the GELU.
+pub fn linear_gelu(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: &Var) -> Result<Var> {
+    let Device::Cuda(device) = tape.device() else {
+        let y = linear(tape, x, weight, Some(bias))?;
+        return gelu(tape, &y);
+    };
+    let product = linear(tape, x, weight, None)?;
+    if bias.shape().dims() != &product.shape().dims()[1..] {
+        let detail = format!("bias {} does not fit weight {}", bias.shape(), weight.shape());
+        return Err(Error::shape("linear_gelu", detail));
+    }
+    let mut y = Tensor::empty(&tape.device(), product.shape(), product.value().dtype())?;
+    cuda::forward(&device, product.value(), Some(bias.value()), &mut y)?;
+    let ids = [product.gradient(), bias.gradient()];
+    let (x, bias) = (product.value().clone(), bias.value().clone());
+    Ok(tape.record("linear_gelu", &ids, y, move |context, dy| {
+        let Device::Cuda(cuda) = context.device() else { return Ok(()) };
+        let Some(mut dx) = context.target(ids[0])? else { return Ok(()) };
+        let mut dbias = context.target(ids[1])?;
+        cuda::backward(&cuda, &dy, &x, Some(&bias), (&mut dx.tensor, dx.accumulate), dbias.as_mut())?;
+        [Some(dx), dbias].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())
     }))
 }
@@ -92,6 +123,22 @@ mod tests {
             &Case::with(&[&[13, 17]], |_, random| random.range(-4.0, 4.0)),
             |tape, i| gelu(tape, &i[0]),
             |i| i[0].iter().map(|x| 0.5 * x * (1.0 + erf(x / 2.0_f64.sqrt()))).collect(),
+        );
+    }
+
+    #[test]
+    fn behind_a_linear_layer_gradients_agree_with_finite_differences() {
+        let (rows, width, out) = (3, 4, 6);
+        check(
+            &Case::new(&[&[rows, width], &[out, width], &[out]]),
+            |tape, i| linear_gelu(tape, &i[0], &i[1], &i[2]),
+            |i| {
+                let at = |row: usize, o: usize| -> f64 {
+                    (0..width).map(|k| i[0][row * width + k] * i[1][o * width + k]).sum::<f64>() + i[2][o]
+                };
+                let all = (0..rows).flat_map(|row| (0..out).map(move |o| (row, o)));
+                all.map(|(row, o)| at(row, o)).map(|x| 0.5 * x * (1.0 + erf(x / 2.0_f64.sqrt()))).collect()
+            },
         );
     }
 

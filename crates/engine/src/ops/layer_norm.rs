@@ -4,6 +4,8 @@
 //! Shapes: x, y (..., d); gamma, beta (d). Backward, with xh the normalised row and g = dy gamma:
 //! dx = (g - mean(g) - xh mean(g xh)) / sqrt(var + eps), dgamma = column sums of dy xh, dbeta = column sums of dy.
 
+pub(super) mod cuda;
+
 use rayon::prelude::*;
 
 use crate::cpu::column_sums;
@@ -38,7 +40,10 @@ pub fn layer_norm(tape: &mut Tape<'_>, x: &Var, gamma: &Var, beta: &Var, epsilon
                 },
             );
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("layer_norm")),
+        Device::Cuda(cuda) => {
+            let affine = [gamma.value(), beta.value()];
+            cuda::forward(cuda, x.value(), None, affine, epsilon, &mut statistics, &mut y)?;
+        }
     }
     let ids = [x.gradient(), gamma.gradient(), beta.gradient()];
     let (x, gamma) = (x.value().clone(), gamma.value().clone());
@@ -70,7 +75,17 @@ pub fn layer_norm(tape: &mut Tape<'_>, x: &Var, gamma: &Var, beta: &Var, epsilon
                     }
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("layer_norm")),
+            Device::Cuda(cuda) => {
+                // Where x wants no gradient it goes nowhere.
+                let (mut unused, accumulate) = match &dx {
+                    Some(dx) => (None, dx.accumulate),
+                    None => (Some(Tensor::empty(&context.device(), x.shape(), x.dtype())?), false),
+                };
+                let to = dx.as_mut().map(|dx| &mut dx.tensor).or(unused.as_mut());
+                let Some(to) = to else { return Ok(()) };
+                let targets = [dgamma.as_mut(), dbeta.as_mut(), None];
+                cuda::backward(&cuda, (&dy, None), (&x, &statistics, &gamma), (to, accumulate), targets)?;
+            }
         }
         [dx, dgamma, dbeta].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())

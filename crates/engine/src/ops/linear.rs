@@ -9,7 +9,7 @@ use crate::cpu::matmul::{self, Matrix};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::tape::{Tape, Target, Var};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 /// `x` times the transpose of `weight`, plus `bias`.
 pub fn linear(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: Option<&Var>) -> Result<Var> {
@@ -28,6 +28,11 @@ pub fn linear(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: Option<&Var>) ->
     }
     let device = tape.device();
     let mut y = Tensor::empty(&device, [rows, out], x.value().dtype())?;
+    // The weight in the type of x: both views and both passes of a step share it.
+    let cast = match x.value().dtype() {
+        DType::Bf16 => tape.prepared(weight.value(), "activation type", super::conv2d::cuda::cast_weight)?,
+        _ => weight.value().clone(),
+    };
     match &device {
         Device::Cpu(_) => {
             let to = y.as_mut_slice::<f32>()?;
@@ -38,10 +43,10 @@ pub fn linear(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: Option<&Var>) ->
             let x = Matrix::new(x.value().as_slice()?, rows, width);
             matmul::nt(&device, x, Matrix::new(weight.value().as_slice()?, out, width), to, bias.is_some())?;
         }
-        Device::Cuda(cuda) => cuda::forward(cuda, x.value(), weight.value(), bias.map(Var::value), &mut y)?,
+        Device::Cuda(cuda) => cuda::forward(cuda, x.value(), &cast, bias.map(Var::value), &mut y)?,
     }
     let (dx, dw, db) = (x.gradient(), weight.gradient(), bias.map(Var::gradient));
-    let (x, weight) = (x.value().clone(), weight.value().clone());
+    let (x, weight) = (x.value().clone(), cast);
     let inputs = [Some(dx), Some(dw), db].map(|input| input.unwrap_or(dw));
     Ok(tape.record("linear", &inputs, y, move |context, dy| {
         let mut dx = context.target(dx)?;

@@ -17,6 +17,7 @@
 
 mod accumulate;
 mod add;
+mod add_norm;
 mod attention;
 mod avg_pool;
 mod batch_norm;
@@ -42,12 +43,13 @@ mod tokens;
 pub use accumulate::accumulate;
 pub(crate) use accumulate::column_sum_gradient;
 pub use add::add;
-pub use attention::{AttentionGeometry, attention};
+pub use add_norm::linear_add_norm;
+pub use attention::{AttentionGeometry, attention, linear_attention};
 pub use avg_pool::avg_pool;
 pub use batch_norm::{RunningStatistics, batch_norm, norm_relu_conv};
 pub use concat::{columns, concat};
 pub use conv2d::{Geometry, Padding, conv2d};
-pub use gelu::gelu;
+pub use gelu::{gelu, linear_gelu};
 pub use hypernetwork::hypernetwork;
 pub use image_conv::{Images, image_conv};
 pub use layer_norm::layer_norm;

@@ -5,6 +5,8 @@
 //! Shapes: patches (n, ..., d) with T tokens, cls (1, 1, d), position (1, 1 + T, d), y (n, 1 + T, d).
 //! drop_first: (n, 1 + T, d) -> (n, T, d).
 
+mod cuda;
+
 use rayon::prelude::*;
 
 use crate::device::Device;
@@ -35,7 +37,9 @@ pub fn embed_tokens(tape: &mut Tape<'_>, patches: &Var, class: &Var, position: &
                 y.iter_mut().zip(position).for_each(|(y, position)| *y += position);
             });
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("embed_tokens")),
+        Device::Cuda(cuda) => {
+            cuda::embed(cuda, patches.value(), class.value(), position.value(), &mut y)?;
+        }
     }
     let ids = [patches.gradient(), class.gradient(), position.gradient()];
     Ok(tape.record("embed_tokens", &ids, y, move |context, dy| {
@@ -65,7 +69,10 @@ pub fn embed_tokens(tape: &mut Tape<'_>, patches: &Var, class: &Var, position: &
                     column_sum_gradient(first.as_slice()?, target)?;
                 }
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("embed_tokens")),
+            Device::Cuda(cuda) => {
+                let [dpatches, dclass, dposition] = [dpatches.as_mut(), dclass.as_mut(), dposition.as_mut()];
+                cuda::embed_backward(cuda, &device, &dy, dpatches, dclass, dposition)?;
+            }
         }
         [dpatches, dclass, dposition].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())
@@ -91,7 +98,7 @@ pub fn drop_first_token(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
             to.zip(x.value().as_slice::<f32>()?.par_chunks(all * d))
                 .for_each(|(y, x)| y.copy_from_slice(&x[d..]));
         }
-        Device::Cuda(cuda) => return Err(cuda.missing("drop_first_token")),
+        Device::Cuda(cuda) => cuda::drop_first(cuda, x.value(), &mut y, false)?,
     }
     let dx = x.gradient();
     Ok(tape.record("drop_first_token", &[dx], y, move |context, dy| {
@@ -106,7 +113,7 @@ pub fn drop_first_token(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
                     to[d..].iter_mut().zip(dy).for_each(|(to, dy)| *to += dy);
                 });
             }
-            Device::Cuda(cuda) => return Err(cuda.missing("drop_first_token")),
+            Device::Cuda(cuda) => cuda::put_behind(&cuda, &dy, &mut target)?,
         }
         context.put(target);
         Ok(())

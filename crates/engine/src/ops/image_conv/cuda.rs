@@ -1,12 +1,13 @@
 //! The convolution of images on the GPU. The published first layer (7x7, stride 2, 64 channels) in bf16 has its own
-//! tensor-core kernel that reads the pixels themselves; other first layers go through plain loops in f32, and through
-//! normalised pixels and [`conv2d`](crate::ops::conv2d)'s ways otherwise.
+//! tensor-core kernel that reads the pixels themselves; patches that do not overlap are cut out and are then the rows of
+//! a matrix product; other first layers go through normalised pixels and [`conv2d`](crate::ops::conv2d)'s ways.
 
+use gpu::matmul::MatmulShape;
 use gpu::{Argument, Launch};
 
 use super::Images;
 use crate::cuda::kernels::{self, Program};
-use crate::cuda::{CudaDevice, view, view_mut};
+use crate::cuda::{CudaDevice, precision_of, sums, view, view_mut};
 use crate::device::Device;
 use crate::error::Result;
 use crate::ops::conv2d::{self, Geometry, Padding};
@@ -20,6 +21,32 @@ pub(crate) fn is_published_stem(geometry: &Geometry, dtype: DType) -> bool {
         && geometry.stride == 2
         && geometry.padding == Padding::before_after(2, 3)
         && geometry.output[2] == 64
+}
+
+/// Whether the windows tile the image, each pixel in one of them.
+fn is_patches(geometry: &Geometry) -> bool {
+    let ([height, width, _], [kh, kw], stride) = (geometry.input, geometry.kernel, geometry.stride);
+    kh == stride
+        && kw == stride
+        && geometry.padding == Padding::default()
+        && height.is_multiple_of(stride)
+        && width.is_multiple_of(stride)
+}
+
+/// The normalised pixels of every patch, (patches, patch patch 3).
+fn cut_patches(cuda: &CudaDevice, device: &Device, geometry: &Geometry, images: &Images) -> Result<Tensor> {
+    let ([height, width, _], patch) = (geometry.input, geometry.stride);
+    let dtype = device.activation_dtype();
+    let bytes = images.pixels.len() * (images.pixels.dtype().size() + dtype.size());
+    let _scope = cuda.context().scope(|| "cut patches".into(), images.pixels.len() as f64, bytes as f64);
+    let rows = geometry.batch * geometry.output[0] * geometry.output[1];
+    let mut patches = Tensor::empty(device, [rows, patch * patch * 3], dtype)?;
+    let mut arguments = pixel_arguments(images)?;
+    arguments.push(view_mut(&mut patches)?.into());
+    arguments.extend([geometry.batch, height, width, patch].map(Argument::from));
+    let program = Program::with_channels(kernels::TOKENS, dtype, 1);
+    cuda.launch(&program, "cut_patches", cuda.elementwise(images.pixels.len()), &arguments)?;
+    Ok(patches)
 }
 
 /// The pixels and how they are normalised, as the first arguments of a kernel.
@@ -78,6 +105,18 @@ pub(super) fn forward(
 ) -> Result<()> {
     if is_published_stem(geometry, y.dtype()) {
         stem_forward(cuda, geometry, images, weight, y)?;
+    } else if is_patches(geometry) {
+        let patches = cut_patches(cuda, device, geometry, images)?;
+        let (rows, inner, out) = (patches.dims()[0], patches.dims()[1], geometry.output[2]);
+        let operations = 2.0 * (rows * inner * out) as f64;
+        let bytes = ((patches.len() + y.len()) * y.dtype().size()) as f64;
+        let context = cuda.context();
+        let _scope = context.scope(|| "patch embedding".into(), operations, bytes);
+        let precision = precision_of(y.dtype())?;
+        let shape = MatmulShape::new(rows, out, inner, precision, precision).transposed(false, true);
+        let (from, w, to) = (view(&patches)?.address, view(cast)?.address, view_mut(y)?.address);
+        // SAFETY: the tensors have the sizes of the shape.
+        unsafe { context.matmuls()?.multiply(context, &shape, (1.0, 0.0), from, w, to)? };
     } else {
         let pixels = normalised(cuda, device, images)?;
         conv2d::cuda::forward(cuda, device, geometry, &pixels, cast, y)?;
@@ -100,16 +139,30 @@ pub(super) fn backward(
     images: &Images,
     cast: &Tensor,
     dy: &Tensor,
-    dw: Option<&mut Target>,
+    mut dw: Option<&mut Target>,
     db: Option<&mut Target>,
 ) -> Result<()> {
-    if dw.is_some() {
+    if let (Some(dw), true) = (&mut dw, is_patches(geometry)) {
+        let patches = cut_patches(cuda, device, geometry, images)?;
+        let (rows, inner, out) = (patches.dims()[0], patches.dims()[1], geometry.output[2]);
+        let operations = 2.0 * (rows * inner * out) as f64;
+        let bytes = ((patches.len() + dy.len()) * dy.dtype().size()) as f64;
+        let context = cuda.context();
+        let _scope = context.scope(|| "patch embedding weight gradient".into(), operations, bytes);
+        let shape = MatmulShape::new(out, inner, rows, precision_of(dy.dtype())?, gpu::Precision::F32)
+            .transposed(true, false);
+        let scales = (1.0, if dw.accumulate { 1.0 } else { 0.0 });
+        let (gradient, from) = (view(dy)?.address, view(&patches)?.address);
+        let to = view_mut(&mut dw.tensor)?.address;
+        // SAFETY: the tensors have the sizes of the shape.
+        unsafe { context.matmuls()?.multiply(context, &shape, scales, gradient, from, to)? };
+    } else if dw.is_some() {
         let pixels = normalised(cuda, device, images)?;
         let kept = conv2d::cuda::kept_input(cuda, device, geometry, &pixels)?;
         conv2d::cuda::backward(cuda, geometry, &kept, cast, dy, dw, None)?;
     }
     if let Some(db) = db {
-        crate::ops::linear::cuda::column_sums(cuda, dy, geometry.output[2], db)?;
+        sums::column_sums(cuda, dy, geometry.output[2], db)?;
     }
     Ok(())
 }

@@ -1,25 +1,13 @@
 //! Linear on the GPU: three matrix products by cuBLASLt. bf16 inputs meet weights rounded to bf16; sums are f32.
+//! `weight` comes in the type of `x`.
 
 use gpu::matmul::MatmulShape;
 
 use crate::cuda::kernels::{self, Program};
-use crate::cuda::{CudaDevice, precision_of, view, view_mut};
+use crate::cuda::{CudaDevice, precision_of, sums, view, view_mut};
 use crate::error::Result;
 use crate::tape::Target;
-use crate::tensor::{DType, Tensor};
-
-/// `tensor` in `dtype`: a copy where it has another.
-pub(crate) fn cast(cuda: &CudaDevice, tensor: &Tensor, dtype: DType) -> Result<gpu::Buffer> {
-    let buffer = cuda.context().allocate(tensor.len() * dtype.size())?;
-    let arguments = [view(tensor)?.into(), (&buffer).into(), (tensor.len() as i64).into()];
-    cuda.launch(
-        &Program::new(kernels::ELEMENTWISE, dtype),
-        "from_f32",
-        cuda.elementwise(tensor.len()),
-        &arguments,
-    )?;
-    Ok(buffer)
-}
+use crate::tensor::Tensor;
 
 pub(super) fn forward(
     cuda: &CudaDevice,
@@ -35,10 +23,8 @@ pub(super) fn forward(
         ((x.len() + y.len()) * x.dtype().size() + weight.len() * 4) as f64,
     );
     let precision = precision_of(x.dtype())?;
-    let cast_weight = if x.dtype() == DType::F32 { None } else { Some(cast(cuda, weight, x.dtype())?) };
-    let w = cast_weight.as_ref().map_or(view(weight)?.address, gpu::Buffer::address);
     let shape = MatmulShape::new(rows, out, width, precision, precision).transposed(false, true);
-    let (from, to) = (view(x)?.address, view_mut(y)?.address);
+    let (from, w, to) = (view(x)?.address, view(weight)?.address, view_mut(y)?.address);
     let context = cuda.context();
     // SAFETY: the tensors have the sizes of the shape.
     unsafe { context.matmuls()?.multiply(context, &shape, (1.0, 0.0), from, w, to)? };
@@ -68,10 +54,8 @@ pub(super) fn backward(
     let matmuls = context.matmuls()?;
     let beta = |target: &Target| if target.accumulate { 1.0 } else { 0.0 };
     if let Some(target) = dx {
-        let cast_weight = if x.dtype() == DType::F32 { None } else { Some(cast(cuda, weight, x.dtype())?) };
-        let w = cast_weight.as_ref().map_or(view(weight)?.address, gpu::Buffer::address);
         let shape = MatmulShape::new(rows, width, out, precision, precision);
-        let (from, to) = (view(dy)?.address, view_mut(&mut target.tensor)?.address);
+        let (from, w, to) = (view(dy)?.address, view(weight)?.address, view_mut(&mut target.tensor)?.address);
         // SAFETY: the tensors have the sizes of the shape.
         unsafe { matmuls.multiply(context, &shape, (1.0, beta(target)), from, w, to)? };
     }
@@ -83,17 +67,7 @@ pub(super) fn backward(
         unsafe { matmuls.multiply(context, &shape, (1.0, beta(target)), dy, x, to)? };
     }
     if let Some(target) = db {
-        column_sums(cuda, dy, out, target)?;
+        sums::column_sums(cuda, dy, out, target)?;
     }
     Ok(())
-}
-
-/// The sums of the `columns` columns of `x`, into an f32 gradient.
-pub(crate) fn column_sums(cuda: &CudaDevice, x: &Tensor, columns: usize, target: &mut Target) -> Result<()> {
-    let add = i32::from(target.accumulate);
-    let rows = x.len() / columns.max(1);
-    let to = view_mut(&mut target.tensor)?;
-    let arguments = [view(x)?.into(), to.into(), add.into(), rows.into(), columns.into()];
-    let launch = gpu::Launch::linear(columns.div_ceil(32), 1024);
-    cuda.launch(&Program::new(kernels::ELEMENTWISE, x.dtype()), "column_sums", launch, &arguments)
 }

@@ -9,6 +9,7 @@ use crate::terminal::Terminal;
 mod loader;
 mod render;
 mod step;
+mod step_table;
 
 /// Arguments of `equicaps bench`.
 #[derive(Debug, clap::Args)]

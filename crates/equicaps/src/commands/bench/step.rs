@@ -34,7 +34,7 @@ pub struct Arguments {
     batch: usize,
     /// Side of the images in pixels
     #[arg(long, value_name = "S", default_value_t = 256)]
-    size: usize,
+    pub(super) size: usize,
     /// Where to compute: cpu, cuda:0, ...
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
@@ -53,6 +53,9 @@ pub struct Arguments {
     /// List the time of every kind of operation
     #[arg(long)]
     profile: bool,
+    /// One table: every method with ResNet-18, and EquiCaps, SIE and CapsIE with ViT-Tiny
+    #[arg(long, conflicts_with_all = ["method", "backbone", "profile"])]
+    all: bool,
 }
 
 fn parse_batch(text: &str) -> Result<usize, String> {
@@ -63,7 +66,7 @@ fn parse_batch(text: &str) -> Result<usize, String> {
 }
 
 /// Random pixels and poses: the values do not matter for speed, but they must not be degenerate.
-fn random_batch(device: &Device, arguments: &Arguments) -> engine::Result<PairBatch> {
+pub(super) fn random_batch(device: &Device, arguments: &Arguments) -> engine::Result<PairBatch> {
     let (batch, size) = (arguments.batch, arguments.size);
     let view = |index| {
         let mut random = Random::new(1, Stream::new("bench-step"), index);
@@ -194,19 +197,110 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         _ => Precision::F32,
     });
     let device = Device::from_name(&arguments.device, precision)?;
-    let backbone: BackboneConfig =
-        arguments.backbone.parse().map_err(|error: model::UnknownBackbone| UsageError(error.to_string()))?;
-    let config = MethodConfig {
-        backbone,
-        transform: arguments.transform,
-        image_size: arguments.size,
-        batch: arguments.batch,
-        ..MethodConfig::published(arguments.method)
-    };
+    if arguments.all {
+        return super::step_table::run(arguments, &device, terminal);
+    }
+    let config = arguments.config(arguments.method, &arguments.backbone)?;
     match measure(arguments, terminal, &device, &config) {
         Err(error) if is_out_of_memory(&error) => Err(with_largest_batch(error, &device, &config)),
         outcome => outcome,
     }
+}
+
+impl Arguments {
+    /// The network of `method` on the backbone called `backbone`, with the sizes asked for.
+    pub(super) fn config(&self, method: MethodName, backbone: &str) -> anyhow::Result<MethodConfig> {
+        let backbone: BackboneConfig =
+            backbone.parse().map_err(|error: model::UnknownBackbone| UsageError(error.to_string()))?;
+        Ok(MethodConfig {
+            backbone,
+            transform: self.transform,
+            image_size: self.size,
+            batch: self.batch,
+            ..MethodConfig::published(method)
+        })
+    }
+
+    /// Images in a step.
+    pub(super) fn images(&self) -> f64 {
+        2.0 * self.batch as f64
+    }
+
+    /// "inference" or "training".
+    pub(super) fn mode(&self) -> &'static str {
+        if self.inference { "inference" } else { "training" }
+    }
+
+    /// A step as asked for.
+    fn step(&self, network: &mut Network, batch: &PairBatch) -> engine::Result<()> {
+        if self.inference {
+            network.features(&batch.views[0])?;
+            network.features(&batch.views[1])?;
+            return Ok(());
+        }
+        network.step(batch, &AdamConfig::default()).map(|_| ())
+    }
+}
+
+/// What steps took.
+pub(super) struct Measured {
+    pub(super) median: Duration,
+    pub(super) best: Duration,
+    /// Processor time of all steps.
+    cpu_secs: Option<f64>,
+    pub(super) memory: engine::PoolReport,
+    /// Memory taken from the system after the second step.
+    growth: usize,
+    pub(super) network: Network,
+}
+
+/// Measures the steps of a network, after two to warm up.
+pub(super) fn measure_steps(
+    arguments: &Arguments,
+    device: &Device,
+    config: &MethodConfig,
+    batch: &PairBatch,
+) -> anyhow::Result<Measured> {
+    let mut network = Network::build(config, device, 1).map_err(|error| UsageError(error.to_string()))?;
+    network.model.set_recompute(arguments.recompute);
+    for _ in 0..2 {
+        arguments.step(&mut network, batch)?;
+    }
+    device.synchronise()?;
+    let reserved = device.memory().reserved;
+    device.reset_peak();
+    let (cpu_start, mut times) = (cpu_seconds(), Vec::new());
+    for _ in 0..arguments.steps {
+        let start = Instant::now();
+        arguments.step(&mut network, batch)?;
+        device.synchronise()?;
+        times.push(start.elapsed());
+    }
+    let cpu_secs = cpu_seconds().zip(cpu_start).map(|(end, start)| end - start);
+    let memory = device.memory();
+    times.sort();
+    let (median, best) = (times[times.len() / 2], times[0]);
+    Ok(Measured { median, best, cpu_secs, memory, growth: memory.reserved - reserved, network })
+}
+
+/// A training step with the time of every operation, as the program sees it.
+fn profiled_step(
+    network: &mut Network,
+    device: &Device,
+    batch: &PairBatch,
+) -> engine::Result<Vec<ProfileEntry>> {
+    network.store.clear_gradients();
+    let mut tape = Tape::training(&mut network.store).with_profile();
+    let loss = network.model.loss(&mut tape, batch)?;
+    tape.backward(&loss.total)?;
+    let mut profile = tape.profile().to_vec();
+    drop((loss, tape));
+    let start = Instant::now();
+    network.store.adam_step(&AdamConfig::default())?;
+    device.synchronise()?;
+    profile.push(ProfileEntry { op: "adam", backward: true, calls: 1, time: start.elapsed() });
+    profile.sort_by_key(|entry| std::cmp::Reverse(entry.time));
+    Ok(profile)
 }
 
 fn is_out_of_memory(error: &anyhow::Error) -> bool {
@@ -238,65 +332,29 @@ fn measure(
     device: &Device,
     config: &MethodConfig,
 ) -> anyhow::Result<ExitCode> {
-    let mut network = Network::build(config, device, 1).map_err(|error| UsageError(error.to_string()))?;
-    network.model.set_recompute(arguments.recompute);
     let batch = random_batch(device, arguments)?;
-    let adam = AdamConfig::default();
-    let step = |network: &mut Network, profile: Option<&mut Vec<ProfileEntry>>| -> engine::Result<()> {
-        if arguments.inference {
-            network.features(&batch.views[0])?;
-            network.features(&batch.views[1])?;
-            return Ok(());
-        }
-        let Some(profile) = profile else { return network.step(&batch, &adam).map(|_| ()) };
-        network.store.clear_gradients();
-        let mut tape = Tape::training(&mut network.store).with_profile();
-        let loss = network.model.loss(&mut tape, &batch)?;
-        tape.backward(&loss.total)?;
-        profile.extend_from_slice(tape.profile());
-        drop((loss, tape));
-        let start = Instant::now();
-        network.store.adam_step(&adam)?;
-        device.synchronise()?;
-        profile.push(ProfileEntry { op: "adam", backward: true, calls: 1, time: start.elapsed() });
-        Ok(())
-    };
-    for _ in 0..2 {
-        step(&mut network, None)?;
-    }
-    device.synchronise()?;
-    let reserved = device.memory().reserved;
-    device.reset_peak();
-    let (cpu_start, mut times) = (cpu_seconds(), Vec::new());
-    for _ in 0..arguments.steps {
-        let start = Instant::now();
-        step(&mut network, None)?;
-        device.synchronise()?;
-        times.push(start.elapsed());
-    }
-    let cpu = cpu_seconds().zip(cpu_start).map(|(end, start)| end - start);
-    let memory = device.memory();
+    let measured = measure_steps(arguments, device, config, &batch)?;
+    let Measured { median, best, cpu_secs, memory, growth, mut network } = measured;
     let mut operations = Vec::new();
     let mut on_gpu = None;
     match device {
         // Work on a GPU runs behind the program, so it is timed there.
         Device::Cuda(cuda) if arguments.profile => {
             cuda.context().start_profile();
-            step(&mut network, None)?;
+            arguments.step(&mut network, &batch)?;
             let ceilings = Ceilings::measure(cuda.context())?;
             on_gpu = Some((cuda.context().finish_profile()?, ceilings));
         }
-        _ if arguments.profile => step(&mut network, Some(&mut operations))?,
+        _ if arguments.profile && !arguments.inference => {
+            operations = profiled_step(&mut network, device, &batch)?;
+        }
         _ => {}
     }
-    operations.sort_by_key(|entry| std::cmp::Reverse(entry.time));
 
-    times.sort();
-    let images = 2.0 * arguments.batch as f64;
+    let images = arguments.images();
     let rate = |time: Duration| images / time.as_secs_f64();
-    let (median, best) = (times[times.len() / 2], times[0]);
-    let cpu_ms = cpu.map(|seconds| 1e3 * seconds / (images * f64::from(arguments.steps)));
-    let what = if arguments.inference { "inference" } else { "training" };
+    let cpu_ms = cpu_secs.map(|seconds| 1e3 * seconds / (images * f64::from(arguments.steps)));
+    let what = arguments.mode();
     let mut text = format!(
         "{what}: {:.1} images/s (best step {:.1}), {:.2} GB at most{}",
         rate(median),
@@ -304,8 +362,8 @@ fn measure(
         memory.peak as f64 / 1e9,
         cpu_ms.map_or(String::new(), |ms| format!(", {ms:.2} ms of processor time an image")),
     );
-    if memory.reserved != reserved {
-        let _ = write!(text, "\nmemory grew by {} bytes after the second step", memory.reserved - reserved);
+    if growth != 0 {
+        let _ = write!(text, "\nmemory grew by {growth} bytes after the second step");
     }
     for entry in &operations {
         let direction = if entry.backward { "backward" } else { "forward" };
@@ -338,7 +396,7 @@ fn measure(
             "cpu_ms_per_image": cpu_ms,
             "peak_bytes": memory.peak,
             "reserved_bytes": memory.reserved,
-            "reserved_growth_bytes": memory.reserved - reserved,
+            "reserved_growth_bytes": growth,
             "parameters": network.store.parameter_count(),
             "operations": on_gpu.map_or(json!(listed), |(entries, ceilings)| gpu_profile_json(&entries, &ceilings)),
             "convolutions": convolution_choices(device),

@@ -1,0 +1,538 @@
+// Multi-head attention without the matrix of scores in memory; see attention.rs. qkv (n, tokens, 3 d) comes without
+// the bias of its linear layer, which is added here on reading.
+//
+// TENSOR_CORES (bf16, SIZE 32 or 64): a block has one head of one sample. Up to KEYS rows of keys and values, or of
+// queries and dY, lie in shared memory; a warp has 16 rows of the other side in registers and goes through them.
+// Backward goes twice: once for the rows of dQ and once for those of dK and dV, so that nothing is shared or added
+// between warps, and the order of every sum is fixed.
+// Otherwise: a warp has one row, with f32 arithmetic, for any size.
+
+#define LOG2E 1.44269504f
+#define INFINITE __int_as_float(0x7f800000)
+
+struct Place {
+  int n, head;      // sample and head
+  int width;        // numbers of a token in y
+  const T* q;       // first query of the head; keys and values follow at `width`
+  const float* b;   // bias of the head's queries, or none
+};
+
+__device__ __forceinline__ Place place_of(int index, const T* qkv, const float* bias, int tokens, int heads) {
+  Place p;
+  p.head = index % heads;
+  p.n = index / heads;
+  p.width = heads * SIZE;
+  p.q = qkv + (size_t)p.n * tokens * 3 * p.width + p.head * SIZE;
+  p.b = bias ? bias + p.head * SIZE : nullptr;
+  return p;
+}
+
+#ifdef TENSOR_CORES
+
+#define CHUNKS (SIZE / 8)   // groups of 8 numbers in a row
+#define STEPS (SIZE / 16)   // products of depth 16 over a row
+#define WARPS 6
+#define THREADS (WARPS * 32)
+
+__device__ __forceinline__ void multiply(float* d, const u32* a, u32 b0, u32 b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ __forceinline__ u32 shared_address(const void* pointer) {
+  u32 address;
+  asm("{ .reg .u64 wide; cvta.to.shared.u64 wide, %1; cvt.u32.u64 %0, wide; }" : "=r"(address) : "l"(pointer));
+  return address;
+}
+__device__ __forceinline__ void load_matrices(u32* r, u32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address));
+}
+__device__ __forceinline__ void load_matrices_transposed(u32* r, u32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address));
+}
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// Where group `chunk` of a row lies in shared memory: turned by the row, so that eight rows meet different banks.
+__device__ __forceinline__ u32 slot(u32 base, int row, int chunk) {
+  return base + (u32)(row * SIZE + ((chunk ^ (row & (CHUNKS - 1))) * 8)) * 2;
+}
+
+// Rows first .. first + KEYS - 1 of a matrix with `stride` numbers between rows, plus bias, to shared memory; zeros
+// behind row `count`.
+__device__ __forceinline__ void load_rows(bf16* to, const bf16* from, size_t stride, const float* bias, int first,
+                                          int count) {
+  int chunk = threadIdx.x % CHUNKS;
+  float shift[8];
+#pragma unroll
+  for (int e = 0; e < 8; e++) shift[e] = bias ? bias[chunk * 8 + e] : 0.f;
+  for (int row = threadIdx.x / CHUNKS; row < KEYS; row += THREADS / CHUNKS) {
+    Channels<8> v;
+    if (first + row < count) {
+      load_channels(v, from + (size_t)(first + row) * stride + chunk * 8);
+#pragma unroll
+      for (int e = 0; e < 8; e++) v.v[e] += shift[e];
+    } else {
+#pragma unroll
+      for (int e = 0; e < 8; e++) v.v[e] = 0.f;
+    }
+    store_channels(to + row * SIZE + ((chunk ^ (row & (CHUNKS - 1))) * 8), v);
+  }
+}
+
+// Two neighbouring numbers of row `row` as they enter a product; zeros behind row `count`.
+__device__ __forceinline__ u32 load_pair(const bf16* from, size_t stride, const float* bias, int row, int column,
+                                         int count) {
+  if (row >= count) return 0;
+  u32 raw = *reinterpret_cast<const u32*>(from + (size_t)row * stride + column);
+  if (!bias) return raw;
+  return pack_bf16(low_half(raw) + bias[column], high_half(raw) + bias[column + 1]);
+}
+
+// 16 rows from `first` on as left operands of STEPS products.
+__device__ __forceinline__ void load_left(u32 (*a)[4], const bf16* from, size_t stride, const float* bias, int first,
+                                          int count) {
+  int lane = threadIdx.x & 31, group = lane >> 2, part = lane & 3;
+#pragma unroll
+  for (int step = 0; step < STEPS; step++)
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      int column = step * 16 + half * 8 + part * 2;
+      a[step][half * 2] = load_pair(from, stride, bias, first + group, column, count);
+      a[step][half * 2 + 1] = load_pair(from, stride, bias, first + group + 8, column, count);
+    }
+}
+
+// d(16, 8) += a times the transpose of 8 rows in shared memory.
+__device__ __forceinline__ void against_rows(float* d, const u32 (*a)[4], u32 rows, int first) {
+  int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int two = 0; two < STEPS / 2; two++) {
+    u32 b[4];
+    load_matrices(b, slot(rows, first + (lane & 7), two * 4 + (lane >> 3)));
+    multiply(d, a[two * 2], b[0], b[1]);
+    multiply(d, a[two * 2 + 1], b[2], b[3]);
+  }
+}
+
+// sum(16, SIZE) += a(16, 16) times 16 rows in shared memory.
+__device__ __forceinline__ void times_rows(float (*sum)[4], const u32* a, u32 rows, int first) {
+  int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int two = 0; two < CHUNKS / 2; two++) {
+    u32 b[4];
+    load_matrices_transposed(b, slot(rows, first + (lane & 15), two * 2 + (lane >> 4)));
+    multiply(sum[two * 2], a, b[0], b[1]);
+    multiply(sum[two * 2 + 1], a, b[2], b[3]);
+  }
+}
+
+// Two results of 16 x 8 side by side as a left operand of depth 16.
+__device__ __forceinline__ void as_left(u32* a, const float* first, const float* second) {
+  a[0] = pack_bf16(first[0], first[1]);
+  a[1] = pack_bf16(first[2], first[3]);
+  a[2] = pack_bf16(second[0], second[1]);
+  a[3] = pack_bf16(second[2], second[3]);
+}
+
+// Writes (16, SIZE) to rows of a matrix, each times its factor; nothing behind row `count`.
+__device__ __forceinline__ void store_rows(bf16* to, size_t stride, const float (*sum)[4], int first, int count,
+                                           float factor0, float factor1) {
+  int lane = threadIdx.x & 31, row = first + (lane >> 2), column = (lane & 3) * 2;
+#pragma unroll
+  for (int t = 0; t < CHUNKS; t++) {
+    if (row < count)
+      *reinterpret_cast<u32*>(to + (size_t)row * stride + t * 8 + column) =
+          pack_bf16(sum[t][0] * factor0, sum[t][1] * factor0);
+    if (row + 8 < count)
+      *reinterpret_cast<u32*>(to + (size_t)(row + 8) * stride + t * 8 + column) =
+          pack_bf16(sum[t][2] * factor1, sum[t][3] * factor1);
+  }
+}
+
+// The largest score and the sum of exponentials so far, of the two rows of a lane (the sums are the lane's own part).
+struct Softmax { float largest[2], sum[2]; };
+
+// PAIRS x 16 keys from shared row `at` on: scores, probabilities, and the sums of values. Keys from `valid` on do not count.
+template <int PAIRS>
+__device__ __forceinline__ void attend(const u32 (*q)[4], u32 keys, u32 values, int at, int valid, float scale,
+                                       Softmax& state, float (*sum)[4]) {
+  int part = threadIdx.x & 3;
+  float s[PAIRS * 2][4];
+#pragma unroll
+  for (int t = 0; t < PAIRS * 2; t++) {
+#pragma unroll
+    for (int e = 0; e < 4; e++) s[t][e] = 0.f;
+    against_rows(s[t], q, keys, at + t * 8);
+  }
+  if (at + PAIRS * 16 > valid) {
+#pragma unroll
+    for (int t = 0; t < PAIRS * 2; t++)
+#pragma unroll
+      for (int e = 0; e < 4; e++)
+        if (at + t * 8 + part * 2 + (e & 1) >= valid) s[t][e] = -INFINITE;
+  }
+  float factor[2];
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    float most = state.largest[half];
+#pragma unroll
+    for (int t = 0; t < PAIRS * 2; t++) most = fmaxf(most, fmaxf(s[t][half * 2], s[t][half * 2 + 1]));
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+    factor[half] = exp2_fast((state.largest[half] - most) * scale);
+    state.largest[half] = most;
+    float offset = most * scale, total = 0.f;
+#pragma unroll
+    for (int t = 0; t < PAIRS * 2; t++)
+#pragma unroll
+      for (int e = half * 2; e < half * 2 + 2; e++) {
+        s[t][e] = exp2_fast(s[t][e] * scale - offset);
+        total += s[t][e];
+      }
+    state.sum[half] = state.sum[half] * factor[half] + total;
+  }
+#pragma unroll
+  for (int t = 0; t < CHUNKS; t++) {
+    sum[t][0] *= factor[0];
+    sum[t][1] *= factor[0];
+    sum[t][2] *= factor[1];
+    sum[t][3] *= factor[1];
+  }
+#pragma unroll
+  for (int pair = 0; pair < PAIRS; pair++) {
+    u32 a[4];
+    as_left(a, s[pair * 2], s[pair * 2 + 1]);
+    times_rows(sum, a, values, at + pair * 16);
+  }
+}
+
+// y (n, tokens, d), and ln sum exp of every row of scores. `scale` is 1 / sqrt(SIZE).
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
+    attention_forward(const bf16* qkv, const float* bias, bf16* y, float* log_sums, int tokens, int heads, float scale) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  bf16* keys = reinterpret_cast<bf16*>(shared);
+  bf16* values = keys + KEYS * SIZE;
+  Place p = place_of(blockIdx.x, qkv, bias, tokens, heads);
+  size_t stride = 3 * p.width;
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  int chunks = (tokens + KEYS - 1) / KEYS;
+  float scale2 = scale * LOG2E;
+  for (int round = 0; round * WARPS * 16 < tokens; round++) {
+    int first = (round * WARPS + warp) * 16;
+    u32 q[STEPS][4];
+    float sum[CHUNKS][4] = {};
+    Softmax state = {{-INFINITE, -INFINITE}, {0.f, 0.f}};
+    load_left(q, p.q, stride, p.b, first, tokens);
+    for (int chunk = 0; chunk < chunks; chunk++) {
+      if (chunks > 1 || round == 0) {
+        __syncthreads();
+        load_rows(keys, p.q + p.width, stride, p.b ? p.b + p.width : nullptr, chunk * KEYS, tokens);
+        load_rows(values, p.q + 2 * p.width, stride, p.b ? p.b + 2 * p.width : nullptr, chunk * KEYS, tokens);
+        __syncthreads();
+      }
+      if (first >= tokens) continue;
+      int valid = min(KEYS, tokens - chunk * KEYS), at = 0;
+      for (; at + 64 <= valid; at += 64)
+        attend<4>(q, shared_address(keys), shared_address(values), at, valid, scale2, state, sum);
+      for (; at < valid; at += 16)
+        attend<1>(q, shared_address(keys), shared_address(values), at, valid, scale2, state, sum);
+    }
+    if (first >= tokens) continue;
+    float inverse[2];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      float total = state.sum[half];
+      total += __shfl_xor_sync(0xffffffffu, total, 1);
+      total += __shfl_xor_sync(0xffffffffu, total, 2);
+      inverse[half] = 1.f / total;
+      int row = first + (lane >> 2) + half * 8;
+      if ((lane & 3) == 0 && row < tokens)
+        log_sums[(size_t)blockIdx.x * tokens + row] = state.largest[half] * scale + __logf(total);
+    }
+    store_rows(y + (size_t)p.n * tokens * p.width + p.head * SIZE, p.width, sum, first, tokens, inverse[0], inverse[1]);
+  }
+}
+
+// dqkv (n, tokens, 3 d); `deltas` (n, heads, tokens) is scratch for dY . Y.
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+    attention_backward(const bf16* qkv, const float* bias, const bf16* y, const float* log_sums, const bf16* dy,
+                       bf16* dqkv, float* deltas, int tokens, int heads, float scale) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  bf16* left = reinterpret_cast<bf16*>(shared);
+  bf16* right = left + KEYS * SIZE;
+  float* row_logs = reinterpret_cast<float*>(right + KEYS * SIZE);
+  float* row_deltas = row_logs + KEYS;
+  Place p = place_of(blockIdx.x, qkv, bias, tokens, heads);
+  size_t stride = 3 * p.width;
+  const float* key_bias = p.b ? p.b + p.width : nullptr;
+  const float* value_bias = p.b ? p.b + 2 * p.width : nullptr;
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = lane >> 2, part = lane & 3;
+  int chunks = (tokens + KEYS - 1) / KEYS;
+  float scale2 = scale * LOG2E;
+  size_t out = (size_t)p.n * tokens * p.width + p.head * SIZE;
+  bf16* dq = dqkv + (size_t)p.n * tokens * stride + p.head * SIZE;
+  const float* logs = log_sums + (size_t)blockIdx.x * tokens;
+  deltas += (size_t)blockIdx.x * tokens;
+  u32 left_rows = shared_address(left), right_rows = shared_address(right);
+
+  // dQ: a warp has 16 queries; keys and values pass.
+  for (int round = 0; round * WARPS * 16 < tokens; round++) {
+    int first = (round * WARPS + warp) * 16;
+    u32 q[STEPS][4], d[STEPS][4];
+    float sum[CHUNKS][4] = {}, delta[2] = {0.f, 0.f}, log2_sum[2];
+    load_left(q, p.q, stride, p.b, first, tokens);
+    load_left(d, dy + out, p.width, nullptr, first, tokens);
+    {
+      u32 o[STEPS][4];
+      load_left(o, y + out, p.width, nullptr, first, tokens);
+#pragma unroll
+      for (int step = 0; step < STEPS; step++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+          delta[e & 1] += low_half(o[step][e]) * low_half(d[step][e]) + high_half(o[step][e]) * high_half(d[step][e]);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      delta[half] += __shfl_xor_sync(0xffffffffu, delta[half], 1);
+      delta[half] += __shfl_xor_sync(0xffffffffu, delta[half], 2);
+      int row = first + group + half * 8;
+      log2_sum[half] = row < tokens ? logs[row] * LOG2E : INFINITE;
+      if (part == 0 && row < tokens) deltas[row] = delta[half];
+    }
+    for (int chunk = 0; chunk < chunks; chunk++) {
+      if (chunks > 1 || round == 0) {
+        __syncthreads();
+        load_rows(left, p.q + p.width, stride, key_bias, chunk * KEYS, tokens);
+        load_rows(right, p.q + 2 * p.width, stride, value_bias, chunk * KEYS, tokens);
+        __syncthreads();
+      }
+      if (first >= tokens) continue;
+      int valid = min(KEYS, tokens - chunk * KEYS);
+      for (int at = 0; at < valid; at += 16) {
+        float s[2][4] = {}, g[2][4] = {};
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+          against_rows(s[t], q, left_rows, at + t * 8);
+          against_rows(g[t], d, right_rows, at + t * 8);
+        }
+        bool whole = at + 16 <= valid;
+#pragma unroll
+        for (int t = 0; t < 2; t++)
+#pragma unroll
+          for (int e = 0; e < 4; e++) {
+            float probability = exp2_fast(s[t][e] * scale2 - log2_sum[e >> 1]);
+            if (!whole && at + t * 8 + part * 2 + (e & 1) >= valid) probability = 0.f;
+            g[t][e] = probability * (g[t][e] - delta[e >> 1]) * scale;
+          }
+        u32 a[4];
+        as_left(a, g[0], g[1]);
+        times_rows(sum, a, left_rows, at);
+      }
+    }
+    if (first < tokens) store_rows(dq, stride, sum, first, tokens, 1.f, 1.f);
+  }
+
+  // dK and dV: a warp has 16 keys; queries and dY pass.
+  for (int round = 0; round * WARPS * 16 < tokens; round++) {
+    int first = (round * WARPS + warp) * 16;
+    u32 k[STEPS][4], v[STEPS][4];
+    float sum_k[CHUNKS][4] = {}, sum_v[CHUNKS][4] = {};
+    load_left(k, p.q + p.width, stride, key_bias, first, tokens);
+    load_left(v, p.q + 2 * p.width, stride, value_bias, first, tokens);
+    for (int chunk = 0; chunk < chunks; chunk++) {
+      if (chunks > 1 || round == 0) {
+        __syncthreads();
+        load_rows(left, p.q, stride, p.b, chunk * KEYS, tokens);
+        load_rows(right, dy + out, p.width, nullptr, chunk * KEYS, tokens);
+        for (int i = threadIdx.x; i < KEYS; i += THREADS) {
+          int row = chunk * KEYS + i;
+          row_logs[i] = row < tokens ? logs[row] * LOG2E : INFINITE;
+          row_deltas[i] = row < tokens ? deltas[row] : 0.f;
+        }
+        __syncthreads();
+      }
+      if (first >= tokens) continue;
+      int valid = min(KEYS, tokens - chunk * KEYS);
+      for (int at = 0; at < valid; at += 16) {
+        float s[2][4] = {}, g[2][4] = {};
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+          against_rows(s[t], k, left_rows, at + t * 8);
+          against_rows(g[t], v, right_rows, at + t * 8);
+        }
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+          float2 log2_sum = *reinterpret_cast<const float2*>(row_logs + at + t * 8 + part * 2);
+          float2 delta = *reinterpret_cast<const float2*>(row_deltas + at + t * 8 + part * 2);
+#pragma unroll
+          for (int e = 0; e < 4; e++) {
+            s[t][e] = exp2_fast(s[t][e] * scale2 - (e & 1 ? log2_sum.y : log2_sum.x));
+            g[t][e] = s[t][e] * (g[t][e] - (e & 1 ? delta.y : delta.x)) * scale;
+          }
+        }
+        u32 a[4];
+        as_left(a, s[0], s[1]);
+        times_rows(sum_v, a, right_rows, at);
+        as_left(a, g[0], g[1]);
+        times_rows(sum_k, a, left_rows, at);
+      }
+    }
+    if (first < tokens) {
+      store_rows(dq + p.width, stride, sum_k, first, tokens, 1.f, 1.f);
+      store_rows(dq + 2 * p.width, stride, sum_v, first, tokens, 1.f, 1.f);
+    }
+  }
+}
+
+#else
+
+#define SHARE ((SIZE + 31) / 32)  // numbers of a row that a lane has
+#define WARPS 4
+
+// Row `row` of queries (0), keys (1) or values (2), with its bias, in shared memory of the warp.
+__device__ __forceinline__ void fetch(float* to, const Place& p, int which, int row) {
+  for (int e = threadIdx.x & 31; e < SIZE; e += 32)
+    to[e] = to_float(p.q[(size_t)row * 3 * p.width + which * p.width + e]) + (p.b ? p.b[which * p.width + e] : 0.f);
+}
+__device__ __forceinline__ float number(const Place& p, int which, int row, int e) {
+  return to_float(p.q[(size_t)row * 3 * p.width + which * p.width + e]) + (p.b ? p.b[which * p.width + e] : 0.f);
+}
+__device__ __forceinline__ float dot(const float* a, const Place& p, int which, int row) {
+  float sum = 0.f;
+  for (int e = 0; e < SIZE; e++) sum += a[e] * number(p, which, row, e);
+  return sum;
+}
+
+// A warp has the query `row` of a head of a sample.
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+    attention_forward(const T* qkv, const float* bias, T* y, float* log_sums, int tokens, int heads, float scale, i64 rows) {
+  __shared__ float queries[WARPS][SIZE], weights[WARPS][32];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  i64 index = (i64)blockIdx.x * WARPS + warp;
+  if (index >= rows) return;
+  int row = (int)(index % tokens);
+  Place p = place_of((int)(index / tokens), qkv, bias, tokens, heads);
+  fetch(queries[warp], p, 0, row);
+  __syncwarp();
+  float largest = -INFINITE, total = 0.f, sum[SHARE] = {};
+  for (int first = 0; first < tokens; first += 32) {
+    float s = first + lane < tokens ? dot(queries[warp], p, 1, first + lane) * scale : -INFINITE;
+    float most = fmaxf(largest, warp_max(s)), factor = expf(largest - most), weight = expf(s - most);
+    total = total * factor + warp_sum(weight);
+    largest = most;
+    __syncwarp();
+    weights[warp][lane] = weight;
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < SHARE; k++) sum[k] *= factor;
+    for (int other = 0; other < min(32, tokens - first); other++)
+#pragma unroll
+      for (int k = 0; k < SHARE; k++)
+        if (k * 32 + lane < SIZE) sum[k] += weights[warp][other] * number(p, 2, first + other, k * 32 + lane);
+  }
+  if (lane == 0) log_sums[index] = largest + logf(total);
+#pragma unroll
+  for (int k = 0; k < SHARE; k++)
+    if (k * 32 + lane < SIZE)
+      y[((size_t)p.n * tokens + row) * p.width + p.head * SIZE + k * 32 + lane] = from_float<T>(sum[k] / total);
+}
+
+// dQ of one query a warp, and dY . Y.
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+    attention_backward_queries(const T* qkv, const float* bias, const T* y, const float* log_sums, const T* dy, T* dqkv,
+                               float* deltas, int tokens, int heads, float scale, i64 rows) {
+  __shared__ float queries[WARPS][SIZE], gradients[WARPS][SIZE], weights[WARPS][32];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  i64 index = (i64)blockIdx.x * WARPS + warp;
+  if (index >= rows) return;
+  int row = (int)(index % tokens);
+  Place p = place_of((int)(index / tokens), qkv, bias, tokens, heads);
+  size_t out = ((size_t)p.n * tokens + row) * p.width + p.head * SIZE;
+  fetch(queries[warp], p, 0, row);
+  float delta = 0.f;
+  for (int e = lane; e < SIZE; e += 32) {
+    gradients[warp][e] = to_float(dy[out + e]);
+    delta += gradients[warp][e] * to_float(y[out + e]);
+  }
+  delta = warp_sum(delta);
+  if (lane == 0) deltas[index] = delta;
+  __syncwarp();
+  float sum[SHARE] = {};
+  for (int first = 0; first < tokens; first += 32) {
+    float weight = 0.f;
+    if (first + lane < tokens) {
+      float probability = expf(dot(queries[warp], p, 1, first + lane) * scale - log_sums[index]);
+      weight = probability * (dot(gradients[warp], p, 2, first + lane) - delta) * scale;
+    }
+    __syncwarp();
+    weights[warp][lane] = weight;
+    __syncwarp();
+    for (int other = 0; other < min(32, tokens - first); other++)
+#pragma unroll
+      for (int k = 0; k < SHARE; k++)
+        if (k * 32 + lane < SIZE) sum[k] += weights[warp][other] * number(p, 1, first + other, k * 32 + lane);
+  }
+#pragma unroll
+  for (int k = 0; k < SHARE; k++)
+    if (k * 32 + lane < SIZE)
+      dqkv[((size_t)p.n * tokens + row) * 3 * p.width + p.head * SIZE + k * 32 + lane] = from_float<T>(sum[k]);
+}
+
+// dK and dV of one key a warp.
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+    attention_backward_keys(const T* qkv, const float* bias, const float* log_sums, const T* dy, T* dqkv,
+                            const float* deltas, int tokens, int heads, float scale, i64 rows) {
+  __shared__ float keys[WARPS][SIZE], values[WARPS][SIZE], weights[WARPS][2][32];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  i64 index = (i64)blockIdx.x * WARPS + warp;
+  if (index >= rows) return;
+  int row = (int)(index % tokens);
+  i64 head_rows = index - row;
+  Place p = place_of((int)(index / tokens), qkv, bias, tokens, heads);
+  size_t out = (size_t)p.n * tokens * p.width + p.head * SIZE;
+  fetch(keys[warp], p, 1, row);
+  fetch(values[warp], p, 2, row);
+  __syncwarp();
+  float sum_k[SHARE] = {}, sum_v[SHARE] = {};
+  for (int first = 0; first < tokens; first += 32) {
+    float probability = 0.f, weight = 0.f;
+    int query = first + lane;
+    if (query < tokens) {
+      probability = expf(dot(keys[warp], p, 0, query) * scale - log_sums[head_rows + query]);
+      float along = 0.f;
+      for (int e = 0; e < SIZE; e++) along += values[warp][e] * to_float(dy[out + (size_t)query * p.width + e]);
+      weight = probability * (along - deltas[head_rows + query]) * scale;
+    }
+    __syncwarp();
+    weights[warp][0][lane] = probability;
+    weights[warp][1][lane] = weight;
+    __syncwarp();
+    for (int other = 0; other < min(32, tokens - first); other++)
+#pragma unroll
+      for (int k = 0; k < SHARE; k++)
+        if (k * 32 + lane < SIZE) {
+          int e = k * 32 + lane;
+          sum_v[k] += weights[warp][0][other] * to_float(dy[out + (size_t)(first + other) * p.width + e]);
+          sum_k[k] += weights[warp][1][other] * number(p, 0, first + other, e);
+        }
+  }
+#pragma unroll
+  for (int k = 0; k < SHARE; k++)
+    if (k * 32 + lane < SIZE) {
+      T* to = dqkv + ((size_t)p.n * tokens + row) * 3 * p.width + p.head * SIZE + k * 32 + lane;
+      to[p.width] = from_float<T>(sum_k[k]);
+      to[2 * p.width] = from_float<T>(sum_v[k]);
+    }
+}
+
+#endif

@@ -1,0 +1,116 @@
+//! Attention on the GPU: on tensor cores in bf16 for heads of 32 or 64, else one row a warp in f32 arithmetic. Neither
+//! writes the matrix of scores.
+
+use gpu::{Argument, Launch};
+
+use super::AttentionGeometry;
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, sums, view, view_mut};
+use crate::error::Result;
+use crate::tape::Target;
+use crate::tensor::{DType, Tensor};
+
+/// Most rows of keys and values in shared memory: three blocks of the published size fit a multiprocessor.
+const MOST_KEYS: usize = 272;
+/// Warps of a block of the kernel without tensor cores.
+const WARPS: usize = 4;
+
+struct Way {
+    program: Program,
+    /// Rows in shared memory, on tensor cores.
+    keys: Option<usize>,
+}
+
+fn way(geometry: &AttentionGeometry, dtype: DType) -> Way {
+    let program = Program::new(kernels::ATTENTION, dtype).define("SIZE", geometry.size);
+    if dtype == DType::Bf16 && matches!(geometry.size, 32 | 64) {
+        let keys = geometry.tokens.next_multiple_of(16).min(MOST_KEYS);
+        return Way { program: program.define("KEYS", keys).define("TENSOR_CORES", 1), keys: Some(keys) };
+    }
+    Way { program, keys: None }
+}
+
+/// Tokens, heads and the scale of scores, as arguments.
+fn sizes(geometry: &AttentionGeometry) -> [Argument; 3] {
+    [geometry.tokens.into(), geometry.heads.into(), (1.0 / (geometry.size as f32).sqrt()).into()]
+}
+
+/// Operations of one product of all queries and keys.
+fn product(geometry: &AttentionGeometry) -> f64 {
+    let AttentionGeometry { batch, tokens, heads, size } = *geometry;
+    2.0 * (batch * heads * tokens * tokens) as f64 * size as f64
+}
+
+/// `qkv` comes without its `bias`.
+pub(super) fn forward(
+    cuda: &CudaDevice,
+    geometry: &AttentionGeometry,
+    qkv: &Tensor,
+    bias: Option<&Tensor>,
+    y: &mut Tensor,
+    log_sums: &mut Tensor,
+) -> Result<()> {
+    let AttentionGeometry { batch, tokens, heads, size } = *geometry;
+    let bytes = ((qkv.len() + y.len()) * y.dtype().size()) as f64;
+    let name = || format!("attention {tokens} x {heads} x {size}");
+    let _scope = cuda.context().scope(name, 2.0 * product(geometry), bytes);
+    let way = way(geometry, qkv.dtype());
+    let mut arguments = vec![
+        view(qkv)?.into(),
+        bias.map(view).transpose()?.into(),
+        view_mut(y)?.into(),
+        view_mut(log_sums)?.into(),
+    ];
+    arguments.extend(sizes(geometry));
+    let launch = match way.keys {
+        Some(keys) => Launch::linear(batch * heads, 192).with_shared(keys * size * 4),
+        None => {
+            let rows = batch * heads * tokens;
+            arguments.push((rows as i64).into());
+            Launch::linear(rows.div_ceil(WARPS), WARPS * 32)
+        }
+    };
+    cuda.launch(&way.program, "attention_forward", launch, &arguments)
+}
+
+/// Overwrites `dqkv`, and writes the gradient of the bias.
+pub(super) fn backward(
+    cuda: &CudaDevice,
+    geometry: &AttentionGeometry,
+    (qkv, bias): (&Tensor, Option<&Tensor>),
+    (y, log_sums): (&Tensor, &Tensor),
+    dy: &Tensor,
+    dqkv: &mut Tensor,
+    dbias: Option<&mut Target>,
+) -> Result<()> {
+    let AttentionGeometry { batch, tokens, heads, size } = *geometry;
+    {
+        let bytes = ((2 * qkv.len() + 2 * y.len()) * y.dtype().size()) as f64;
+        let name = || format!("attention {tokens} x {heads} x {size} backward");
+        let _scope = cuda.context().scope(name, 5.0 * product(geometry), bytes);
+        let way = way(geometry, qkv.dtype());
+        let rows = batch * heads * tokens;
+        let deltas = cuda.context().allocate(rows * 4)?;
+        let (from, shift) = (view(qkv)?.into(), bias.map(view).transpose()?.into());
+        let (logs, gradient) = (view(log_sums)?.into(), view(dy)?.into());
+        let to: Argument = view_mut(dqkv)?.into();
+        let mut arguments = vec![from, shift, view(y)?.into(), logs, gradient, to, (&deltas).into()];
+        arguments.extend(sizes(geometry));
+        if let Some(keys) = way.keys {
+            let launch = Launch::linear(batch * heads, 192).with_shared(keys * size * 4 + keys * 8);
+            cuda.launch(&way.program, "attention_backward", launch, &arguments)?;
+        } else {
+            let launch = Launch::linear(rows.div_ceil(WARPS), WARPS * 32);
+            arguments.push((rows as i64).into());
+            cuda.launch(&way.program, "attention_backward_queries", launch, &arguments)?;
+            let mut arguments = vec![from, shift, logs, gradient, to, (&deltas).into()];
+            arguments.extend(sizes(geometry));
+            arguments.push((rows as i64).into());
+            cuda.launch(&way.program, "attention_backward_keys", launch, &arguments)?;
+        }
+    }
+    match dbias {
+        Some(dbias) => sums::column_sums(cuda, dqkv, 3 * heads * size, dbias),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,84 @@
+// The ends of a vision transformer: images cut into patches, tokens with a class token and positions; see tokens.rs.
+
+#define EACH(i, count) \
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (count); i += (size_t)gridDim.x * blockDim.x)
+
+// rows(n, H / patch, W / patch, patch, patch, 3) of normalised pixels: the matrix that the patch weights multiply.
+extern "C" __global__ void __launch_bounds__(256)
+    cut_patches(const void* pixels, int is_bytes, float s0, float s1, float s2, float t0, float t1, float t2, T* to,
+                int batch, int H, int W, int patch) {
+  float scale[3] = {s0, s1, s2}, shift[3] = {t0, t1, t2};
+  int across = W / patch, down = H / patch, line = patch * 3;
+  // A line: the pixels of a patch in one row of the image, neighbours in both orders.
+  EACH(i, (size_t)batch * H * across * line) {
+    int c = (int)(i % line);
+    size_t rest = i / line;
+    int py = (int)(rest % patch);
+    rest /= patch;
+    int px = (int)(rest % across);
+    rest /= across;
+    int row = (int)(rest % down);
+    size_t n = rest / down;
+    size_t from = ((n * H + (size_t)row * patch + py) * W + (size_t)px * patch) * 3 + c;
+    float value = is_bytes ? (float)((const u8*)pixels)[from] : ((const float*)pixels)[from];
+    to[i] = from_float<T>(value * scale[c % 3] + shift[c % 3]);
+  }
+}
+
+// y(n, 1 + tokens, C): class token, then patches, plus positions.
+extern "C" __global__ void __launch_bounds__(256)
+    embed(const T* patches, const float* cls, const float* position, T* y, int batch, int tokens, int C) {
+  int groups = C / VECTOR;
+  EACH(i, (size_t)batch * (1 + tokens) * groups) {
+    int column = (int)(i % groups) * VECTOR;
+    size_t row = i / groups;
+    int token = (int)(row % (1 + tokens));
+    size_t n = row / (1 + tokens);
+    Channels<VECTOR> v;
+    if (token) load_channels(v, patches + ((n * tokens) + token - 1) * C + column);
+#pragma unroll
+    for (int e = 0; e < VECTOR; e++)
+      v.v[e] = (token ? v.v[e] : cls[column + e]) + position[(size_t)token * C + column + e];
+    store_channels(y + row * C + column, v);
+  }
+}
+
+// to(n, tokens, C) (+)= from(n, 1 + tokens, C) without each first token.
+extern "C" __global__ void __launch_bounds__(256)
+    drop_first(const T* from, T* to, int add, int batch, int tokens, int C) {
+  int groups = C / VECTOR;
+  EACH(i, (size_t)batch * tokens * groups) {
+    int column = (int)(i % groups) * VECTOR;
+    size_t row = i / groups;
+    Channels<VECTOR> v, more;
+    load_channels(v, from + (row + row / tokens + 1) * C + column);
+    if (add) {
+      load_channels(more, to + row * C + column);
+#pragma unroll
+      for (int e = 0; e < VECTOR; e++) v.v[e] += more.v[e];
+    }
+    store_channels(to + row * C + column, v);
+  }
+}
+
+// The way back: to(n, 1 + tokens, C) (+)= from(n, tokens, C) behind a first token of zeros.
+extern "C" __global__ void __launch_bounds__(256)
+    put_behind(const T* from, T* to, int add, int batch, int tokens, int C) {
+  int groups = C / VECTOR;
+  EACH(i, (size_t)batch * (1 + tokens) * groups) {
+    int column = (int)(i % groups) * VECTOR;
+    size_t row = i / groups;
+    int token = (int)(row % (1 + tokens));
+    size_t n = row / (1 + tokens);
+    Channels<VECTOR> v, more;
+#pragma unroll
+    for (int e = 0; e < VECTOR; e++) v.v[e] = 0.f;
+    if (token) load_channels(v, from + (n * tokens + token - 1) * C + column);
+    if (add) {
+      load_channels(more, to + row * C + column);
+#pragma unroll
+      for (int e = 0; e < VECTOR; e++) v.v[e] += more.v[e];
+    }
+    store_channels(to + row * C + column, v);
+  }
+}
