@@ -8,6 +8,9 @@ pub enum Error {
     /// Numbers could not be computed.
     #[error(transparent)]
     Engine(#[from] engine::Error),
+    /// The GPU could not do it.
+    #[error(transparent)]
+    Gpu(#[from] gpu::Error),
     /// Views could not be read, or files not written.
     #[error(transparent)]
     Dataset(#[from] dataset::Error),

@@ -7,12 +7,13 @@ use std::time::Instant;
 use dataset::{Split, Views};
 use engine::Device;
 
+use crate::cuda::Session;
 use crate::encoder::Encoder;
 use crate::error::{Error, Result};
-use crate::features::{self, Extraction, Features};
+use crate::features::{self, Extraction, Features, Table};
 use crate::ground_truth::GroundTruth;
 use crate::protocol::{Protocol, Task};
-use crate::results::{Data, FORMAT, Results, Subject};
+use crate::results::{Data, FORMAT, ProbeResult, Results, Subject};
 use crate::{probe, retrieval};
 
 /// What is to be measured.
@@ -75,6 +76,34 @@ pub struct Outcome {
     pub truth: GroundTruth,
 }
 
+/// All probes of one table, with the table on the GPU where there is one with room for it.
+#[allow(clippy::too_many_arguments)]
+fn probe_all(
+    tasks: &[Task],
+    table: &Table,
+    what: &str,
+    truth: &GroundTruth,
+    protocol: &Protocol,
+    device: &Device,
+    event: &mut impl FnMut(Event),
+    stop: &dyn Fn() -> bool,
+) -> Result<BTreeMap<Task, ProbeResult>> {
+    let mut found = BTreeMap::new();
+    if tasks.is_empty() {
+        return Ok(found);
+    }
+    let session = Session::of(device)?;
+    let on_device = probe::place_on_device(session.as_ref(), table)?;
+    let place = probe::place(table, device, session, on_device.as_ref());
+    for group in place.groups(tasks) {
+        let names: Vec<&str> = group.iter().map(|task| task.name()).collect();
+        let epochs = u64::from(group.first().map_or(0, |&task| protocol.epochs_of(task)));
+        event(Event::Begin(format!("{} probe{what}", names.join(", ")), epochs, "epochs"));
+        found.extend(probe::run_group(&group, &place, truth, protocol, |n| event(Event::Advance(n)), stop)?);
+    }
+    Ok(found)
+}
+
 /// Evaluates `encoder` on `views`.
 #[allow(clippy::too_many_arguments)]
 pub fn run(
@@ -99,24 +128,18 @@ pub fn run(
     let possible = |task: &Task| {
         truth.has_translation || !matches!(task, Task::TranslationObject | Task::TranslationBase)
     };
-    let mut representations = BTreeMap::new();
-    for &task in wanted.probes.iter().filter(|task| possible(task)) {
-        event(Event::Begin(format!("{task} probe"), u64::from(protocol.epochs_of(task)), "epochs"));
-        let table = &features.representation;
-        let found = probe::run(task, table, &truth, protocol, device, |n| event(Event::Advance(n)), stop)?;
-        representations.insert(task, found);
-    }
+    let probes: Vec<Task> = wanted.probes.iter().copied().filter(possible).collect();
+    let representations =
+        probe_all(&probes, &features.representation, "", &truth, protocol, device, &mut event, stop)?;
     seconds.insert("probes".to_owned(), began.elapsed().as_secs_f64());
     let began = Instant::now();
     let mut embeddings = BTreeMap::new();
     if wanted.embeddings && features.equivariant.width > 0 {
-        for task in [Task::Rotation, Task::TranslationObject].into_iter().filter(possible) {
-            event(Event::Begin(format!("{task} probe of embeddings"), u64::from(protocol.epochs), "epochs"));
-            let table = &features.equivariant;
-            let found =
-                probe::run(task, table, &truth, protocol, device, |n| event(Event::Advance(n)), stop)?;
-            embeddings.insert(task, found);
-        }
+        let probes: Vec<Task> =
+            [Task::Rotation, Task::TranslationObject].into_iter().filter(possible).collect();
+        let what = " of embeddings";
+        embeddings =
+            probe_all(&probes, &features.equivariant, what, &truth, protocol, device, &mut event, stop)?;
         seconds.insert("embeddings".to_owned(), began.elapsed().as_secs_f64());
     }
     let began = Instant::now();
@@ -128,7 +151,7 @@ pub fn run(
             let table = &features.equivariant;
             let advance = |n| event(Event::Advance(n));
             let found =
-                retrieval::evaluate(encoder, transformation, table, &truth, protocol, device, advance)?;
+                retrieval::evaluate(encoder, transformation, table, &truth, protocol, device, advance, stop)?;
             seconds.insert("retrieval".to_owned(), began.elapsed().as_secs_f64());
             Some(found)
         }

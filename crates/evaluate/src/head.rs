@@ -5,6 +5,9 @@ use engine::{
 };
 
 use crate::error::Result;
+use crate::features::Table;
+use crate::probe::{Heads, Samples};
+use crate::protocol::Protocol;
 
 /// Linear layers with ReLU between, default initialisation, Adam without decay.
 #[derive(Debug)]
@@ -90,6 +93,74 @@ impl Head {
     }
 }
 
+/// One head that learns from a table in the host's memory.
+#[derive(Debug)]
+pub struct HostHeads<'a> {
+    head: Head,
+    table: &'a Table,
+    classes: Option<usize>,
+    loss: f64,
+}
+
+impl<'a> HostHeads<'a> {
+    /// A head through `widths` on rows of `table`, on `device`.
+    pub fn new(
+        device: &Device,
+        table: &'a Table,
+        protocol: &Protocol,
+        widths: &[usize],
+        is_classification: bool,
+    ) -> Result<Self> {
+        let head = Head::new(device, protocol.seed, widths, protocol.learning_rate)?;
+        let classes = is_classification.then(|| head.outputs());
+        Ok(Self { head, table, classes, loss: 0.0 })
+    }
+
+    fn inputs(&self, rows: &[i32]) -> Vec<f32> {
+        rows.iter().flat_map(|&row| self.table.row(row as usize)).copied().collect()
+    }
+
+    fn views(&self) -> usize {
+        self.head.inputs() / self.table.width.max(1)
+    }
+}
+
+impl Heads for HostHeads<'_> {
+    fn begin_epoch(&mut self) -> Result<()> {
+        self.loss = 0.0;
+        Ok(())
+    }
+
+    fn train(&mut self, samples: &Samples, batch: usize) -> Result<()> {
+        let (batch, outputs) = (batch.max(1), self.head.outputs());
+        for (index, rows) in samples.rows.chunks(batch * self.views().max(1)).enumerate() {
+            let inputs = self.inputs(rows);
+            let first = index * batch;
+            let last = samples.count.min(first + batch);
+            let classes = self.classes;
+            let loss = self.head.step(&inputs, |output| match classes {
+                Some(classes) => cross_entropy(output, classes, &samples.labels[first..last]),
+                None => mean_squared_error(output, &samples.targets[first * outputs..last * outputs]),
+            })?;
+            self.loss += loss * (last - first) as f64;
+        }
+        Ok(())
+    }
+
+    fn losses(&mut self) -> Result<Vec<f64>> {
+        Ok(vec![self.loss])
+    }
+
+    fn predict(&mut self, samples: &Samples, batch: usize) -> Result<Vec<f32>> {
+        let mut outputs = Vec::new();
+        for rows in samples.rows.chunks((batch * self.views()).max(1)) {
+            let inputs = self.inputs(rows);
+            outputs.extend(self.head.predict(&inputs)?);
+        }
+        Ok(outputs)
+    }
+}
+
 /// Mean squared error over all entries, and its gradient by the predictions.
 pub fn mean_squared_error(predictions: &[f32], targets: &[f32]) -> (f64, Vec<f32>) {
     let n = predictions.len().max(1) as f64;
@@ -101,7 +172,7 @@ pub fn mean_squared_error(predictions: &[f32], targets: &[f32]) -> (f64, Vec<f32
 }
 
 /// Cross-entropy, mean over rows of `classes` logits, and its gradient by the logits.
-pub fn cross_entropy(logits: &[f32], classes: usize, labels: &[u32]) -> (f64, Vec<f32>) {
+pub fn cross_entropy(logits: &[f32], classes: usize, labels: &[i32]) -> (f64, Vec<f32>) {
     let n = labels.len().max(1) as f64;
     let mut loss = 0.0;
     let mut gradient = Vec::with_capacity(logits.len());

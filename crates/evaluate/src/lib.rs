@@ -1,9 +1,11 @@
 //! What weights are worth: frozen features, probes on them, and retrieval in the space of equivariant embeddings.
 //!
 //! The features of all views are computed once, with the network in evaluation mode, and kept on disk
-//! ([`features`]); everything else works on these tables. [`probe`] trains the published probes, [`retrieval`] has
+//! ([`features`]); everything else works on these tables, on the CPU or in a GPU's memory ([`cuda`]). [`probe`] trains the published probes, [`retrieval`] has
 //! MRR, H@k and PRE, [`results`] is what one evaluation writes.
 
+pub mod agreement;
+pub mod cuda;
 pub mod encoder;
 mod error;
 pub mod evaluation;

@@ -8,14 +8,18 @@
 //! the view all candidates tie, and every metric comes out at its chance level.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use dataset::Split;
 use engine::Device;
+use pose::FrameKind;
 use random::{Random, Stream};
 use rayon::prelude::*;
 
+use crate::cuda::retrieval::{Blocks, DeviceSearch};
+use crate::cuda::{DeviceTable, Session};
 use crate::encoder::Encoder;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::features::Table;
 use crate::ground_truth::GroundTruth;
 use crate::nearest::Similarity;
@@ -26,7 +30,33 @@ use crate::results::{Ranking, Retrieval, RetrievalError};
 const QUERIES: Stream = Stream::new("retrieval-queries");
 const CHANCE: Stream = Stream::new("retrieval-chance");
 
-/// All retrieval metrics of equivariant embeddings `table` (raw, all views of all objects).
+/// What was found for the views of some objects.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Block {
+    /// Of every query: the target's rank among the views of its object.
+    pub ranks: Vec<usize>,
+    /// For each pool of candidates, of every query: the most similar row with its similarity, the lowest among equals.
+    /// A prediction that is not a number finds nothing.
+    pub nearest: Vec<Vec<Option<(f32, usize)>>>,
+}
+
+/// Compares predictions with candidates, on some device.
+pub trait Search {
+    /// Objects to be searched for at once.
+    fn objects_at_once(&self) -> usize;
+
+    /// Predicts from view 0 to every view of `objects`; ranks the targets, and finds the nearest rows in each of `pools`.
+    fn search(
+        &mut self,
+        encoder: &mut dyn Encoder,
+        objects: &[usize],
+        pools: &[Range<usize>],
+    ) -> Result<Block>;
+}
+
+/// All retrieval metrics of equivariant embeddings `table` (raw, all views of all objects). `progress` is told of
+/// objects that are done.
+#[allow(clippy::too_many_arguments)]
 pub fn evaluate(
     encoder: &mut dyn Encoder,
     transformation: Transformation,
@@ -34,45 +64,80 @@ pub fn evaluate(
     truth: &GroundTruth,
     protocol: &Protocol,
     device: &Device,
-    mut progress: impl FnMut(u64),
+    progress: impl FnMut(u64),
+    stop: &dyn Fn() -> bool,
 ) -> Result<Retrieval> {
-    let width = table.width;
-    let mut candidates = table.values.clone();
-    transformation.normalise_candidates(&mut candidates, width);
-    let mut similarity = Similarity::new(device)?;
+    if let Some(session) = Session::of(device)? {
+        let blocks = Blocks::default();
+        let bytes = table.values.len() * 4 + DeviceSearch::bytes(table.rows(), table.width, blocks);
+        if session.has_room(bytes)? {
+            let on_device = DeviceTable::upload(&session, table)?;
+            let mut search =
+                DeviceSearch::new(&session, &on_device, Some(table), transformation, truth, blocks)?;
+            return with(&mut search, encoder, truth, protocol, progress, stop);
+        }
+    }
+    let mut search = HostSearch::new(table, transformation, truth, device)?;
+    with(&mut search, encoder, truth, protocol, progress, stop)
+}
+
+/// All retrieval metrics by a given search.
+pub fn with(
+    search: &mut dyn Search,
+    encoder: &mut dyn Encoder,
+    truth: &GroundTruth,
+    protocol: &Protocol,
+    mut progress: impl FnMut(u64),
+    stop: &dyn Fn() -> bool,
+) -> Result<Retrieval> {
     let mut rankings = BTreeMap::new();
     let mut pre = BTreeMap::new();
     let mut pre_chance = BTreeMap::new();
+    let rows = |split| {
+        let objects = truth.split(split);
+        objects.start * truth.views..objects.end * truth.views
+    };
     for split in Split::ALL {
         let objects = query_objects(truth, split, protocol);
         let mut tally = Tally::default();
-        let sets: &[(&str, std::ops::Range<usize>)] = match split {
-            Split::Train => &[("train-train", truth.split(Split::Train))],
-            Split::Val => &[("val-val", truth.split(Split::Val)), ("val-all", 0..truth.objects())],
+        // All candidates are those of the training side, then those held out: no product is computed twice.
+        let pools: &[Range<usize>] = match split {
+            Split::Train => &[rows(Split::Train)],
+            Split::Val => &[rows(Split::Train), rows(Split::Val)],
+        };
+        let sets: &[(&str, &[usize])] = match split {
+            Split::Train => &[("train-train", &[0])],
+            Split::Val => &[("val-val", &[1]), ("val-all", &[0, 1])],
         };
         let mut errors = vec![ErrorSum::default(); sets.len()];
-        for block in objects.chunks(8) {
-            let predictions = predict(encoder, transformation, table, truth, block)?;
-            for (object, predicted) in block.iter().zip(predictions.chunks_exact(truth.views * width)) {
-                let own = &candidates[object * truth.views * width..(object + 1) * truth.views * width];
-                tally.add(&similarity.product(predicted, own, width)?, truth.views);
+        for block in objects.chunks(search.objects_at_once().max(1)) {
+            if stop() {
+                return Err(Error::Interrupted);
             }
-            for ((_, range), sum) in sets.iter().zip(&mut errors) {
-                let rows = range.start * truth.views..range.end * truth.views;
-                let pool = &candidates[rows.start * width..rows.end * width];
-                let found = similarity.nearest(&predictions, pool, width, 1, |_, _| false)?;
-                for (query, neighbours) in found.iter().enumerate() {
-                    let target = block[query / truth.views] * truth.views + query % truth.views;
-                    // A prediction that is not a number finds nothing; it counts as the worst distance.
-                    sum.add(truth, neighbours.first().map(|n| rows.start + n.row), target);
-                }
+            let found = search.search(encoder, block, pools)?;
+            found.ranks.iter().for_each(|&rank| tally.count(rank));
+            for ((_, members), sum) in sets.iter().zip(&mut errors) {
+                let distances: Vec<(f64, f64)> = (0..block.len() * truth.views)
+                    .into_par_iter()
+                    .map(|query| {
+                        let target = block[query / truth.views] * truth.views + query % truth.views;
+                        let best = members
+                            .iter()
+                            .filter_map(|&pool| found.nearest[pool][query])
+                            .reduce(|best, other| if other.0 > best.0 { other } else { best });
+                        distances(truth, best.map(|(_, row)| row), target)
+                    })
+                    .collect();
+                distances.into_iter().for_each(|distance| sum.add(distance));
             }
             progress(block.len() as u64);
         }
         rankings.insert(split, tally.finish());
-        for ((name, range), sum) in sets.iter().zip(errors) {
-            pre.insert((*name).to_owned(), sum.finish(truth, range.len() * truth.views));
-            pre_chance.insert((*name).to_owned(), chance_error(truth, split, range, protocol.seed));
+        for ((name, members), sum) in sets.iter().zip(errors) {
+            let candidates = members.iter().map(|&pool| pools[pool].len()).sum();
+            pre.insert((*name).to_owned(), sum.finish(truth, candidates));
+            let pool: Vec<Range<usize>> = members.iter().map(|&pool| pools[pool].clone()).collect();
+            pre_chance.insert((*name).to_owned(), chance_error(truth, split, &pool, protocol.seed));
         }
     }
     let nothing = || Tally::default().finish();
@@ -83,6 +148,60 @@ pub fn evaluate(
         chance: chance_ranking(truth.views),
         pre_chance,
     })
+}
+
+/// The search through tables in the host's memory, with products on any device.
+#[derive(Debug)]
+pub struct HostSearch<'a> {
+    table: &'a Table,
+    transformation: Transformation,
+    truth: &'a GroundTruth,
+    candidates: Vec<f32>,
+    similarity: Similarity,
+}
+
+impl<'a> HostSearch<'a> {
+    /// Normalises all rows of `table`.
+    pub fn new(
+        table: &'a Table,
+        transformation: Transformation,
+        truth: &'a GroundTruth,
+        device: &Device,
+    ) -> Result<Self> {
+        let mut candidates = table.values.clone();
+        transformation.normalise_candidates(&mut candidates, table.width);
+        Ok(Self { table, transformation, truth, candidates, similarity: Similarity::new(device)? })
+    }
+}
+
+impl Search for HostSearch<'_> {
+    fn objects_at_once(&self) -> usize {
+        8
+    }
+
+    fn search(
+        &mut self,
+        encoder: &mut dyn Encoder,
+        objects: &[usize],
+        pools: &[Range<usize>],
+    ) -> Result<Block> {
+        let (width, views) = (self.table.width, self.truth.views);
+        let predictions = predict(encoder, self.transformation, self.table, self.truth, objects)?;
+        let mut block = Block::default();
+        for (object, predicted) in objects.iter().zip(predictions.chunks_exact(views * width)) {
+            let own = &self.candidates[object * views * width..(object + 1) * views * width];
+            block.ranks.extend(ranks(&self.similarity.product(predicted, own, width)?, views));
+        }
+        for rows in pools {
+            let pool = &self.candidates[rows.start * width..rows.end * width];
+            let found = self.similarity.nearest(&predictions, pool, width, 1, |_, _| false)?;
+            let first = |neighbours: &Vec<crate::nearest::Neighbour>| {
+                neighbours.first().map(|n| (n.similarity, rows.start + n.row))
+            };
+            block.nearest.push(found.iter().map(first).collect());
+        }
+        Ok(block)
+    }
 }
 
 /// The objects whose views are queries: all, or a random subset of the protocol's size, in ascending order.
@@ -118,19 +237,35 @@ fn predict(
             Ok(all.concat())
         }
         Transformation::Predictor { translation } => {
-            let (mut sources, mut parameters) = (Vec::new(), Vec::new());
-            for &object in objects {
-                let poses = truth.poses_of(object);
-                for target in poses {
-                    sources.extend_from_slice(table.row(object * views));
-                    parameters.extend(Transformation::parameters(translation, &poses[0], target));
-                }
-            }
+            let (sources, parameters) = predictor_inputs(table, truth, translation, objects);
             let mut predicted = encoder.predict(&sources, &parameters, objects.len() * views)?;
             predicted.par_chunks_exact_mut(table.width).for_each(normalise_prediction);
             Ok(predicted)
         }
     }
+}
+
+/// What a predictor takes for the change from view 0 to every view of `objects`: embeddings and parameters.
+pub(crate) fn predictor_inputs(
+    table: &Table,
+    truth: &GroundTruth,
+    translation: Option<FrameKind>,
+    objects: &[usize],
+) -> (Vec<f32>, Vec<f32>) {
+    let sources = objects
+        .iter()
+        .flat_map(|&object| std::iter::repeat_n(table.row(object * truth.views), truth.views))
+        .flatten()
+        .copied()
+        .collect();
+    let parameters = objects
+        .par_iter()
+        .flat_map_iter(|&object| {
+            let poses = truth.poses_of(object);
+            poses.iter().flat_map(move |target| Transformation::parameters(translation, &poses[0], target))
+        })
+        .collect();
+    (sources, parameters)
 }
 
 /// Counts ranks.
@@ -145,20 +280,13 @@ pub struct Tally {
 const WITHIN: [usize; 4] = [1, 2, 5, 10];
 
 impl Tally {
-    /// Adds one object: similarities `[views, views]` of the prediction for view `row` to candidate `column`.
-    pub fn add(&mut self, similarities: &[f32], views: usize) {
-        for (target, row) in similarities.chunks_exact(views.max(1)).enumerate() {
-            let own = row[target];
-            let before = row.iter().enumerate().filter(|&(other, &value)| {
-                value > own || (value == own && other < target) || (own.is_nan() && other != target)
-            });
-            let rank = 1 + before.count();
-            self.reciprocal += 1.0 / rank as f64;
-            for (count, k) in self.within.iter_mut().zip(WITHIN) {
-                *count += usize::from(rank <= k);
-            }
-            self.queries += 1;
+    /// Counts one query.
+    pub fn count(&mut self, rank: usize) {
+        self.reciprocal += 1.0 / rank as f64;
+        for (count, k) in self.within.iter_mut().zip(WITHIN) {
+            *count += usize::from(rank <= k);
         }
+        self.queries += 1;
     }
 
     /// The means.
@@ -167,6 +295,21 @@ impl Tally {
         let [h1, h2, h5, h10] = self.within.map(|count| count as f64 / n);
         Ranking { mrr: self.reciprocal / n, h1, h2, h5, h10, queries: self.queries }
     }
+}
+
+/// Ranks of the targets of one object, from similarities `[views, views]` of the prediction for view `row` to candidate
+/// `column`.
+pub fn ranks(similarities: &[f32], views: usize) -> Vec<usize> {
+    let lines = similarities.chunks_exact(views.max(1)).enumerate();
+    lines
+        .map(|(target, line)| {
+            let own = line[target];
+            let before = line.iter().enumerate().filter(|&(other, &value)| {
+                value > own || (value == own && other < target) || (own.is_nan() && other != target)
+            });
+            1 + before.count()
+        })
+        .collect()
 }
 
 /// Ranks by pure chance among `views` candidates.
@@ -184,16 +327,21 @@ struct ErrorSum {
     queries: usize,
 }
 
+/// Distances in rotation and translation between a row that was found and the target.
+fn distances(truth: &GroundTruth, found: Option<usize>, target: usize) -> (f64, f64) {
+    let target = &truth.poses[target];
+    match found.map(|row| &truth.poses[row]) {
+        Some(found) => (
+            pose::rotation_distance(found.quaternion(), target.quaternion()),
+            pose::translation_distance(found.translation, target.translation),
+        ),
+        // A prediction that is not a number counts as the worst distance.
+        None => (1.0, 3.0),
+    }
+}
+
 impl ErrorSum {
-    fn add(&mut self, truth: &GroundTruth, neighbour: Option<usize>, target: usize) {
-        let target = &truth.poses[target];
-        let (rotation, translation) = match neighbour.map(|row| &truth.poses[row]) {
-            Some(found) => (
-                pose::rotation_distance(found.quaternion(), target.quaternion()),
-                pose::translation_distance(found.translation, target.translation),
-            ),
-            None => (1.0, 3.0),
-        };
+    fn add(&mut self, (rotation, translation): (f64, f64)) {
         self.rotation += rotation;
         self.translation += translation;
         self.queries += 1;
@@ -210,24 +358,21 @@ impl ErrorSum {
     }
 }
 
-/// The error of a random candidate, over 20,000 random pairs of a target of `split` and a candidate of `range`.
-fn chance_error(
-    truth: &GroundTruth,
-    split: Split,
-    range: &std::ops::Range<usize>,
-    seed: u64,
-) -> RetrievalError {
+/// The error of a random candidate, over 20,000 random pairs of a target of `split` and a candidate of `pools`, whose
+/// rows follow each other.
+fn chance_error(truth: &GroundTruth, split: Split, pools: &[Range<usize>], seed: u64) -> RetrievalError {
     let mut random = Random::new(seed, CHANCE, split as u64);
     let mut sum = ErrorSum::default();
     let queries = truth.split(split);
-    if !queries.is_empty() && !range.is_empty() && truth.views > 0 {
+    let candidates: usize = pools.iter().map(Range::len).sum();
+    let first = pools.iter().map(|pool| pool.start).min().unwrap_or(0);
+    if !queries.is_empty() && candidates > 0 {
         for _ in 0..20_000 {
-            let mut draw = |from: &std::ops::Range<usize>| {
-                from.start * truth.views + random.below((from.len() * truth.views) as u64) as usize
-            };
-            let (target, candidate) = (draw(&queries), draw(range));
-            sum.add(truth, Some(candidate), target);
+            let target =
+                queries.start * truth.views + random.below((queries.len() * truth.views) as u64) as usize;
+            let candidate = first + random.below(candidates as u64) as usize;
+            sum.add(distances(truth, Some(candidate), target));
         }
     }
-    sum.finish(truth, range.len() * truth.views)
+    sum.finish(truth, candidates)
 }

@@ -75,9 +75,17 @@ fn run(
     let transformation = encoder.transformation().unwrap();
     let protocol = Protocol::new(Preset::Paper, 0, 100);
     let table = features.equivariant.clone();
-    let found =
-        retrieval::evaluate(&mut encoder, transformation, &table, &truth, &protocol, &Device::cpu(), |_| {})
-            .unwrap();
+    let found = retrieval::evaluate(
+        &mut encoder,
+        transformation,
+        &table,
+        &truth,
+        &protocol,
+        &Device::cpu(),
+        |_| {},
+        &|| false,
+    )
+    .unwrap();
     (found, features, encoder)
 }
 
@@ -149,13 +157,13 @@ fn noisy_embeddings_agree_with_float64_brute_force() {
 #[test]
 fn embeddings_that_ignore_the_view_score_at_chance() {
     let mut tally = retrieval::Tally::default();
-    tally.add(&[0.5; 2500], 50);
+    retrieval::ranks(&[0.5; 2500], 50).into_iter().for_each(|rank| tally.count(rank));
     let (found, chance) = (tally.finish(), retrieval::chance_ranking(50));
     assert!((found.mrr - chance.mrr).abs() < 1e-12 && (chance.mrr - 0.08998).abs() < 1e-4);
     assert_eq!((found.h1, found.h5), (0.02, 0.1));
     // By hand: the target 1 has rank 2, the target 0 has rank 1.
     let mut tally = retrieval::Tally::default();
-    tally.add(&[0.9, 0.1, /**/ 0.8, 0.3], 2);
+    retrieval::ranks(&[0.9, 0.1, /**/ 0.8, 0.3], 2).into_iter().for_each(|rank| tally.count(rank));
     assert_eq!(tally.finish().mrr, 0.75);
 }
 
@@ -176,6 +184,7 @@ fn chance_levels_are_those_of_the_angle_distribution() {
         &protocol,
         &Device::cpu(),
         |_| {},
+        &|| false,
     )
     .unwrap();
     let chance = found.pre_chance["val-all"];

@@ -78,6 +78,7 @@ const CROSS_CORRELATION: c_int = 1;
 fn data_type(precision: Precision) -> c_int {
     match precision {
         Precision::F32 => FLOAT,
+        Precision::F16 => 2,
         Precision::Bf16 => 9,
     }
 }

@@ -42,6 +42,8 @@ pub enum Precision {
     F32,
     /// bfloat16 storage, 32-bit accumulation.
     Bf16,
+    /// IEEE half storage, 32-bit accumulation.
+    F16,
 }
 
 impl Precision {
@@ -49,7 +51,7 @@ impl Precision {
     pub fn bytes(self) -> usize {
         match self {
             Self::F32 => 4,
-            Self::Bf16 => 2,
+            Self::Bf16 | Self::F16 => 2,
         }
     }
 }

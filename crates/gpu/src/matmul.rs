@@ -108,6 +108,7 @@ functions! {
 }
 
 const REAL_F32: c_int = 0;
+const REAL_F16: c_int = 2;
 const REAL_BF16: c_int = 14;
 /// 32-bit arithmetic without TF32.
 const COMPUTE_F32: c_int = 68;
@@ -207,6 +208,7 @@ impl Matmuls {
         let functions = &self.functions;
         let data_type = |precision: Precision| match precision {
             Precision::F32 => REAL_F32,
+            Precision::F16 => REAL_F16,
             Precision::Bf16 => REAL_BF16,
         };
         let null = std::ptr::null_mut();

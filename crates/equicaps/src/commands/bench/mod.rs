@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use crate::terminal::Terminal;
 
+mod evaluate;
 mod loader;
 mod render;
 mod step;
@@ -20,6 +21,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
+    /// Measure how long probes and retrieval take on made-up features of a given size
+    Evaluate(evaluate::Arguments),
     /// Measure how many pictures of a dataset a second are read and decoded
     Loader(loader::Arguments),
     /// Measure how many views a second are rendered and encoded
@@ -31,6 +34,7 @@ enum Bench {
 /// Runs the benchmark.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     match &arguments.bench {
+        Bench::Evaluate(arguments) => evaluate::run(arguments, terminal),
         Bench::Loader(arguments) => loader::run(arguments, terminal),
         Bench::Render(arguments) => render::run(arguments, terminal),
         Bench::Step(arguments) => step::run(arguments, terminal),

@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use crate::terminal::Terminal;
 
+mod evaluate;
 mod ops;
 mod parity;
 mod renders;
@@ -20,6 +21,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Check {
+    /// Compare probes and retrieval on a GPU with the CPU
+    Evaluate(evaluate::Arguments),
     /// Compare every operation of the engine on a GPU with the CPU
     Ops(ops::Arguments),
     /// Compare losses, gradients and updates with those of the published code
@@ -33,6 +36,7 @@ enum Check {
 /// Runs the check.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     match &arguments.check {
+        Check::Evaluate(arguments) => evaluate::run(arguments, terminal),
         Check::Ops(arguments) => ops::run(arguments, terminal),
         Check::Parity(arguments) => parity::run(arguments, terminal),
         Check::Renders(arguments) => renders::run(arguments, terminal),

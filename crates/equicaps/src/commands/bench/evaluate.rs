@@ -1,0 +1,239 @@
+//! `equicaps bench evaluate`: probes and retrieval on made-up features of any size, generated where they are used: how
+//! long a whole evaluation takes without having the data for it.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use engine::Device;
+use evaluate::agreement::{MadeUp, random_truth};
+use evaluate::cuda::retrieval::{Blocks, DeviceSearch};
+use evaluate::cuda::{DeviceTable, Session};
+use evaluate::prediction::{PoseMatrices, Transformation};
+use evaluate::probe::{self, Place};
+use evaluate::protocol::Task;
+use evaluate::retrieval::{self, HostSearch, Search};
+use evaluate::{GroundTruth, Preset, Protocol, Table};
+use pose::FrameKind;
+use random::{Random, Stream};
+use serde_json::json;
+
+use crate::UsageError;
+use crate::terminal::Terminal;
+
+/// Arguments of `equicaps bench evaluate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps bench evaluate --device cuda:0                      all of 3DIEBench: 52,472 objects, 50 views
+  equicaps bench evaluate --device cuda:0 --objects 11000 --held-out 2200
+  equicaps bench evaluate --objects 200 --views 10 --epochs 5 --device cpu")]
+pub struct Arguments {
+    /// Objects, training and held-out together
+    #[arg(long, value_name = "N", default_value_t = 52_472)]
+    objects: usize,
+    /// Held-out objects [default: a fifth]
+    #[arg(long, value_name = "N")]
+    held_out: Option<usize>,
+    /// Views of every object
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    views: usize,
+    /// Width of representations
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    width: usize,
+    /// Capsules of the embedding
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    capsules: usize,
+    /// Side of the capsules' matrices: 3 (rotations) or 4 (motions)
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(3..=4))]
+    pose: u16,
+    /// Fewer epochs than the protocol's 300 (50 for colour)
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    epochs: u32,
+    /// Fewer query objects of each side than all
+    #[arg(long, value_name = "N")]
+    queries: Option<usize>,
+    /// Rows of one product on a GPU: queries x candidates
+    #[arg(long, value_name = "QxC", value_parser = parse_blocks)]
+    blocks: Option<Blocks>,
+    /// What to measure, separated by commas: probes, embeddings, retrieval
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', default_value = "probes,embeddings,retrieval", value_parser = ["probes", "embeddings", "retrieval"])]
+    parts: Vec<String>,
+    /// Where to compute: cpu, cuda:0, ...
+    #[arg(long, value_name = "D", default_value = "cpu")]
+    device: String,
+}
+
+fn parse_blocks(text: &str) -> Result<Blocks, String> {
+    let parsed = text.split_once('x').and_then(|(q, c)| Some((q.parse().ok()?, c.parse().ok()?)));
+    match parsed {
+        Some((queries, candidates)) if queries > 0 && candidates > 0 => Ok(Blocks { queries, candidates }),
+        _ => Err("expected two numbers such as 4096x16384".to_owned()),
+    }
+}
+
+/// A table somewhere.
+enum Features {
+    Host(Table),
+    Device(DeviceTable, Session),
+}
+
+impl Features {
+    fn random(device: &Device, rows: usize, width: usize) -> anyhow::Result<Self> {
+        if let Some(session) = Session::of(device)? {
+            let table = DeviceTable::random(&session, rows, width, 7)?;
+            return Ok(Self::Device(table, session));
+        }
+        let mut random = Random::new(7, Stream::new("bench-evaluate"), 0);
+        let values = (0..rows * width).map(|_| random.range(-1.0, 1.0) as f32).collect();
+        Ok(Self::Host(Table { width, values }))
+    }
+
+    fn place(&self, device: &Device) -> Place<'_> {
+        match self {
+            Self::Host(table) => Place::Host(table, device.clone()),
+            Self::Device(table, session) => Place::Device(table, session.clone()),
+        }
+    }
+}
+
+/// One line of the outcome.
+struct Line {
+    what: String,
+    seconds: f64,
+    rate: String,
+}
+
+/// Runs the benchmark.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let held_out = arguments.held_out.unwrap_or(arguments.objects / 5);
+    if held_out == 0 || held_out >= arguments.objects || arguments.views < 2 {
+        return Err(UsageError("there must be training and held-out objects and two views".to_owned()).into());
+    }
+    let device = crate::device::open(&arguments.device, "f32")?;
+    let truth = random_truth(arguments.objects - held_out, held_out, arguments.views, 55);
+    let protocol = Protocol {
+        epochs: arguments.epochs,
+        colour_epochs: arguments.epochs.min(50),
+        query_objects: arguments.queries.unwrap_or(usize::MAX),
+        ..Protocol::new(Preset::Paper, 0, truth.train_objects)
+    };
+    let layout = PoseMatrices {
+        capsules: arguments.capsules,
+        size: usize::from(arguments.pose),
+        frame: FrameKind::Object,
+    };
+    let wants = |part: &str| arguments.parts.iter().any(|name| name == part);
+    let mut lines = Vec::new();
+    if wants("probes") {
+        let features = Features::random(&device, truth.poses.len(), arguments.width)?;
+        probes(&Task::ALL, "", &features, &truth, &protocol, &device, terminal, &mut lines)?;
+    }
+    if wants("embeddings") || wants("retrieval") {
+        let features = Features::random(&device, truth.poses.len(), layout.width())?;
+        if wants("embeddings") {
+            let tasks = [Task::Rotation, Task::TranslationObject];
+            probes(&tasks, " of embeddings", &features, &truth, &protocol, &device, terminal, &mut lines)?;
+        }
+        if wants("retrieval") {
+            let blocks = arguments.blocks.unwrap_or_default();
+            lines.extend(search(&features, layout, &truth, &protocol, &device, blocks, terminal)?);
+        }
+    }
+    let total: f64 = lines.iter().map(|line| line.seconds).sum();
+    let memory = device.memory().peak;
+    let mut text =
+        format!("{} objects, {} held out, {} views\n", arguments.objects, held_out, arguments.views);
+    for Line { what, seconds, rate } in &lines {
+        writeln!(text, "{what:<60} {seconds:>9.2} s  {rate}")?;
+    }
+    write!(text, "{:<60} {total:>9.2} s  {:.1} GB at most", "together", memory as f64 / 1e9)?;
+    let parts: Vec<_> =
+        lines.iter().map(|l| json!({ "part": l.what, "seconds": l.seconds, "rate": l.rate })).collect();
+    terminal.result(
+        text,
+        &json!({
+            "device": device.name(),
+            "objects": arguments.objects,
+            "held_out": held_out,
+            "views": arguments.views,
+            "width": arguments.width,
+            "embedding_width": layout.width(),
+            "epochs": arguments.epochs,
+            "parts": parts,
+            "seconds": total,
+            "peak_bytes": memory,
+        }),
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn probes(
+    tasks: &[Task],
+    what: &str,
+    features: &Features,
+    truth: &GroundTruth,
+    protocol: &Protocol,
+    device: &Device,
+    terminal: &Terminal,
+    lines: &mut Vec<Line>,
+) -> anyhow::Result<()> {
+    let place = features.place(device);
+    for group in place.groups(tasks) {
+        let names: Vec<&str> = group.iter().map(|task| task.name()).collect();
+        let what = format!("{} probe{what}", names.join(", "));
+        terminal.note(&what);
+        device.synchronise()?;
+        let began = Instant::now();
+        probe::run_group(&group, &place, truth, protocol, |_| {}, &|| false)?;
+        let seconds = began.elapsed().as_secs_f64();
+        let epochs = group.first().map_or(0, |&task| protocol.epochs_of(task));
+        let steps = u64::from(epochs) * truth.train_objects.div_ceil(protocol.batch) as u64;
+        let rate = format!("{steps} steps, {:.0} us each", 1e6 * seconds / steps.max(1) as f64);
+        lines.push(Line { what, seconds, rate });
+    }
+    Ok(())
+}
+
+fn search(
+    features: &Features,
+    layout: PoseMatrices,
+    truth: &GroundTruth,
+    protocol: &Protocol,
+    device: &Device,
+    blocks: Blocks,
+    terminal: &Terminal,
+) -> anyhow::Result<[Line; 2]> {
+    let transformation = Transformation::PoseMatrices(layout);
+    terminal.note("retrieval");
+    device.synchronise()?;
+    let began = Instant::now();
+    let mut search: Box<dyn Search> = match features {
+        Features::Host(table) => Box::new(HostSearch::new(table, transformation, truth, device)?),
+        Features::Device(table, session) => {
+            Box::new(DeviceSearch::new(session, table, None, transformation, truth, blocks)?)
+        }
+    };
+    device.synchronise()?;
+    let prepared = began.elapsed().as_secs_f64();
+    let began = Instant::now();
+    let mut encoder = MadeUp { transformation, width: layout.width() };
+    let found = retrieval::with(&mut *search, &mut encoder, truth, protocol, |_| {}, &|| false)?;
+    let seconds = began.elapsed().as_secs_f64();
+    // Sums for val-all contain those for val-val.
+    let pairs: f64 = ["train-train", "val-all"]
+        .iter()
+        .filter_map(|set| found.pre.get(*set))
+        .map(|pre| pre.queries as f64 * pre.candidates as f64)
+        .sum();
+    let rate = format!(
+        "{:.2e} similarities of {} numbers, {:.1} TFLOP/s",
+        pairs,
+        layout.width(),
+        2.0 * pairs * layout.width() as f64 / seconds / 1e12
+    );
+    Ok([
+        Line { what: "normalising candidates".to_owned(), seconds: prepared, rate: String::new() },
+        Line { what: "retrieval: MRR, H@k, PRE".to_owned(), seconds, rate },
+    ])
+}

@@ -1,0 +1,254 @@
+//! Retrieval by full brute force on the device: blocks of products, ranks counted and nearest rows found where the
+//! similarities are; they never leave the device.
+//!
+//! Products run on tensor cores without losing float32's accuracy: a normalised number `x` is stored as two halves,
+//! `x = high + low` to 22 bits, and one product of rows of three times the length sums up
+//! `high high + high low + low high` in float32. Numbers are scaled by a power of two first, so that the low parts are
+//! far from a half's smallest numbers.
+
+use std::ops::Range;
+
+use gpu::matmul::MatmulShape;
+use gpu::{Argument, Buffer, Launch, Precision};
+use rayon::prelude::*;
+
+use super::{DeviceTable, Session};
+use crate::encoder::Encoder;
+use crate::error::{Error, Result};
+use crate::features::Table;
+use crate::ground_truth::GroundTruth;
+use crate::prediction::Transformation;
+use crate::retrieval::{Block, Search, predictor_inputs};
+
+/// What every number is multiplied by before it is split; a power of two.
+const SCALE: f32 = 64.0;
+
+/// Rows of one product: queries (whole objects, about as many) and candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    /// Queries.
+    pub queries: usize,
+    /// Candidates.
+    pub candidates: usize,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self { queries: 4096, candidates: 16384 }
+    }
+}
+
+/// A search on the device.
+#[derive(Debug)]
+pub struct DeviceSearch<'a> {
+    session: Session,
+    table: &'a DeviceTable,
+    /// The same table on the host, which predictors start from.
+    host: Option<&'a Table>,
+    transformation: Transformation,
+    truth: &'a GroundTruth,
+    padded: usize,
+    blocks: Blocks,
+    /// All rows, as candidates.
+    candidates: Buffer,
+    queries: Buffer,
+    own: Buffer,
+    similarities: Buffer,
+    ranks: Buffer,
+    best: Buffer,
+    best_row: Buffer,
+}
+
+impl<'a> DeviceSearch<'a> {
+    /// Bytes of device memory it needs beside the table.
+    pub fn bytes(rows: usize, width: usize, blocks: Blocks) -> usize {
+        let row = split_bytes(width);
+        rows * row + 2 * blocks.queries * row + blocks.queries * blocks.candidates * 4
+    }
+
+    /// Normalises and splits all rows of `table`.
+    pub fn new(
+        session: &Session,
+        table: &'a DeviceTable,
+        host: Option<&'a Table>,
+        transformation: Transformation,
+        truth: &'a GroundTruth,
+        blocks: Blocks,
+    ) -> Result<Self> {
+        if table.rows != truth.poses.len() || truth.views == 0 {
+            return Err(Error::Request(format!("{} embeddings for {} views", table.rows, truth.poses.len())));
+        }
+        let context = session.context();
+        let objects = (blocks.queries / truth.views).max(1);
+        let queries = objects * truth.views;
+        let row = split_bytes(table.width);
+        let similarities = queries * blocks.candidates.max(truth.views) * 4;
+        let search = Self {
+            session: session.clone(),
+            table,
+            host,
+            transformation,
+            truth,
+            padded: table.width.next_multiple_of(8),
+            blocks: Blocks { queries, ..blocks },
+            candidates: context.allocate(table.rows * row)?,
+            queries: context.allocate(queries * row)?,
+            own: context.allocate(queries * row)?,
+            similarities: context.allocate(similarities)?,
+            ranks: context.allocate(queries * 4)?,
+            best: context.allocate(queries * 4)?,
+            best_row: context.allocate(queries * 4)?,
+        };
+        search.prepare(&table.buffer, None, None, &search.candidates, table.rows, false)?;
+        Ok(search)
+    }
+
+    /// Rows `sources` (all in order where `None`) of `from`, moved by `matrices`, normalised and split, to `to`.
+    fn prepare(
+        &self,
+        from: &Buffer,
+        sources: Option<&Buffer>,
+        matrices: Option<&Buffer>,
+        to: &Buffer,
+        rows: usize,
+        is_query: bool,
+    ) -> Result<()> {
+        if rows == 0 {
+            return Ok(());
+        }
+        let side = match self.transformation {
+            Transformation::PoseMatrices(layout) => layout.size,
+            Transformation::Predictor { .. } => 0,
+        };
+        let arguments = [
+            from.into(),
+            sources.into(),
+            matrices.into(),
+            to.into(),
+            self.table.width.into(),
+            self.padded.into(),
+            side.into(),
+            Argument::F64(if is_query { 0.0 } else { 1e-8 }),
+            SCALE.into(),
+            i32::from(is_query).into(),
+        ];
+        let launch = Launch::linear(rows, 128).with_shared(self.table.width * 4);
+        self.session.launch("prepare", launch, &arguments)
+    }
+
+    /// Predictions from view 0 to every view of `objects`, as queries.
+    fn predict(&self, encoder: &mut dyn Encoder, objects: &[usize]) -> Result<()> {
+        let (truth, views) = (self.truth, self.truth.views);
+        let count = objects.len() * views;
+        match self.transformation {
+            Transformation::PoseMatrices(layout) => {
+                let matrices: Vec<f32> = objects
+                    .par_iter()
+                    .flat_map_iter(|&object| {
+                        let poses = truth.poses_of(object);
+                        poses.iter().flat_map(move |target| layout.relative(&poses[0], target))
+                    })
+                    .map(|entry| entry as f32)
+                    .collect();
+                let sources: Vec<i32> = objects
+                    .iter()
+                    .flat_map(|&object| std::iter::repeat_n((object * views) as i32, views))
+                    .collect();
+                let (sources, matrices) = (self.session.upload(&sources)?, self.session.upload(&matrices)?);
+                self.prepare(&self.table.buffer, Some(&sources), Some(&matrices), &self.queries, count, true)
+            }
+            Transformation::Predictor { translation } => {
+                let host = self.host.ok_or_else(|| {
+                    Error::Request("a predictor needs the embeddings in the host's memory".to_owned())
+                })?;
+                let (sources, parameters) = predictor_inputs(host, truth, translation, objects);
+                let predicted = self.session.upload(&encoder.predict(&sources, &parameters, count)?)?;
+                self.prepare(&predicted, None, None, &self.queries, count, true)
+            }
+        }
+    }
+
+    fn multiply(&self, shape: &MatmulShape, a: u64, b: u64) -> Result<()> {
+        let context = self.session.context();
+        let alpha = 1.0 / (SCALE * SCALE);
+        // SAFETY: the buffers were made for these sizes.
+        unsafe {
+            context.matmuls()?.multiply(context, shape, (alpha, 0.0), a, b, self.similarities.address())?;
+        }
+        Ok(())
+    }
+
+    /// Ranks of the targets among the views of their objects.
+    fn ranks(&self, objects: &[usize]) -> Result<Vec<i32>> {
+        let views = self.truth.views;
+        let count = objects.len() * views;
+        let rows: Vec<i32> = objects
+            .iter()
+            .flat_map(|&object| (0..views).map(move |view| (object * views + view) as i32))
+            .collect();
+        let rows = self.session.upload(&rows)?;
+        self.prepare(&self.table.buffer, Some(&rows), None, &self.own, count, false)?;
+        let inner = 3 * self.padded;
+        let shape = MatmulShape {
+            batch: objects.len(),
+            batch_strides: [views * inner, views * inner, views * views],
+            ..MatmulShape::new(views, views, inner, Precision::F16, Precision::F32).transposed(false, true)
+        };
+        self.multiply(&shape, self.queries.address(), self.own.address())?;
+        let arguments = [(&self.similarities).into(), (&self.ranks).into(), count.into(), views.into()];
+        self.session.launch("rank_targets", self.session.elementwise(count), &arguments)?;
+        self.session.download(&self.ranks, count)
+    }
+
+    /// The nearest of the rows `pool` for each of `count` queries.
+    fn nearest(&self, count: usize, pool: &Range<usize>) -> Result<Vec<Option<(f32, usize)>>> {
+        let arguments = [(&self.best).into(), (&self.best_row).into(), count.into()];
+        self.session.launch("forget_best", self.session.elementwise(count), &arguments)?;
+        let inner = 3 * self.padded;
+        let mut first = pool.start;
+        while first < pool.end {
+            let columns = self.blocks.candidates.min(pool.end - first);
+            let shape = MatmulShape::new(count, columns, inner, Precision::F16, Precision::F32)
+                .transposed(false, true);
+            let block = self.candidates.address() + (first * inner * 2) as u64;
+            self.multiply(&shape, self.queries.address(), block)?;
+            let arguments = [
+                (&self.similarities).into(),
+                (&self.best).into(),
+                (&self.best_row).into(),
+                (columns as i64).into(),
+                first.into(),
+            ];
+            self.session.launch("take_best", Launch::linear(count, 256), &arguments)?;
+            first += columns;
+        }
+        let best: Vec<f32> = self.session.download(&self.best, count)?;
+        let rows: Vec<i32> = self.session.download(&self.best_row, count)?;
+        let found = best.into_iter().zip(rows);
+        Ok(found.map(|(value, row)| usize::try_from(row).ok().map(|row| (value, row))).collect())
+    }
+}
+
+impl Search for DeviceSearch<'_> {
+    fn objects_at_once(&self) -> usize {
+        self.blocks.queries / self.truth.views
+    }
+
+    fn search(
+        &mut self,
+        encoder: &mut dyn Encoder,
+        objects: &[usize],
+        pools: &[Range<usize>],
+    ) -> Result<Block> {
+        self.predict(encoder, objects)?;
+        let ranks = self.ranks(objects)?.into_iter().map(|rank| rank.unsigned_abs() as usize).collect();
+        let count = objects.len() * self.truth.views;
+        let nearest = pools.iter().map(|pool| self.nearest(count, pool)).collect::<Result<_>>()?;
+        Ok(Block { ranks, nearest })
+    }
+}
+
+/// Bytes of a row of three parts of halves.
+fn split_bytes(width: usize) -> usize {
+    3 * width.next_multiple_of(8) * 2
+}
