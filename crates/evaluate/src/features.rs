@@ -1,17 +1,22 @@
 //! Frozen features of all views, computed once and kept on disk.
 //!
 //! A folder of parts, one for a block of objects, named by a key of weights and data: an interrupted extraction goes
-//! on with the first missing part, and other weights or other pictures never meet an old feature. A part is written
-//! beside and renamed, and ends with a checksum; one that does not check is computed again.
+//! on with the first missing part, and other weights or other pictures never meet an old feature. Parts are written by
+//! a thread of their own while the network goes on.
 
-use std::path::{Path, PathBuf};
+mod parts;
+
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 use dataset::{Loader, LoaderOptions, Views};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::encoder::{Encoder, Widths};
 use crate::error::{Error, Result};
+use crate::features::parts::Part;
 
 /// Rows of numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,7 +71,9 @@ pub struct Extraction {
     pub weights_key: String,
     /// Hash of the data.
     pub data_key: String,
-    /// Pictures in a batch.
+    /// What else decides the features: the side of pictures, and the arithmetic where it is not float32.
+    pub kind: String,
+    /// Pictures in a batch, at most.
     pub batch: usize,
     /// Threads that decode pictures.
     pub workers: usize,
@@ -74,7 +81,8 @@ pub struct Extraction {
 
 /// Objects in one part.
 const PART_OBJECTS: usize = 32;
-const MAGIC: &[u8; 8] = b"EQFEAT01";
+/// Parts that may wait to be written.
+const WAITING_PARTS: usize = 4;
 
 /// Features of every view of every object; `progress` is told how many views are done.
 pub fn extract(
@@ -84,75 +92,78 @@ pub fn extract(
     mut progress: impl FnMut(u64),
     stop: &dyn Fn() -> bool,
 ) -> Result<Features> {
-    let widths = encoder.widths();
     let objects = views.objects().len();
-    let mut features = Features::with_widths(widths, objects * views.views());
+    let mut features = Features::zeros(encoder.widths(), objects * views.views());
     let folder = extraction.cache.as_ref().map(|cache| {
-        cache.join(format!("{}-{}-{}", extraction.weights_key, extraction.data_key, encoder.side()))
+        cache.join(format!("{}-{}-{}", extraction.weights_key, extraction.data_key, extraction.kind))
     });
-    let starts: Vec<usize> = (0..objects).step_by(PART_OBJECTS).collect();
-    let rows_of = |start: usize| (objects.min(start + PART_OBJECTS) - start) * views.views();
-    let part_path =
-        |start: usize| folder.as_ref().map(|f| f.join(format!("part-{:06}.bin", start / PART_OBJECTS)));
-    let mut parts: Vec<Option<Features>> = Vec::with_capacity(starts.len());
-    for &start in &starts {
-        let part = part_path(start).and_then(|path| read_part(&path, widths, rows_of(start)));
-        if part.is_some() {
-            progress(rows_of(start) as u64);
-        }
-        parts.push(part);
-    }
-    let missing: Vec<usize> =
-        starts.iter().zip(&parts).filter(|(_, part)| part.is_none()).map(|(&start, _)| start).collect();
+    let path = |part: usize| folder.as_ref().map(|folder| folder.join(format!("part-{part:06}.bin")));
+    let mut parts = features.parts(PART_OBJECTS * views.views());
+    let known: Vec<bool> = parts
+        .par_iter_mut()
+        .enumerate()
+        .map(|(index, part)| path(index).is_some_and(|path| part.read(&path)))
+        .collect();
+    let rows_of = |part: usize| (objects - part * PART_OBJECTS).min(PART_OBJECTS) * views.views();
+    (0..known.len()).filter(|&part| known[part]).for_each(|part| progress(rows_of(part) as u64));
+    let missing: Vec<usize> = (0..known.len()).filter(|&part| !known[part]).collect();
     if let Some(folder) = folder.as_ref().filter(|_| !missing.is_empty()) {
         dataset::durable::create_folder(folder)?;
     }
-    // Batches never cross the border of a part.
-    let plan: Vec<Vec<(usize, usize)>> = missing
-        .iter()
-        .flat_map(|&start| {
-            let end = objects.min(start + PART_OBJECTS);
-            let items: Vec<_> =
-                (start..end).flat_map(|object| (0..views.views()).map(move |view| (object, view))).collect();
-            items.chunks(extraction.batch.max(1)).map(<[_]>::to_vec).collect::<Vec<_>>()
-        })
-        .collect();
-    let options = LoaderOptions { side: encoder.side(), workers: extraction.workers, queue: 2 };
+    // Batches never cross the border of a part, and are of about equal size.
+    let batches_of = |part: usize| {
+        let items: Vec<_> = (part * PART_OBJECTS..objects.min((part + 1) * PART_OBJECTS))
+            .flat_map(|object| (0..views.views()).map(move |view| (object, view)))
+            .collect();
+        let count = items.len().div_ceil(extraction.batch.max(1)).max(1);
+        items.chunks(items.len().div_ceil(count).max(1)).map(<[_]>::to_vec).collect::<Vec<_>>()
+    };
+    let plan: Vec<Vec<(usize, usize)>> = missing.iter().flat_map(|&part| batches_of(part)).collect();
+    let options = LoaderOptions { side: encoder.side(), workers: extraction.workers, queue: 4 };
     let mut loader = Loader::start(Arc::clone(views), plan, options)?;
-    for start in missing {
-        let mut part = Features::with_widths(widths, rows_of(start));
-        while part.representation.values.len() < rows_of(start) * widths.representation {
-            if stop() {
-                return Err(Error::Interrupted);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel::<(PathBuf, Vec<u8>)>(WAITING_PARTS);
+        let writer =
+            scope.spawn(move || receiver.iter().try_for_each(|(path, bytes)| parts::write(&path, bytes)));
+        let mut encode = || -> Result<()> {
+            for &index in &missing {
+                let part = &mut parts[index];
+                let mut row = 0;
+                while row < rows_of(index) {
+                    if stop() {
+                        return Err(Error::Interrupted);
+                    }
+                    let Some(batch) = loader.next() else {
+                        return Err(Error::Request("the loader ended before all views were read".to_owned()));
+                    };
+                    let batch = batch?;
+                    let count = batch.items.len();
+                    part.put(row, count, &encoder.encode(&batch.pixels, count)?)?;
+                    row += count;
+                    loader.recycle(batch);
+                    progress(count as u64);
+                }
+                // A writer that has failed says why below.
+                if let Some(path) = path(index)
+                    && sender.send((path, part.to_bytes())).is_err()
+                {
+                    break;
+                }
             }
-            let Some(batch) = loader.next() else {
-                return Err(Error::Request("the loader ended before all views were read".to_owned()));
-            };
-            let batch = batch?;
-            let count = batch.items.len();
-            let encoded = encoder.encode(&batch.pixels, count)?;
-            part.representation.values.extend(encoded.representation);
-            part.equivariant.values.extend(encoded.equivariant);
-            part.invariant.values.extend(encoded.invariant);
-            loader.recycle(batch);
-            progress(count as u64);
-        }
-        if let Some(path) = part_path(start) {
-            write_part(&path, &part)?;
-        }
-        parts[start / PART_OBJECTS] = Some(part);
-    }
-    for part in parts.into_iter().flatten() {
-        features.representation.values.extend(part.representation.values);
-        features.equivariant.values.extend(part.equivariant.values);
-        features.invariant.values.extend(part.invariant.values);
-    }
+            Ok(())
+        };
+        let encoded = encode();
+        drop(sender);
+        let written =
+            writer.join().unwrap_or_else(|_| Err(Error::Request("the writer of features failed".to_owned())));
+        encoded.and(written)
+    })?;
     Ok(features)
 }
 
 impl Features {
-    fn with_widths(widths: Widths, rows: usize) -> Self {
-        let table = |width: usize| Table { width, values: Vec::with_capacity(rows * width) };
+    fn zeros(widths: Widths, rows: usize) -> Self {
+        let table = |width: usize| Table { width, values: vec![0.0; rows * width] };
         Self {
             representation: table(widths.representation),
             equivariant: table(widths.equivariant.unwrap_or(0)),
@@ -169,57 +180,19 @@ impl Features {
         }
     }
 
-    fn tables(&self) -> [&Table; 3] {
-        [&self.representation, &self.equivariant, &self.invariant]
+    /// Blocks of `rows` rows (the last may have fewer), one after the other.
+    fn parts(&mut self, rows: usize) -> Vec<Part<'_>> {
+        let tables = [&mut self.representation, &mut self.equivariant, &mut self.invariant];
+        let widths = [tables[0].width, tables[1].width, tables[2].width];
+        let count = tables[0].rows().div_ceil(rows.max(1));
+        let [mut h, mut e, mut i] = tables.map(|table| table.values.chunks_mut((rows * table.width).max(1)));
+        (0..count)
+            .map(|_| Part {
+                widths,
+                values: [&mut h, &mut e, &mut i].map(|chunks| chunks.next().unwrap_or_default()),
+            })
+            .collect()
     }
-}
-
-fn write_part(path: &Path, part: &Features) -> Result<()> {
-    let mut bytes = MAGIC.to_vec();
-    for table in part.tables() {
-        bytes.extend((table.width as u64).to_le_bytes());
-        bytes.extend((table.values.len() as u64).to_le_bytes());
-    }
-    for table in part.tables() {
-        bytes.extend(table.values.iter().flat_map(|value| value.to_le_bytes()));
-    }
-    let checksum = crc32fast::hash(&bytes);
-    bytes.extend(checksum.to_le_bytes());
-    Ok(dataset::durable::write(path, &bytes)?)
-}
-
-/// A part, where it is there and in order; anything else is computed again.
-fn read_part(path: &Path, widths: Widths, rows: usize) -> Option<Features> {
-    let bytes = std::fs::read(path).ok()?;
-    let (body, checksum) = bytes.split_last_chunk::<4>()?;
-    if crc32fast::hash(body) != u32::from_le_bytes(*checksum) {
-        return None;
-    }
-    let mut rest = body.strip_prefix(MAGIC)?;
-    let mut take = |count: usize| {
-        let (head, tail) = rest.split_at_checked(count)?;
-        rest = tail;
-        Some(head)
-    };
-    let mut number = || Some(u64::from_le_bytes(take(8)?.try_into().ok()?) as usize);
-    let mut part = Features::with_widths(widths, 0);
-    let mut sizes = [0; 3];
-    for (table, size) in part.tables().into_iter().zip(&mut sizes) {
-        if number()? != table.width {
-            return None;
-        }
-        *size = number()?;
-        if *size != rows * table.width {
-            return None;
-        }
-    }
-    for (table, size) in
-        [&mut part.representation, &mut part.equivariant, &mut part.invariant].into_iter().zip(sizes)
-    {
-        let data = take(size * 4)?;
-        table.values = data.as_chunks::<4>().0.iter().map(|&value| f32::from_le_bytes(value)).collect();
-    }
-    rest.is_empty().then_some(part)
 }
 
 /// A hash of what decides the pictures: objects, views, side, all latents, and the bytes of some pictures.

@@ -4,6 +4,7 @@
 use dataset::Split;
 use engine::Device;
 use random::{Random, Stream};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -39,13 +40,6 @@ pub struct NeighbourQuery {
     pub found: Vec<FoundView>,
 }
 
-/// Rows scaled to length 1; rows of zeros stay.
-pub fn normalised(table: &Table) -> Vec<f32> {
-    let mut values = table.values.clone();
-    values.chunks_exact_mut(table.width.max(1)).for_each(crate::prediction::normalise_prediction);
-    values
-}
-
 /// `count` held-out views of different objects, the same for every network: by `seed` and the data alone.
 pub fn choose_queries(truth: &GroundTruth, count: usize, seed: u64) -> Vec<(usize, usize)> {
     let mut objects: Vec<usize> = truth.split(Split::Val).collect();
@@ -63,15 +57,18 @@ pub fn find(
     k: usize,
     device: &Device,
 ) -> Result<Vec<NeighbourQuery>> {
-    let values = normalised(table);
     let width = table.width;
     let first = truth.train_objects * truth.views;
-    let pool = &values[first * width..];
+    let mut pool = table.values[first * width..].to_vec();
+    pool.par_chunks_exact_mut(width.max(1)).for_each(crate::prediction::normalise_prediction);
     let rows: Vec<usize> = queries.iter().map(|(object, view)| object * truth.views + view).collect();
-    let wanted: Vec<f32> =
-        rows.iter().flat_map(|row| values[row * width..(row + 1) * width].to_vec()).collect();
+    let wanted: Vec<f32> = rows
+        .iter()
+        .flat_map(|row| &pool[(row - first) * width..(row - first + 1) * width])
+        .copied()
+        .collect();
     let found = Similarity::new(device)?
-        .nearest(&wanted, pool, width, k, |query, candidate| rows[query] == first + candidate)?;
+        .nearest(&wanted, &pool, width, k, |query, candidate| rows[query] == first + candidate)?;
     Ok(queries
         .iter()
         .zip(&rows)

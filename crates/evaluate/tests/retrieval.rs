@@ -57,6 +57,7 @@ fn extraction(cache: Option<&std::path::Path>) -> Extraction {
         cache: cache.map(Into::into),
         weights_key: "weights".into(),
         data_key: "data".into(),
+        kind: "2".into(),
         batch: 7,
         workers: 2,
     }

@@ -228,6 +228,7 @@ fn evaluate_all(
             device: "cpu",
             out: &out,
             cache: root.join("evaluation").join("features"),
+            precision: "f32",
             batch: 128,
             pictures: true,
         };

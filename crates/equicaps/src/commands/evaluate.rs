@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use dataset::{Dataset, Split, Views};
+use evaluate::Encoder;
 use evaluate::evaluation::{self, Event, Outcome, Wanted};
 use evaluate::features::{Extraction, data_key};
 use evaluate::neighbours::{self, NeighbourQuery};
@@ -63,9 +64,12 @@ pub struct Arguments {
     /// Folder of kept features [default: OUT/features]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
-    /// Pictures in a batch
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
-    batch: u32,
+    /// Arithmetic of the network; probes and retrieval are always in f32
+    #[arg(long, value_name = "P", default_value = "f32", value_parser = ["f32", "bf16"])]
+    precision: String,
+    /// Pictures in a batch, at most [default: 128, 512 on a GPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    batch: Option<u32>,
     /// Make no pictures (nearest neighbours, rotations in pose space)
     #[arg(long)]
     no_pictures: bool,
@@ -111,7 +115,9 @@ pub struct Request<'a> {
     pub out: &'a Path,
     /// Folder of kept features.
     pub cache: PathBuf,
-    /// Pictures in a batch.
+    /// Arithmetic of the network: `f32` or `bf16`.
+    pub precision: &'a str,
+    /// Pictures in a batch, at most.
     pub batch: usize,
     /// Whether to make pictures.
     pub pictures: bool,
@@ -152,7 +158,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             device: &arguments.device,
             out: &out,
             cache: arguments.cache.clone().unwrap_or_else(|| base.join("features")),
-            batch: arguments.batch as usize,
+            precision: &arguments.precision,
+            batch: arguments.batch.map_or(if arguments.device == "cpu" { 128 } else { 512 }, |n| n as usize),
             pictures: !arguments.no_pictures,
         };
         found.push(one(&request, terminal)?);
@@ -192,7 +199,7 @@ fn which(arguments: &Arguments) -> anyhow::Result<Which> {
 
 /// Evaluates one set of weights and writes its folder: `results.json`, tables, pictures.
 pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results> {
-    let device = crate::device::open(request.device, "f32")?;
+    let device = crate::device::open(request.device, request.precision)?;
     let mut encoder = request.weights.open(&device, terminal)?;
     let subject = request.weights.subject(request.several)?;
     terminal.note(format!("evaluating {} with the {} protocol", subject.name, request.protocol.preset));
@@ -200,6 +207,10 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
         cache: Some(request.cache.clone()),
         weights_key: subject.weights_key.clone(),
         data_key: request.data_key.to_owned(),
+        kind: match request.precision {
+            "f32" => encoder.side().to_string(),
+            other => format!("{}-{other}", encoder.side()),
+        },
         batch: request.batch,
         workers: rayon::current_num_threads(),
     };
@@ -234,12 +245,15 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
     if let Some(progress) = progress.replace(None) {
         progress.finish();
     }
-    let outcome = match outcome {
+    let mut outcome = match outcome {
         Err(evaluate::Error::Interrupted) => {
             anyhow::bail!("interrupted; run the same command again to go on")
         }
         other => other?,
     };
+    if request.precision != "f32" {
+        outcome.results.device = format!("{}, features in {}", outcome.results.device, request.precision);
+    }
     write(request, &outcome, &device)?;
     if request.pictures {
         pose_sweep::write(&mut encoder, request, terminal)?;
