@@ -2,6 +2,8 @@
 
 use engine::{Device, Precision};
 use gpu::libraries::{self, Wanted};
+use render::Quality;
+use render::cuda::Renderer;
 
 use crate::UsageError;
 
@@ -15,16 +17,28 @@ pub fn open(name: &str, precision: &str) -> anyhow::Result<Device> {
         }
         return Ok(Device::cpu());
     }
-    let ordinal = match name.strip_prefix("cuda") {
+    let ordinal = ordinal(name)?;
+    let precision = if precision == "f32" { Precision::F32 } else { Precision::Bf16 };
+    Ok(Device::cuda(ordinal, precision)?)
+}
+
+/// The number of the CUDA device called `name`.
+fn ordinal(name: &str) -> anyhow::Result<usize> {
+    let number = match name.strip_prefix("cuda") {
         Some("") => Some(0),
         Some(rest) => rest.strip_prefix(':').and_then(|number| number.parse().ok()),
         None => None,
     };
-    let Some(ordinal) = ordinal else {
-        return Err(UsageError(format!("there is no device {name:?}: use cpu, cuda or cuda:N")).into());
-    };
-    let precision = if precision == "f32" { Precision::F32 } else { Precision::Bf16 };
-    Ok(Device::cuda(ordinal, precision)?)
+    Ok(number.ok_or_else(|| UsageError(format!("there is no device {name:?}: use cpu, cuda or cuda:N")))?)
+}
+
+/// A renderer on the device called `name`; none for `cpu`, which needs none.
+pub fn renderer(name: &str, quality: Quality) -> anyhow::Result<Option<Renderer>> {
+    if name == "cpu" {
+        return Ok(None);
+    }
+    let context = gpu::Context::new(ordinal(name)?)?;
+    Ok(Some(Renderer::new(&context, quality)?))
 }
 
 /// The libraries behind the device called `name`, with their versions.

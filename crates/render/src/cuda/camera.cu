@@ -19,7 +19,7 @@ DEVICE float3 camera_direction(float u, float v) {
     return vec(-u, -SQRT_HALF * (FOCAL + v), SQRT_HALF * (v - FOCAL));
 }
 
-KERNEL trace_camera(const Batch* b, int unused) {
+TRACE_KERNEL trace_camera(const Batch* b, int unused) {
     int index = blockIdx.y;
     const View& view = b->views[index];
     int tiles = (view.width + 7) / 8;
@@ -39,7 +39,8 @@ KERNEL trace_camera(const Batch* b, int unused) {
     bool is_inside = active;
     for (int layer = 0; layer < view.layers; layer++) {
         rays += active ? 1 : 0;
-        Hit hit = nearest(view, to_object(view, camera_position() + start * direction), along, limit - start, active);
+        Hit hit = nearest(view, to_object(view, camera_position() + start * direction), along, limit - start, active,
+                          layer == 0 ? FAN : LOOSE);
         active = active && hit.triangle != MISS;
         if (active) {
             SurfacePoint point = surface_point(view, hit, direction);

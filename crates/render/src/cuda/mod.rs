@@ -22,6 +22,7 @@ mod layout;
 mod object;
 mod renderer;
 mod tables;
+mod wide;
 
 pub use object::Object;
 pub use renderer::{Renderer, Shot};

@@ -133,13 +133,17 @@ impl Renderer {
 
     /// [`Self::render`], and copies the pictures to the host: those of `shots` one after the other.
     pub fn render_to_host(&mut self, shots: &[Shot], size: u32) -> Result<Vec<u8>> {
-        let bytes = shots.len() * Self::picture_bytes(size);
-        let target = self.context.allocate(bytes)?;
-        self.render(shots, size, target.view())?;
-        let mut pixels = vec![0; bytes];
-        // SAFETY: the buffer is ours.
-        unsafe { self.context.read(target.view(), &mut pixels) }?;
+        let mut pixels = vec![0; shots.len() * Self::picture_bytes(size)];
+        self.render_into(shots, size, &mut pixels)?;
         Ok(pixels)
+    }
+
+    /// [`Self::render_to_host`] into memory that is there already.
+    pub fn render_into(&mut self, shots: &[Shot], size: u32, pixels: &mut [u8]) -> Result<()> {
+        let target = self.context.allocate(shots.len() * Self::picture_bytes(size))?;
+        self.render(shots, size, target.view())?;
+        // SAFETY: the buffer is ours.
+        unsafe { self.context.read(target.view(), pixels) }
     }
 
     /// Rays traced so far; waits for the device.

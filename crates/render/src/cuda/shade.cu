@@ -112,7 +112,7 @@ DEVICE float gleam(const Batch* b, const Point& p, float sun_share) {
     count_rays(b, rays);
 
 /// The sun, and what the lobe reflects of it and of the world.
-KERNEL shade_sun(const Batch* b, int unused) {
+TRACE_KERNEL shade_sun(const Batch* b, int unused) {
     FOR_POINTS({
         const Both* sun = sun_set(b, index);
         float total = 0.0f;
@@ -125,7 +125,7 @@ KERNEL shade_sun(const Batch* b, int unused) {
             float3 l = xyz(sun[i].world);
             bool lit = evaluate(p, l, cosine, diffuse) && active;
             rays += lit ? 1 : 0;
-            float open = transmitted(view, p.origin, xyz(sun[i].object), INFINITE, lit);
+            float open = transmitted(view, p.origin, xyz(sun[i].object), INFINITE, lit, PARALLEL);
             total += cosine;
             visible += open * cosine;
             light += open * diffuse;
@@ -143,7 +143,7 @@ KERNEL shade_sun(const Batch* b, int unused) {
     })
 }
 
-KERNEL shade_spot(const Batch* b, int unused) {
+TRACE_KERNEL shade_spot(const Batch* b, int unused) {
     FOR_POINTS({
         float irradiance = active ? spot_irradiance(b, view, p.position, p.normal) : 0.0f;
         active = irradiance > 0.0f;
@@ -160,7 +160,7 @@ KERNEL shade_spot(const Batch* b, int unused) {
             bool lit = evaluate(p, l, cosine, diffuse) && active;
             rays += lit ? 1 : 0;
             float3 origin = xyz(lamp[i].object);
-            float open = transmitted(view, origin, p.origin - origin, 1.0f, lit);
+            float open = transmitted(view, origin, p.origin - origin, 1.0f, lit, FAN);
             total += cosine;
             light += open * diffuse;
             if (open > 0.0f && p.reflectance > 0.0f) shine += open * lobe(p, l, fmaxf(p.alpha, LAMP_LOBE));
@@ -176,7 +176,7 @@ KERNEL shade_spot(const Batch* b, int unused) {
 }
 
 /// What the world, the floor and the object itself send from every direction.
-KERNEL shade_indirect(const Batch* b, int unused) {
+TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
     FOR_POINTS({
         const Both* sphere = sphere_set(b, index);
         const float4* floor = b->coarse_floor + (u64)index * (COARSE_CELLS + 1) * (COARSE_CELLS + 1);
@@ -191,7 +191,7 @@ KERNEL shade_indirect(const Batch* b, int unused) {
             if (ballot(lit) == 0) continue;
             rays += lit ? 1 : 0;
             float limit = l.z < 0.0f && p.position.z > FLOOR_Z ? (FLOOR_Z - p.position.z) / l.z : INFINITE;
-            Hit hit = nearest(view, p.origin, xyz(sphere[i].object), limit, lit);
+            Hit hit = nearest(view, p.origin, xyz(sphere[i].object), limit, lit, PARALLEL);
             bool is_hit = hit.triangle != MISS;
             float3 incoming = splat(WORLD_RADIANCE);
             if (lit && !is_hit && l.z < 0.0f) {

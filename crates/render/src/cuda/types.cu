@@ -6,6 +6,15 @@
 #endif
 #define DEVICE static __device__ __forceinline__
 #define KERNEL extern "C" __global__ void
+/// Kernels that trace rays wait for memory: many warps are worth more than many registers.
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 6
+#endif
+#ifndef EMULATED
+#define TRACE_KERNEL extern "C" __global__ void __launch_bounds__(128, MIN_BLOCKS)
+#else
+#define TRACE_KERNEL KERNEL
+#endif
 #define PI 3.14159265f
 #define INVERSE_PI 0.318309886f
 #define INFINITE __int_as_float(0x7f800000)
@@ -51,6 +60,12 @@ struct Node {
     float4 low;   // lower corner, first child or triangle (bits)
     float4 high;  // upper corner, number of triangles and axis (bits)
 };
+/// A child of a node of the wide hierarchy, eight of which follow one another: see wide.rs. The bits beside the corners are
+/// the child's node, or its triangle with LEAF.
+struct Child {
+    float4 low, high;
+};
+#define LEAF 0x80000000u
 /// A triangle as three planes: distance from it, and its barycentric coordinates.
 struct Triangle {
     float4 plane, u, v;
@@ -76,6 +91,7 @@ struct Sample {
 };
 struct View {
     const Node* nodes;
+    const Child* children;
     const Triangle* triangles;
     const float* transparency;
     const Shading* shading;
@@ -161,6 +177,9 @@ DEVICE float3 to_world(const View& v, float3 p) { return turn_to_world(v, p + ve
 DEVICE u32 ballot(bool value) { return __ballot_sync(FULL, value); }
 DEVICE int from_lane(int value, int lane) { return __shfl_sync(FULL, value, lane); }
 DEVICE int lane_index() { return threadIdx.x & 31; }
+DEVICE u32 lowest(u32 value) { return __reduce_min_sync(FULL, value); }
+DEVICE u32 highest(u32 value) { return __reduce_max_sync(FULL, value); }
+DEVICE void sync_warp() { __syncwarp(); }
 /// Sum of the values of the threads before this one, and of all of them; for blocks of whole warps.
 DEVICE int block_scan(int value, int& total) {
     __shared__ int sums[33];

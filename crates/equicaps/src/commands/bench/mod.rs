@@ -9,6 +9,7 @@ use crate::terminal::Terminal;
 mod evaluate;
 mod loader;
 mod render;
+mod render_device;
 mod step;
 mod step_table;
 

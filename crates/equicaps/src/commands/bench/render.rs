@@ -14,22 +14,31 @@ use crate::UsageError;
 use crate::terminal::Terminal;
 
 /// Views for which one hierarchy is built, as in the published datasets.
-const VIEWS_PER_OBJECT: u64 = 50;
+pub(super) const VIEWS_PER_OBJECT: u64 = 50;
 /// Seed of the latents.
-const SEED: u64 = 2025;
+pub(super) const SEED: u64 = 2025;
 
 /// Arguments of `equicaps bench render`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Quality preset: reference, standard or fast
     #[arg(long, value_name = "Q", default_value_t)]
-    quality: Quality,
+    pub(super) quality: Quality,
     /// Side of the picture in pixels
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=8192))]
-    size: u32,
+    pub(super) size: u32,
     /// How long to measure
     #[arg(long, value_name = "S", default_value_t = 10.0)]
-    seconds: f64,
+    pub(super) seconds: f64,
+    /// Where to render: cpu, cuda or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    pub(super) device: String,
+    /// Views rendered together on a GPU
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65536))]
+    pub(super) batch: usize,
+    /// On a GPU: also measure spheres of 1,000 to 1,000,000 triangles
+    #[arg(long)]
+    pub(super) growth: bool,
     /// Folder of meshes (CLASS/OBJECT...) instead of the built-in set of 20 procedural objects
     #[arg(long, value_name = "DIR")]
     meshes: Option<PathBuf>,
@@ -61,6 +70,10 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         arguments.size,
         arguments.size
     ));
+    if arguments.device != "cpu" {
+        super::render_device::run(arguments, &meshes, terminal)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     // Tables that are made once a program are no part of the rate.
     render::render(None, &latents(0, 0), 16, arguments.quality);
 

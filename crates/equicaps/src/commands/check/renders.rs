@@ -1,12 +1,17 @@
-//! `equicaps check renders`: renders the views of a list and compares them with the pictures it names.
+//! `equicaps check renders`: renders the views of a list and compares them with the pictures it names; or renders random
+//! views on a GPU and compares them with those of the CPU.
+
+mod random;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use rayon::prelude::*;
+use render::cuda::{Object, Shot};
 use render::{PreparedMesh, Quality};
 use scene::{LoadOptions, ViewRecord};
 use serde_json::json;
@@ -18,15 +23,30 @@ use crate::terminal::Terminal;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit status: 0 within the bounds of the preset, 1 outside, 2 if the list, a mesh or a \
-    picture cannot be used.\n\nExample: equicaps check renders --views renders/views.json --root renders"
+    picture cannot be used.\n\nExamples:\n  \
+    equicaps check renders --views renders/views.json --root renders\n  \
+    equicaps check renders --random 200 --device cuda:0 --meshes objects"
 )]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["views", "random"]))]
 pub struct Arguments {
     /// List of views (JSON), each with the picture to compare with
-    #[arg(long, value_name = "FILE")]
-    views: PathBuf,
+    #[arg(long, value_name = "FILE", requires = "root")]
+    views: Option<PathBuf>,
     /// Folder that the paths in the list are relative to
     #[arg(long, value_name = "DIR")]
-    root: PathBuf,
+    root: Option<PathBuf>,
+    /// Instead: compare the device with the CPU on N random views of built-in objects (and of --meshes)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    random: Option<u64>,
+    /// Folder of meshes that half of the random views show
+    #[arg(long, value_name = "DIR", requires = "random")]
+    meshes: Option<PathBuf>,
+    /// Side of the random views in pixels
+    #[arg(long, value_name = "PX", default_value_t = 256, value_parser = clap::value_parser!(u32).range(8..=8192))]
+    size: u32,
+    /// Where to render: cpu, cuda or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
     /// Quality preset: reference, standard or fast
     #[arg(long, value_name = "Q", default_value_t)]
     quality: Quality,
@@ -68,7 +88,12 @@ struct Row {
 
 /// Runs `equicaps check renders`.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let rows = compare(arguments, terminal).map_err(|error| UsageError(format!("{error:#}")))?;
+    let (views, root) = match (&arguments.views, &arguments.root, arguments.random) {
+        (_, _, Some(count)) => return random::run(arguments, count, terminal),
+        (Some(views), Some(root), None) => (views, root),
+        _ => return Err(UsageError("give --views FILE and --root DIR, or --random N".to_owned()).into()),
+    };
+    let rows = compare(arguments, views, root, terminal).map_err(|error| UsageError(format!("{error:#}")))?;
     let bounds = bounds(arguments.quality);
     let of = |kind: Kind| rows.iter().filter(move |row| row.kind == kind).map(|row| row.psnr);
     let count = of(Kind::Object).count();
@@ -109,13 +134,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     Ok(if within { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn compare(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Vec<Row>> {
-    let views = scene::read_views(&arguments.views)?;
-    anyhow::ensure!(!views.is_empty(), "{} lists no views", arguments.views.display());
+fn compare(arguments: &Arguments, list: &Path, root: &Path, terminal: &Terminal) -> anyhow::Result<Vec<Row>> {
+    let views = scene::read_views(list)?;
+    anyhow::ensure!(!views.is_empty(), "{} lists no views", list.display());
     let mut meshes: BTreeMap<&Path, PreparedMesh> = BTreeMap::new();
     for mesh in views.iter().filter_map(|view| view.mesh.as_deref()) {
         if !meshes.contains_key(mesh) {
-            let loaded = scene::load_mesh(&arguments.root.join(mesh), &LoadOptions::under(&arguments.root))?;
+            let loaded = scene::load_mesh(&root.join(mesh), &LoadOptions::under(root))?;
             loaded.warnings.iter().for_each(|warning| terminal.warn(warning));
             let mut loaded = loaded.mesh;
             scene::normalise(&mut loaded)
@@ -126,40 +151,59 @@ fn compare(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Vec<Row
     if let Some(folder) = &arguments.sheets {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
+    let renderer = crate::device::renderer(&arguments.device, arguments.quality)?.map(Mutex::new);
+    let objects: BTreeMap<&Path, Arc<Object>> = match &renderer {
+        Some(_) => meshes.iter().map(|(path, mesh)| (*path, Arc::new(Object::new(mesh)))).collect(),
+        None => BTreeMap::new(),
+    };
     let progress = terminal.progress(views.len() as u64, "views");
     let rows = views
         .par_iter()
         .map(|view| {
-            let row = compare_view(arguments, view, view.mesh.as_deref().map(|mesh| &meshes[mesh]));
+            let reference = read_reference(&root.join(&view.image))?;
+            let size = reference.width();
+            let pixels = match &renderer {
+                Some(renderer) => {
+                    let object = view.mesh.as_deref().map(|mesh| objects[mesh].clone());
+                    let mut renderer = renderer.lock().unwrap_or_else(PoisonError::into_inner);
+                    renderer.render_to_host(&[Shot { object, latents: view.latents() }], size)?
+                }
+                None => {
+                    let mesh = view.mesh.as_deref().map(|mesh| &meshes[mesh]);
+                    render::render(mesh, &view.latents(), size, arguments.quality).pixels
+                }
+            };
             progress.advance(1);
-            row
+            compare_view(arguments, view, &pixels, &reference)
         })
         .collect();
     progress.finish();
     rows
 }
 
+fn read_reference(path: &Path) -> anyhow::Result<image::RgbImage> {
+    let reference = image::open(path).with_context(|| format!("cannot read {}", path.display()))?.to_rgb8();
+    let (width, height) = reference.dimensions();
+    anyhow::ensure!(
+        width == height && width > 0,
+        "{}: expected a square picture, found {width} x {height}",
+        path.display()
+    );
+    Ok(reference)
+}
+
 fn compare_view(
     arguments: &Arguments,
     view: &ViewRecord,
-    mesh: Option<&PreparedMesh>,
+    pixels: &[u8],
+    reference: &image::RgbImage,
 ) -> anyhow::Result<Row> {
-    let path = arguments.root.join(&view.image);
-    let reference = image::open(&path).with_context(|| format!("cannot read {}", path.display()))?.to_rgb8();
     let size = reference.width();
-    anyhow::ensure!(
-        size == reference.height() && size > 0,
-        "{}: expected a square picture, found {} x {}",
-        path.display(),
-        size,
-        reference.height()
-    );
-    let picture = render::render(mesh, &view.latents(), size, arguments.quality);
     let name = view.image.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     if let Some(folder) = &arguments.sheets {
         let sheet = image::RgbImage::from_fn(3 * size, size, |x, y| {
             let index = 3 * (y * size + x % size) as usize;
-            let (ours, theirs) = (&picture.pixels[index..][..3], &reference.as_raw()[index..][..3]);
+            let (ours, theirs) = (&pixels[index..][..3], &reference.as_raw()[index..][..3]);
             image::Rgb(std::array::from_fn(|channel| match x / size {
                 0 => ours[channel],
                 1 => theirs[channel],
@@ -176,6 +220,6 @@ fn compare_view(
     } else {
         Kind::Object
     };
-    let psnr = render::psnr(&picture.pixels, reference.as_raw());
+    let psnr = render::psnr(pixels, reference.as_raw());
     Ok(Row { image: view.image.display().to_string(), kind, psnr })
 }

@@ -1,0 +1,209 @@
+//! `equicaps bench render --device cuda:N`: views a second on a GPU, left in its memory, and all the way to JPEG bytes on
+//! all cores; which kernels take the time; and how it grows with the number of triangles.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use dataset::jpeg::{self, ChannelOrder};
+use gpu::ProfileEntry;
+use rayon::prelude::*;
+use render::PreparedMesh;
+use render::cuda::{Object, Renderer, Shot};
+use scene::{LatentRanges, Mesh, Vertex};
+use serde_json::{Value, json};
+
+use super::render::{Arguments, SEED, VIEWS_PER_OBJECT};
+use crate::terminal::Terminal;
+
+/// What a kernel is for, by the name of its stretch: kernels that trace rays light what they find in the same breath.
+fn is_tracing(name: &str) -> bool {
+    name.starts_with("shade") || ["camera rays", "floor irradiance", "floor shadow"].contains(&name)
+}
+
+/// Runs the benchmark on a device.
+pub fn run(arguments: &Arguments, meshes: &[Mesh], terminal: &Terminal) -> anyhow::Result<()> {
+    let mut renderer = crate::device::renderer(&arguments.device, arguments.quality)?
+        .with_context(|| format!("{} is no CUDA device", arguments.device))?;
+    let device = renderer.context().properties().name.clone();
+    let objects: Vec<Arc<Object>> = meshes.par_iter().map(prepare).collect();
+    let shots = shots(&objects, arguments.batch);
+    let seconds = Duration::from_secs_f64(arguments.seconds);
+    let (images_per_s, rays_per_image) = measure(&mut renderer, &shots, arguments.size, seconds)?;
+    let stages = profile(&mut renderer, &shots, arguments.size)?;
+    let total: f64 = stages.iter().map(|stage| stage.milliseconds).sum();
+    let tracing: f64 = stages.iter().filter(|s| is_tracing(&s.name)).map(|s| s.milliseconds).sum();
+    let encoded = encode(&mut renderer, &shots, arguments.size, seconds)?;
+    let rays_per_s = images_per_s * rays_per_image;
+
+    let mut text = format!(
+        "{images_per_s:.0} images/s, {:.2} billion rays/s on {device} ({} views at a time)\n\
+         {:.0} images/s to JPEG bytes on {} threads\n",
+        rays_per_s / 1e9,
+        shots.len(),
+        encoded.images_per_s,
+        rayon::current_num_threads(),
+    );
+    writeln!(
+        text,
+        "device time: tracing with shading at hits {:.1} %, the rest {:.1} %; copying and waiting for the encoder {:.1} % of the time to JPEG",
+        100.0 * tracing / total,
+        100.0 - 100.0 * tracing / total,
+        100.0 * encoded.waiting,
+    )?;
+    for stage in &stages {
+        let share = 100.0 * stage.milliseconds / total;
+        writeln!(
+            text,
+            "  {:18} {share:5.1} %  {:8.2} us an image",
+            stage.name,
+            1e3 * stage.milliseconds / shots.len() as f64
+        )?;
+    }
+    let mut growth: Vec<Value> = Vec::new();
+    if arguments.growth {
+        writeln!(text, "{:>12}  {:>10}", "triangles", "images/s")?;
+        for triangles in [1_000, 10_000, 100_000, 1_000_000] {
+            let mesh = bumpy_sphere(triangles);
+            let shots = self::shots(&[prepare(&mesh)], arguments.batch);
+            let (rate, rays) = measure(&mut renderer, &shots, arguments.size, seconds / 8)?;
+            writeln!(text, "{:>12}  {rate:>10.0}", mesh.triangles.len())?;
+            growth.push(json!({
+                "triangles": mesh.triangles.len(), "images_per_s": rate, "rays_per_image": rays,
+            }));
+        }
+    }
+    let report = json!({
+        "quality": arguments.quality.to_string(),
+        "device": device,
+        "size": arguments.size,
+        "batch": shots.len(),
+        "images_per_s": images_per_s,
+        "rays_per_s": rays_per_s,
+        "rays_per_image": rays_per_image,
+        "objects": objects.len(),
+        "images_per_s_jpeg": encoded.images_per_s,
+        "share_tracing": tracing / total,
+        "share_rest": 1.0 - tracing / total,
+        "stages": stages,
+        "growth": growth,
+    });
+    terminal.result(text.trim_end(), &report);
+    Ok(())
+}
+
+fn prepare(mesh: &Mesh) -> Arc<Object> {
+    Arc::new(Object::new(&PreparedMesh::new(mesh)))
+}
+
+/// `count` views of `objects`, fifty of each in a row as a dataset has them; fewer where that leaves objects out.
+fn shots(objects: &[Arc<Object>], count: usize) -> Vec<Shot> {
+    let per_object = (count / objects.len().max(1)).clamp(1, VIEWS_PER_OBJECT as usize);
+    (0..count)
+        .map(|i| {
+            let object = i / per_object % objects.len();
+            let latents = LatentRanges::BENCH_T.sample(SEED, &format!("bench/{object}"), i as u64);
+            Shot { object: Some(objects[object].clone()), latents }
+        })
+        .collect()
+}
+
+/// Images a second that stay on the device, and rays an image.
+fn measure(renderer: &mut Renderer, shots: &[Shot], size: u32, time: Duration) -> anyhow::Result<(f64, f64)> {
+    let context = renderer.context().clone();
+    let target = context.allocate(shots.len() * Renderer::picture_bytes(size))?;
+    // Once for compiling, copying objects and taking memory.
+    renderer.render(shots, size, target.view())?;
+    let rays = renderer.rays()?;
+    let (start, mut batches) = (Instant::now(), 0);
+    while batches == 0 || start.elapsed() < time {
+        // Two batches in flight, so that the device never waits for the host.
+        renderer.render(shots, size, target.view())?;
+        renderer.render(shots, size, target.view())?;
+        context.synchronize()?;
+        batches += 2;
+    }
+    let images = (batches * shots.len()) as f64;
+    let seconds = start.elapsed().as_secs_f64();
+    Ok((images / seconds, (renderer.rays()? - rays) as f64 / images))
+}
+
+fn profile(renderer: &mut Renderer, shots: &[Shot], size: u32) -> anyhow::Result<Vec<ProfileEntry>> {
+    let context = renderer.context().clone();
+    let target = context.allocate(shots.len() * Renderer::picture_bytes(size))?;
+    context.start_profile();
+    renderer.render(shots, size, target.view())?;
+    Ok(context.finish_profile()?)
+}
+
+struct Encoded {
+    images_per_s: f64,
+    /// Share of the time in which the device had nothing to do.
+    waiting: f64,
+}
+
+/// Images a second to JPEG bytes: one batch is rendered while another is encoded.
+fn encode(renderer: &mut Renderer, shots: &[Shot], size: u32, time: Duration) -> anyhow::Result<Encoded> {
+    let side = u16::try_from(size).context("the side is too long for a JPEG")?;
+    let (filled, to_encode) = mpsc::sync_channel::<Vec<u8>>(1);
+    let (emptied, to_fill) = mpsc::channel::<Vec<u8>>();
+    let bytes = Renderer::picture_bytes(size);
+    for _ in 0..3 {
+        emptied.send(vec![0; shots.len() * bytes])?;
+    }
+    let encoder = std::thread::spawn(move || -> Result<usize, String> {
+        let mut images = 0;
+        for pictures in to_encode {
+            let written: usize = pictures
+                .par_chunks(bytes)
+                .map(|pixels| jpeg::encode(pixels, side, ChannelOrder::Rgb).map(|jpeg| jpeg.len()))
+                .try_reduce(|| 0, |a, b| Ok(a + b))?;
+            images += if written > 0 { pictures.len() / bytes } else { 0 };
+            // The other end is gone once the time is over.
+            let _ = emptied.send(pictures);
+        }
+        Ok(images)
+    });
+    let (start, mut waited) = (Instant::now(), Duration::ZERO);
+    while start.elapsed() < time {
+        let before = Instant::now();
+        let mut pictures = to_fill.recv().context("the encoder stopped")?;
+        waited += before.elapsed();
+        renderer.render_into(shots, size, &mut pictures)?;
+        let before = Instant::now();
+        filled.send(pictures).context("the encoder stopped")?;
+        waited += before.elapsed();
+    }
+    drop(filled);
+    let images =
+        encoder.join().map_err(|_| anyhow::anyhow!("the encoder panicked"))?.map_err(anyhow::Error::msg)?;
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(Encoded { images_per_s: images as f64 / seconds, waiting: waited.as_secs_f64() / seconds })
+}
+
+/// A sphere with bumps of about `triangles` triangles, its diagonal 1.
+fn bumpy_sphere(triangles: usize) -> Mesh {
+    let rows = ((triangles as f64 / 4.0).sqrt().round() as u32).max(2);
+    let columns = 2 * rows;
+    let mut mesh = Mesh::default();
+    for row in 0..=rows {
+        for column in 0..=columns {
+            let theta = std::f32::consts::PI * row as f32 / rows as f32;
+            let phi = std::f32::consts::TAU * column as f32 / columns as f32;
+            let normal = [theta.sin() * phi.cos(), theta.sin() * phi.sin(), theta.cos()];
+            let radius = 0.26 * (1.0 + 0.05 * (9.0 * theta).sin() * (11.0 * phi).sin());
+            mesh.vertices.push(Vertex { position: normal.map(|x| radius * x), normal, uv: [0.0; 2] });
+        }
+    }
+    for row in 0..rows {
+        for column in 0..columns {
+            let a = row * (columns + 1) + column;
+            let b = a + columns + 1;
+            mesh.triangles.extend([[a, b, a + 1], [a + 1, b, b + 1]]);
+        }
+    }
+    mesh.triangle_materials = vec![u32::MAX; mesh.triangles.len()];
+    mesh
+}

@@ -1,0 +1,103 @@
+//! Random views on a GPU against the same views on the CPU: the same picture, up to rounding; and twice on the GPU: the
+//! same bits.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use rayon::prelude::*;
+use render::PreparedMesh;
+use render::cuda::{Object, Renderer, Shot};
+use scene::{LatentRanges, LoadOptions, Mesh};
+use serde_json::json;
+
+use super::Arguments;
+use crate::UsageError;
+use crate::terminal::Terminal;
+
+/// Lowest acceptable PSNR in dB.
+const BOUND_DB: f64 = 45.0;
+/// Seed of objects and latents.
+const SEED: u64 = 77;
+
+pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let mut renderer = crate::device::renderer(&arguments.device, arguments.quality)?
+        .ok_or_else(|| UsageError("--random compares a GPU with the CPU: give --device cuda:N".to_owned()))?;
+    let files = match &arguments.meshes {
+        Some(root) => load_meshes(root, terminal)?,
+        None => Vec::new(),
+    };
+    let classes = procedural::classes().len() as u64;
+    let prepared: Vec<(Option<PreparedMesh>, scene::Latents)> = (0..count)
+        .into_par_iter()
+        .map(|view| {
+            let latents = LatentRanges::BENCH_T.sample(SEED, "check", view);
+            let mesh = match view {
+                0 => None,
+                view if view % 2 == 1 && !files.is_empty() => {
+                    Some(PreparedMesh::new(&files[(view / 2) as usize % files.len()]))
+                }
+                view => {
+                    let label = (view * 7 % classes) as usize;
+                    Some(PreparedMesh::new(&procedural::build(SEED, label, view / classes)))
+                }
+            };
+            (mesh, latents)
+        })
+        .collect();
+    let shots: Vec<Shot> = prepared
+        .iter()
+        .map(|(mesh, latents)| Shot {
+            object: mesh.as_ref().map(|mesh| Arc::new(Object::new(mesh))),
+            latents: *latents,
+        })
+        .collect();
+    let ours = renderer.render_to_host(&shots, arguments.size)?;
+    let again = renderer.render_to_host(&shots, arguments.size)?;
+    let bytes = Renderer::picture_bytes(arguments.size);
+    let psnrs: Vec<f64> = prepared
+        .par_iter()
+        .zip(ours.par_chunks(bytes))
+        .map(|((mesh, latents), ours)| {
+            let cpu = render::render(mesh.as_ref(), latents, arguments.size, arguments.quality);
+            render::psnr(ours, &cpu.pixels).min(100.0)
+        })
+        .collect();
+    let mean = psnrs.iter().sum::<f64>() / psnrs.len() as f64;
+    let (worst_view, worst) =
+        psnrs.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).context("no views")?;
+    let is_repeatable = ours == again;
+    let within = worst >= BOUND_DB && is_repeatable;
+    terminal.result(
+        format!(
+            "{count} views, {} quality, {}: mean {mean:.1} dB, worst {worst:.1} dB (view {worst_view}; at least {BOUND_DB} \
+             needed), rendered twice: {}",
+            arguments.quality,
+            renderer.context().properties().name,
+            if is_repeatable { "the same bits" } else { "DIFFERENT bits" },
+        ),
+        &json!({
+            "quality": arguments.quality.to_string(),
+            "views": count,
+            "mean_db": mean,
+            "worst_db": worst,
+            "worst_view": worst_view,
+            "bound_db": BOUND_DB,
+            "same_bits": is_repeatable,
+            "within_bounds": within,
+        }),
+    );
+    Ok(if within { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn load_meshes(root: &std::path::Path, terminal: &Terminal) -> anyhow::Result<Vec<Mesh>> {
+    let mut meshes = Vec::new();
+    for source in scene::objects::discover(root)? {
+        match source.load(&LoadOptions::under(root)) {
+            Ok(loaded) => meshes.push(loaded.mesh),
+            Err(error) => terminal.warn(format!("skipped {}: {error}", source.id())),
+        }
+    }
+    anyhow::ensure!(!meshes.is_empty(), "{}: no usable mesh", root.display());
+    Ok(meshes)
+}
