@@ -17,6 +17,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod agreement;
 mod batch;
 mod capsie;
 mod config;

@@ -19,5 +19,5 @@ pub use layers::{BatchNorm, Conv, Linear};
 pub use mlp::{MlpHead, MlpHeadConfig, MlpProjector, MlpProjectorConfig};
 pub use predictor::{Hypernetwork, HypernetworkConfig, MlpPredictor, MlpPredictorConfig};
 pub use resnet::{ResNet18, ResNet18Config};
-pub use vit::{Vit, VitConfig, interpolate_positions};
+pub use vit::{Vit, VitConfig, fit_positions, interpolate_positions};
 pub use weights::{Report, WeightsError, load, load_backbone, save, save_backbone};

@@ -253,6 +253,18 @@ pub fn interpolate_positions(table: &[f32], width: usize, side: usize) -> Option
     Some(result)
 }
 
+/// `values` of shape `stored` for the parameter `name` of shape `wanted`, where that is a position table made for another
+/// image size; `None` where it is not.
+pub fn fit_positions(name: &str, stored: &[usize], values: &[f32], wanted: &[usize]) -> Option<Vec<f32>> {
+    let (&[1, _, width], &[1, rows, wanted_width]) = (stored, wanted) else { return None };
+    let side = rows.checked_sub(1)?.isqrt();
+    let fits = width == wanted_width && 1 + side * side == rows && values.len() == stored.iter().product();
+    if !fits || !name.ends_with("pos_embed") {
+        return None;
+    }
+    interpolate_positions(values, width, side)
+}
+
 fn cubic(x: f64) -> f64 {
     const A: f64 = -0.75;
     if x <= 1.0 {

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use engine::{BufferId, BufferValue, ParameterId, ParameterStore, State};
 use safetensors::{Dtype, SafeTensors, View};
 
+use crate::vit::fit_positions;
+
 /// Why weights could not be saved or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
@@ -122,7 +124,8 @@ fn save_selected(store: &ParameterStore, path: &Path, prefix: &str) -> Result<()
 }
 
 /// Loads all parameters and buffers of `store` from `path`. A leading `module.` in names is ignored; names that the
-/// network does not have are reported, missing ones refused (missing buffers are left as they are).
+/// network does not have are reported, missing ones refused (missing buffers are left as they are). A position table
+/// that was made for another image size is interpolated.
 pub fn load(store: &mut ParameterStore, path: &Path) -> Result<Report, WeightsError> {
     load_selected(store, path, false)
 }
@@ -156,14 +159,16 @@ fn load_selected(store: &mut ParameterStore, path: &Path, backbone: bool) -> Res
     };
     let numbers = |name: &str, wanted: &[usize]| -> Result<Option<Vec<f32>>, WeightsError> {
         let Some(HostTensor { shape, dtype, bytes }) = tensor(name)? else { return Ok(None) };
-        if shape != wanted || dtype != Dtype::F32 {
-            return Err(refuse(name, format!("is {dtype:?} {shape:?}, expected F32 {wanted:?}")));
+        let misfit = || refuse(name, format!("is {dtype:?} {shape:?}, expected F32 {wanted:?}"));
+        if dtype != Dtype::F32 {
+            return Err(misfit());
         }
         let values: Vec<f32> =
             bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         match values.iter().position(|value| !value.is_finite()) {
             Some(at) => Err(refuse(name, format!("element {at} is {}, not a finite number", values[at]))),
-            None => Ok(Some(values)),
+            None if shape == wanted => Ok(Some(values)),
+            None => fit_positions(name, &shape, &values, wanted).map(Some).ok_or_else(misfit),
         }
     };
     let selected = |name: &str| !backbone || name.starts_with("backbone.");
@@ -221,6 +226,25 @@ mod tests {
         CapsuleProjectorConfig { input: 64, map_size: 2, capsules: 4, pose: 9 }
             .init(&mut builder, "projector.");
         builder.build(&Device::cpu(), seed).unwrap()
+    }
+
+    #[test]
+    fn a_vit_of_another_image_size_gets_interpolated_positions() {
+        let vit = |size: usize| {
+            let mut builder = StoreBuilder::new();
+            crate::VitConfig { width: 32, depth: 1, heads: 1, patch: 16 }.init(&mut builder, "backbone.", size);
+            builder.build(&Device::cpu(), size as u64).unwrap()
+        };
+        let (small, mut large) = (vit(64), vit(96));
+        let file = std::env::temp_dir().join(format!("equicaps-positions-{}.safetensors", std::process::id()));
+        save(&small, &file).unwrap();
+        let report = load(&mut large, &file);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(report.unwrap().loaded, small.parameters().count());
+        let table = |store: &ParameterStore| {
+            store.export(State::Value, store.find("backbone.pos_embed").unwrap()).unwrap()
+        };
+        assert_eq!(table(&large), crate::interpolate_positions(&table(&small), 32, 6).unwrap());
     }
 
     fn everything(store: &ParameterStore) -> Vec<Vec<f32>> {

@@ -304,9 +304,10 @@ impl Config {
         rule(self.epochs > 0, "epochs must be at least 1")?;
         rule(self.epochs <= 99_999, "epochs must be at most 99999")?;
         rule(self.batch >= 2, "batch must be at least 2: variances over one object are undefined")?;
+        let multiple = if self.backbone == "vit_tiny" { 16 } else { 32 };
         rule(
-            self.image_size >= 32 && self.image_size.is_multiple_of(32),
-            &format!("image_size is {}, but must be a multiple of 32", self.image_size),
+            self.image_size >= 32 && self.image_size.is_multiple_of(multiple),
+            &format!("image_size is {}, but must be a multiple of {multiple}, 32 or more", self.image_size),
         )?;
         rule(self.learning_rate > 0.0, "learning_rate must be positive")?;
         rule(self.weight_decay >= 0.0, "weight_decay must not be negative")?;

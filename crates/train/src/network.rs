@@ -343,6 +343,9 @@ impl Learner for NetworkLearner {
             if let Ok(Some(values)) = floats(checkpoint, &name, &dims) {
                 store.import(State::Value, id, values)?;
                 count += 1;
+            } else if let Some(values) = positions(checkpoint, &name, &dims) {
+                store.import(State::Value, id, &values)?;
+                count += 1;
             }
         }
         if count == 0 {
@@ -370,6 +373,13 @@ fn floats<'a>(checkpoint: &'a Checkpoint, name: &str, dims: &[usize]) -> Result<
             ))),
         },
     }
+}
+
+/// The position table `name` of a network for another image size, interpolated to this shape.
+fn positions(checkpoint: &Checkpoint, name: &str, dims: &[usize]) -> Option<Vec<f32>> {
+    let stored = checkpoint.tensors.get(name)?;
+    let Numbers::F32(values) = &stored.numbers else { return None };
+    model::fit_positions(name, &stored.shape, values, dims)
 }
 
 fn whole(checkpoint: &Checkpoint, name: &str) -> Option<u64> {

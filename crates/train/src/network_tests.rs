@@ -97,6 +97,18 @@ fn probes_do_not_touch_the_method() {
 }
 
 #[test]
+fn a_vit_starts_from_weights_for_another_image_size() {
+    let donor = state(&learner("vicreg", &["backbone=vit_tiny"]));
+    let mut larger = learner("vicreg", &["backbone=vit_tiny", "image_size=48"]);
+    larger.load_weights(&donor).unwrap();
+    let after = state(&larger);
+    assert_eq!(after.tensors["backbone.blocks.3.attn.qkv.weight"], donor.tensors["backbone.blocks.3.attn.qkv.weight"]);
+    let Numbers::F32(old) = &donor.tensors["backbone.pos_embed"].numbers else { panic!("not floats") };
+    let Numbers::F32(new) = &after.tensors["backbone.pos_embed"].numbers else { panic!("not floats") };
+    assert_eq!(*new, model::interpolate_positions(old, 192, 3).unwrap());
+}
+
+#[test]
 fn weights_of_another_run_can_be_the_start() {
     let donor = state(&learner("equicaps", &["seed=3"]));
     let mut same = learner("equicaps", &[]);

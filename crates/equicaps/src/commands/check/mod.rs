@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::terminal::Terminal;
 
 mod evaluate;
+mod methods;
 mod ops;
 mod parity;
 mod renders;
@@ -23,6 +24,8 @@ pub struct Arguments {
 enum Check {
     /// Compare probes and retrieval on a GPU with the CPU
     Evaluate(evaluate::Arguments),
+    /// Compare a step of every method in every variant on a GPU with the CPU
+    Methods(methods::Arguments),
     /// Compare every operation of the engine on a GPU with the CPU
     Ops(ops::Arguments),
     /// Compare losses, gradients and updates with those of the published code
@@ -37,6 +40,7 @@ enum Check {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     match &arguments.check {
         Check::Evaluate(arguments) => evaluate::run(arguments, terminal),
+        Check::Methods(arguments) => methods::run(arguments, terminal),
         Check::Ops(arguments) => ops::run(arguments, terminal),
         Check::Parity(arguments) => parity::run(arguments, terminal),
         Check::Renders(arguments) => renders::run(arguments, terminal),

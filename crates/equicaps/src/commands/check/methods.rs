@@ -1,0 +1,47 @@
+//! `equicaps check methods`: one step of every method in every variant, on a GPU against the CPU.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use engine::{Device, Precision};
+use serde_json::json;
+
+use crate::terminal::Terminal;
+
+/// Arguments of `equicaps check methods`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The device to check: cpu, cuda:0, ...
+    #[arg(long, value_name = "D", default_value = "cuda:0")]
+    device: String,
+    /// f32 or bf16 (CUDA only)
+    #[arg(long, value_name = "P", default_value = "f32", value_parser = ["f32", "bf16"])]
+    precision: String,
+}
+
+/// Runs `equicaps check methods`. Status 0: all agree, 1: some do not.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let precision = if arguments.precision == "bf16" { Precision::Bf16 } else { Precision::F32 };
+    let device = Device::from_name(&arguments.device, Some(precision))?;
+    let agreements = methods::agreement::compare(&device);
+    let mut text = format!("{:<50} {:>10} {:>10} {:>9}\n", "variant", "loss", "gradient", "cosine");
+    for agreement in &agreements {
+        let verdict = match (&agreement.failure, agreement.right, agreement.repeats) {
+            (Some(failure), ..) => failure.as_str(),
+            (None, true, _) => "",
+            (None, false, false) => "DIFFERENT WHEN REPEATED",
+            (None, false, true) => "WRONG",
+        };
+        let (variant, loss, cosine) = (&agreement.variant, agreement.loss_error, agreement.cosine);
+        let gradient = agreement.gradient_error;
+        writeln!(text, "{variant:<50} {loss:>10.2e} {gradient:>10.2e} {cosine:>9.5} {verdict}")?;
+    }
+    let wrong = agreements.iter().filter(|agreement| !agreement.right).count();
+    write!(text, "{} variants compared, {wrong} wrong", agreements.len())?;
+    let precision = &arguments.precision;
+    terminal.result(
+        text,
+        &json!({ "device": device.name(), "precision": precision, "agreements": agreements, "wrong": wrong }),
+    );
+    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
