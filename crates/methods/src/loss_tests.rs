@@ -1,6 +1,8 @@
 //! The objectives on given embeddings: against the numbers of the published loss code (float64), and, where there
 //! are none, against float64 references written here, with gradients by finite differences.
 
+mod variants;
+
 use engine::ops::{self, Images};
 use engine::{Device, ParameterStore, State, StoreBuilder, Tape, Tensor, Var};
 use pose::ViewPose;

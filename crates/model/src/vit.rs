@@ -258,7 +258,7 @@ pub fn interpolate_positions(table: &[f32], width: usize, side: usize) -> Option
 pub fn fit_positions(name: &str, stored: &[usize], values: &[f32], wanted: &[usize]) -> Option<Vec<f32>> {
     let (&[1, _, width], &[1, rows, wanted_width]) = (stored, wanted) else { return None };
     let side = rows.checked_sub(1)?.isqrt();
-    let fits = width == wanted_width && 1 + side * side == rows && values.len() == stored.iter().product();
+    let fits = width == wanted_width && 1 + side * side == rows && values.len() == stored[1] * width;
     if !fits || !name.ends_with("pos_embed") {
         return None;
     }

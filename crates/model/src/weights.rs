@@ -232,11 +232,16 @@ mod tests {
     fn a_vit_of_another_image_size_gets_interpolated_positions() {
         let vit = |size: usize| {
             let mut builder = StoreBuilder::new();
-            crate::VitConfig { width: 32, depth: 1, heads: 1, patch: 16 }.init(&mut builder, "backbone.", size);
+            crate::VitConfig { width: 32, depth: 1, heads: 1, patch: 16 }.init(
+                &mut builder,
+                "backbone.",
+                size,
+            );
             builder.build(&Device::cpu(), size as u64).unwrap()
         };
         let (small, mut large) = (vit(64), vit(96));
-        let file = std::env::temp_dir().join(format!("equicaps-positions-{}.safetensors", std::process::id()));
+        let file =
+            std::env::temp_dir().join(format!("equicaps-positions-{}.safetensors", std::process::id()));
         save(&small, &file).unwrap();
         let report = load(&mut large, &file);
         std::fs::remove_file(&file).unwrap();

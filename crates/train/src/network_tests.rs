@@ -7,7 +7,7 @@ use engine::Device;
 
 use crate::bad_samples::AsPlanned;
 use crate::batches::{PairBatch, pair_items};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Numbers};
 use crate::config::{Config, method_names};
 use crate::learner::{Ask, Learner, Measurement};
 use crate::network::{NetworkLearner, build};
@@ -102,7 +102,10 @@ fn a_vit_starts_from_weights_for_another_image_size() {
     let mut larger = learner("vicreg", &["backbone=vit_tiny", "image_size=48"]);
     larger.load_weights(&donor).unwrap();
     let after = state(&larger);
-    assert_eq!(after.tensors["backbone.blocks.3.attn.qkv.weight"], donor.tensors["backbone.blocks.3.attn.qkv.weight"]);
+    assert_eq!(
+        after.tensors["backbone.blocks.3.attn.qkv.weight"],
+        donor.tensors["backbone.blocks.3.attn.qkv.weight"]
+    );
     let Numbers::F32(old) = &donor.tensors["backbone.pos_embed"].numbers else { panic!("not floats") };
     let Numbers::F32(new) = &after.tensors["backbone.pos_embed"].numbers else { panic!("not floats") };
     assert_eq!(*new, model::interpolate_positions(old, 192, 3).unwrap());

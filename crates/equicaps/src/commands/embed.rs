@@ -37,6 +37,9 @@ pub struct Arguments {
     /// cpu, cuda, cuda:1, ...
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
+    /// Side that pictures are brought to, in pixels, where it is to be another than in training
+    #[arg(long, value_name = "PIXELS")]
+    image_size: Option<usize>,
 }
 
 /// Kinds of features.
@@ -58,7 +61,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         return Err(UsageError(text).into());
     }
     let paths = images::collect(&arguments.images)?;
-    let weights = subject::find(&arguments.weights, &Which::Newest)?.remove(0);
+    let weights = subject::find(&arguments.weights, &Which::Newest)?.remove(0).at_size(arguments.image_size);
     let device = crate::device::open(&arguments.device, "f32")?;
     let mut encoder = weights.open(&device, terminal)?;
     let encoded = images::encode(&mut encoder, &paths, terminal)?;

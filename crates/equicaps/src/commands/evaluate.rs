@@ -73,6 +73,9 @@ pub struct Arguments {
     /// Make no pictures (nearest neighbours, rotations in pose space)
     #[arg(long)]
     no_pictures: bool,
+    /// Side of the images in pixels, where it is to be another than in training
+    #[arg(long, value_name = "PIXELS")]
+    image_size: Option<usize>,
 }
 
 /// The presets on the command line.
@@ -128,7 +131,10 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let wanted = Wanted::parse(&arguments.tasks).map_err(|error| UsageError(error.to_string()))?;
     let which = which(arguments)?;
     let lists = arguments.lists.as_deref().unwrap_or(&arguments.data);
-    let all = subject::find(&arguments.weights, &which)?;
+    let all: Vec<Weights> = subject::find(&arguments.weights, &which)?
+        .into_iter()
+        .map(|weights| weights.at_size(arguments.image_size))
+        .collect();
     let views: Arc<dyn Views> = Arc::new(Dataset::open_with_lists(&arguments.data, lists)?);
     terminal.note(views.description());
     let base = match (&arguments.out, arguments.weights.is_dir()) {

@@ -37,6 +37,8 @@ pub struct Weights {
     pub epochs: Option<u64>,
     /// Name of the run or the file.
     pub name: String,
+    /// Side of the images in pixels, where it is not the one that the network was trained at.
+    pub other_size: Option<usize>,
 }
 
 /// Which checkpoints of a run are meant.
@@ -59,8 +61,13 @@ pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
     }
     let run = RunFolder::open(path)?;
     let config = run.config()?;
-    let weights =
-        |file: Option<PathBuf>, epochs| Weights { config: config.clone(), file, epochs, name: run.name() };
+    let weights = |file: Option<PathBuf>, epochs| Weights {
+        config: config.clone(),
+        file,
+        epochs,
+        name: run.name(),
+        other_size: None,
+    };
     if *which == Which::Untrained {
         return Ok(vec![weights(None, Some(0))]);
     }
@@ -101,10 +108,18 @@ fn of_file(path: &Path) -> anyhow::Result<Weights> {
         file: Some(path.to_path_buf()),
         epochs: Some(checkpoint.position.epoch),
         name: path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned()),
+        other_size: None,
     })
 }
 
 impl Weights {
+    /// The same for images of another side: positions of a transformer are interpolated.
+    pub fn at_size(mut self, size: Option<usize>) -> Self {
+        self.other_size = size.filter(|&size| size != self.config.image_size);
+        self.config.image_size = size.unwrap_or(self.config.image_size);
+        self
+    }
+
     /// Opens the network on `device`.
     pub fn open(&self, device: &Device, terminal: &Terminal) -> anyhow::Result<NetworkEncoder> {
         // The number of classes matters to supervised networks only, whose head says it.
@@ -113,7 +128,11 @@ impl Weights {
         let (encoder, loaded) =
             NetworkEncoder::open(&config, self.file.as_deref(), self.config.seed, device)?;
         if loaded == Loaded::BackboneOnly {
-            terminal.note(format!("{}: a backbone without a projector; there are no embeddings", self.name));
+            let why = match self.other_size {
+                Some(size) => format!("the projector does not take images of {size} pixels"),
+                None => "a backbone without a projector".to_owned(),
+            };
+            terminal.note(format!("{}: {why}; there are no embeddings", self.name));
         }
         Ok(encoder)
     }
@@ -140,7 +159,10 @@ impl Weights {
         }
         let key = match &self.file {
             Some(file) => {
-                let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+                let mut bytes =
+                    std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+                // Features of another image size are other features.
+                bytes.extend(self.other_size.iter().flat_map(|size| size.to_le_bytes()));
                 weights_key(&bytes)
             }
             None => weights_key(format!("untrained {}", self.config.identity()?).as_bytes()),
