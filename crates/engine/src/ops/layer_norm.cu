@@ -116,9 +116,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (i64 first = (i64)blockIdx.x * ROWS; first < rows; first += (i64)gridDim.x * ROWS) {
     i64 row = first + threadIdx.x / LANES;
     bool inside = row < rows;
-    Channels<VECTOR> g[CHUNKS], xh[CHUNKS];
+    Channels<VECTOR> g[CHUNKS], xh[CHUNKS], more[CHUNKS];
     load_row(g, dnormal + row * WIDTH, inside);
     load_row(xh, s + row * WIDTH, inside);
+    load_row(more, dsum + row * WIDTH, inside && dsum);
     float2 moments = inside ? statistics[row] : make_float2(0.f, 0.f);
     float total = 0.f, product = 0.f;
 #pragma unroll
@@ -138,19 +139,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < CHUNKS; k++) {
       if (!inside || column_of(k) >= WIDTH) continue;
       i64 place = row * WIDTH + column_of(k);
-      Channels<VECTOR> out;
+      Channels<VECTOR> out, before;
 #pragma unroll
-      for (int e = 0; e < VECTOR; e++) out.v[e] = (g[k].v[e] - total - xh[k].v[e] * product) * moments.y;
-      Channels<VECTOR> more;
-      if (dsum) {
-        load_channels(more, dsum + place);
-#pragma unroll
-        for (int e = 0; e < VECTOR; e++) out.v[e] += more.v[e];
-      }
+      for (int e = 0; e < VECTOR; e++)
+        out.v[e] = (g[k].v[e] - total - xh[k].v[e] * product) * moments.y + more[k].v[e];
       if (add) {
-        load_channels(more, dx + place);
+        load_channels(before, dx + place);
 #pragma unroll
-        for (int e = 0; e < VECTOR; e++) out.v[e] += more.v[e];
+        for (int e = 0; e < VECTOR; e++) out.v[e] += before.v[e];
       }
 #pragma unroll
       for (int e = 0; e < VECTOR; e++) sum_bias[k].v[e] += out.v[e];

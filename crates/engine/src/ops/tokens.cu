@@ -3,25 +3,39 @@
 #define EACH(i, count) \
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (count); i += (size_t)gridDim.x * blockDim.x)
 
-// rows(n, H / patch, W / patch, patch, patch, 3) of normalised pixels: the matrix that the patch weights multiply.
+// rows(n, H / patch, W / patch, patch, patch, 3) of normalised pixels: the matrix that the patch weights multiply. VECTOR
+// must divide the numbers of a patch in one row of the image, which are neighbours in both orders.
 extern "C" __global__ void __launch_bounds__(256)
     cut_patches(const void* pixels, int is_bytes, float s0, float s1, float s2, float t0, float t1, float t2, T* to,
                 int batch, int H, int W, int patch) {
-  float scale[3] = {s0, s1, s2}, shift[3] = {t0, t1, t2};
-  int across = W / patch, down = H / patch, line = patch * 3;
-  // A line: the pixels of a patch in one row of the image, neighbours in both orders.
-  EACH(i, (size_t)batch * H * across * line) {
-    int c = (int)(i % line);
-    size_t rest = i / line;
-    int py = (int)(rest % patch);
+  int across = W / patch, down = H / patch, groups = patch * 3 / VECTOR;
+  EACH(i, (size_t)batch * H * across * groups) {
+    u32 rest = (u32)(i / groups);
+    int c = (int)(i - (size_t)rest * groups) * VECTOR;
+    int py = rest % patch;
     rest /= patch;
-    int px = (int)(rest % across);
+    int px = rest % across;
     rest /= across;
-    int row = (int)(rest % down);
+    int row = rest % down;
     size_t n = rest / down;
     size_t from = ((n * H + (size_t)row * patch + py) * W + (size_t)px * patch) * 3 + c;
-    float value = is_bytes ? (float)((const u8*)pixels)[from] : ((const float*)pixels)[from];
-    to[i] = from_float<T>(value * scale[c % 3] + shift[c % 3]);
+    Channels<VECTOR> v;
+    if (is_bytes) {
+      __align__(8) u8 raw[VECTOR];
+      if (VECTOR == 8) *reinterpret_cast<uint2*>(raw) = *reinterpret_cast<const uint2*>((const u8*)pixels + from);
+      else raw[0] = ((const u8*)pixels)[from];
+#pragma unroll
+      for (int e = 0; e < VECTOR; e++) v.v[e] = (float)raw[e];
+    } else {
+      load_channels(v, (const float*)pixels + from);
+    }
+    int colour = c % 3;
+#pragma unroll
+    for (int e = 0; e < VECTOR; e++) {
+      v.v[e] = v.v[e] * (colour == 0 ? s0 : colour == 1 ? s1 : s2) + (colour == 0 ? t0 : colour == 1 ? t1 : t2);
+      colour = colour == 2 ? 0 : colour + 1;
+    }
+    store_channels(to + i * VECTOR, v);
   }
 }
 
