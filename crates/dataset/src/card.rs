@@ -67,8 +67,11 @@ pub struct Settings {
     pub seed: u64,
     /// Quality preset of the renderer.
     pub quality: String,
-    /// What rendered.
+    /// What rendered: `cpu`, or a kind of GPU.
     pub device: String,
+    /// What else rendered, where that was allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mixed_devices: Vec<String>,
     /// Order of the colour channels in the files.
     pub channel_order: ChannelOrder,
     /// Layout on disk.
@@ -83,6 +86,27 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// `self`, asked for, as a continuation of `recorded`: where only the device differs, and `recorded` has that device
+    /// among its own or `allow` says so, the devices are those of both. `None` where they cannot be one dataset.
+    pub fn continuing(&self, recorded: &Self, allow: bool) -> Option<Self> {
+        let mut joined = Self {
+            device: recorded.device.clone(),
+            mixed_devices: recorded.mixed_devices.clone(),
+            ..self.clone()
+        };
+        if joined != *recorded {
+            return None;
+        }
+        if self.device != joined.device && !joined.mixed_devices.contains(&self.device) {
+            if !allow {
+                return None;
+            }
+            joined.mixed_devices.push(self.device.clone());
+            joined.mixed_devices.sort();
+        }
+        Some(joined)
+    }
+
     /// The first setting in which `self`, recorded on disk, differs from `asked`, with both values.
     pub fn difference(&self, asked: &Self) -> Option<String> {
         let value = |settings: &Self| serde_json::to_value(settings).unwrap_or_default();
@@ -114,7 +138,8 @@ fn first_difference(name: &str, recorded: &Value, asked: &Value) -> Option<Strin
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    Some(format!("{name} is {} there, {} was asked for", show(recorded), show(asked)))
+    let hint = if name == "device" { " (--allow-mixed-devices permits both)" } else { "" };
+    Some(format!("{name} is {} there, {} was asked for{hint}", show(recorded), show(asked)))
 }
 
 /// What became of the objects.
@@ -188,6 +213,11 @@ impl Card {
             s.seed,
             size = s.size
         );
+        if s.device != "cpu" || !s.mixed_devices.is_empty() {
+            let devices: Vec<&str> =
+                std::iter::once(&s.device).chain(&s.mixed_devices).map(String::as_str).collect();
+            text += &format!("Rendered on: {}.\n\n", devices.join(", "));
+        }
         if let Some(counts) = &self.counts {
             text += &format!(
                 "| | objects | images |\n|---|---|---|\n| train | {} | {} |\n| val | {} | {} |\n\n{} classes; {} objects skipped (`skipped.json`).\n\n",
@@ -256,6 +286,7 @@ mod tests {
             seed: u64::MAX,
             quality: "standard".to_owned(),
             device: "cpu".to_owned(),
+            mixed_devices: Vec::new(),
             channel_order: ChannelOrder::Rgb,
             format: Format::Files,
             objects_per_tar: None,
@@ -277,6 +308,23 @@ mod tests {
             prop_assert_eq!(back.settings.difference(&card.settings), None);
             prop_assert_eq!(back, card);
         }
+    }
+
+    #[test]
+    fn another_device_continues_a_dataset_only_where_that_is_allowed() {
+        let recorded = card().settings;
+        let asked = Settings { device: "NVIDIA H200".to_owned(), ..recorded.clone() };
+        assert_eq!(asked.continuing(&recorded, false), None);
+        let joined = asked.continuing(&recorded, true).unwrap();
+        assert_eq!(
+            (joined.device.as_str(), joined.mixed_devices.as_slice()),
+            ("cpu", ["NVIDIA H200".to_owned()].as_slice())
+        );
+        // What is recorded needs no second permission; what else differs gets none.
+        assert_eq!(recorded.continuing(&joined, false), Some(joined.clone()));
+        assert_eq!(asked.continuing(&joined, false), Some(joined.clone()));
+        assert_eq!(Settings { seed: 1, ..asked }.continuing(&recorded, true), None);
+        assert!(Card::begun(joined).to_markdown().contains("Rendered on: cpu, NVIDIA H200."));
     }
 
     #[test]

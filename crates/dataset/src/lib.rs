@@ -6,6 +6,7 @@
 pub mod arrays;
 pub mod card;
 pub mod check;
+pub mod cuda_source;
 pub mod durable;
 pub mod error;
 pub mod jpeg;
@@ -26,6 +27,7 @@ pub mod tar;
 pub mod views;
 pub mod work;
 
+pub use cuda_source::CudaRenderer;
 pub use error::{Error, Result};
 pub use loader::{Batch, Loader, LoaderOptions};
 pub use object::{Class, Object, Split};

@@ -113,7 +113,10 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
             return Ok(());
         }
         let prepared = self.prepare(object)?;
-        let picture = self.source.render(&prepared, &self.latents(object, view), side);
+        let picture = self
+            .source
+            .render(&prepared, &[self.latents(object, view)], side)
+            .map_err(|failure| Error::Request(format!("{}: {failure}", self.objects[object].id())))?;
         pixels.copy_from_slice(&picture);
         let mut pictures = lock(&self.pictures);
         if pictures.bytes + picture.len() <= self.options.memory {
@@ -139,6 +142,7 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::work::Failure;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[derive(Default)]
@@ -151,9 +155,14 @@ mod tests {
             object.name.parse().map_err(|_| "no number".to_owned())
         }
 
-        fn render(&self, prepared: &u8, latents: &Latents, side: usize) -> Vec<u8> {
+        fn render(
+            &self,
+            prepared: &u8,
+            latents: &[Latents],
+            side: usize,
+        ) -> std::result::Result<Vec<u8>, Failure> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            [*prepared, (latents.floor_hue * 255.0) as u8, 0].repeat(side * side)
+            Ok([*prepared, (latents[0].floor_hue * 255.0) as u8, 0].repeat(side * side))
         }
     }
 

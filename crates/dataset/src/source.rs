@@ -14,7 +14,7 @@ use crate::object::Object;
 use crate::on_the_fly::{OnTheFly, OnTheFlyOptions};
 use crate::reader::Dataset;
 use crate::views::Views;
-use crate::work::ViewSource;
+use crate::work::{Failure, ViewSource};
 
 /// `CLASSESxOBJECTS`: so many classes of the built-in library, so many objects of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,8 +163,14 @@ impl ViewSource for CpuRenderer {
         Ok(PreparedMesh::new(&mesh))
     }
 
-    fn render(&self, prepared: &PreparedMesh, latents: &Latents, side: usize) -> Vec<u8> {
-        render::render(Some(prepared), latents, side as u32, self.quality).pixels
+    fn render(
+        &self,
+        prepared: &PreparedMesh,
+        latents: &[Latents],
+        side: usize,
+    ) -> std::result::Result<Vec<u8>, Failure> {
+        let picture = |latents| render::render(Some(prepared), latents, side as u32, self.quality).pixels;
+        Ok(latents.iter().flat_map(picture).collect())
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use dataset::card::{Format, Origin, Settings};
 use dataset::jpeg::ChannelOrder;
 use dataset::plan::Plan;
-use dataset::work::{Finished, Outcome, ProduceOptions, Shard, ViewSource, finish, produce};
+use dataset::work::{Failure, Finished, Outcome, ProduceOptions, Shard, ViewSource, finish, produce};
 use dataset::{Dataset, Object, Split, Views};
 use scene::Latents;
 use scene::latents::LatentRanges;
@@ -36,11 +36,17 @@ impl ViewSource for Fake {
         if object.name.starts_with("bad") { Err("no triangles".to_owned()) } else { Ok(()) }
     }
 
-    fn render(&self, (): &(), latents: &Latents, side: usize) -> Vec<u8> {
-        if self.rendered.fetch_add(1, Ordering::Relaxed) + 1 >= self.stop_after {
+    fn render(&self, (): &(), latents: &[Latents], side: usize) -> Result<Vec<u8>, Failure> {
+        let count = latents.len() as u64;
+        if self.rendered.fetch_add(count, Ordering::Relaxed) + count >= self.stop_after {
             self.stop.store(true, Ordering::Relaxed);
         }
-        [(latents.floor_hue * 255.0) as u8, 128, 30].repeat(side * side)
+        let picture = |latents: &Latents| [(latents.floor_hue * 255.0) as u8, 128, 30].repeat(side * side);
+        Ok(latents.iter().flat_map(picture).collect())
+    }
+
+    fn batch(&self) -> usize {
+        2
     }
 }
 
@@ -56,6 +62,7 @@ fn settings(format: Format) -> Settings {
         seed: 5,
         quality: "fast".to_owned(),
         device: "cpu".to_owned(),
+        mixed_devices: Vec::new(),
         channel_order: ChannelOrder::Rgb,
         format,
         objects_per_tar: (format == Format::Shards).then_some(4),
@@ -71,8 +78,14 @@ fn ids() -> Vec<(String, String)> {
 
 fn make(root: &Path, format: Format, jobs: usize, shard: Shard, stop_after: u64) -> dataset::Result<Outcome> {
     let source = Fake::new(stop_after);
-    let options =
-        ProduceOptions { jobs, shard, stop: &source.stop, on_begin: &|_, _| {}, on_images: &|_| {} };
+    let options = ProduceOptions {
+        jobs,
+        shard,
+        allow_mixed_devices: false,
+        stop: &source.stop,
+        on_begin: &|_, _| {},
+        on_images: &|_| {},
+    };
     produce(root, Plan::new(settings(format), &ids()), &source, &options)
 }
 
@@ -233,6 +246,7 @@ fn other_settings_and_foreign_folders_are_refused() {
     let options = ProduceOptions {
         jobs: 1,
         shard: Shard::WHOLE,
+        allow_mixed_devices: false,
         stop: &source.stop,
         on_begin: &|_, _| {},
         on_images: &|_| {},
@@ -347,6 +361,7 @@ fn views_on_the_fly_are_those_that_would_be_written() {
     let options = ProduceOptions {
         jobs: 2,
         shard: Shard::WHOLE,
+        allow_mixed_devices: false,
         stop: &stop,
         on_begin: &|_, _| {},
         on_images: &|_| {},

@@ -240,6 +240,26 @@ impl Context {
         self.synchronize()
     }
 
+    /// Copies all of `source` to the start of page-locked memory, which holds it once the stream has got there.
+    ///
+    /// # Safety
+    /// `source` must be memory of this device that is alive; `target` must not be looked at before the stream is done.
+    pub unsafe fn read_later(&self, source: View, target: &mut HostBuffer) -> Result<()> {
+        if source.bytes > target.bytes {
+            return Err(Error::BufferTooSmall {
+                what: "a copy to the host",
+                have: target.bytes,
+                need: source.bytes,
+            });
+        }
+        self.bind()?;
+        let driver = self.driver();
+        // SAFETY: both ranges are valid for the length; page-locked memory is given back only after a wait.
+        driver.check("cuMemcpyDtoHAsync", unsafe {
+            (driver.copy_to_host)(target.pointer.cast(), source.address, source.bytes, self.stream())
+        })
+    }
+
     /// Copies all of `source` to the start of `target`.
     ///
     /// # Safety

@@ -118,6 +118,8 @@ fn try_finish(store: &Store) -> Result<Finished> {
     let classes = classes(&plan.objects);
     store.publish(CLASSES, &json(&classes))?;
     store.publish(SKIPPED, &json(&skipped))?;
+    // Another process may have gone on with it on another device, which only the card on disk tells.
+    let settings = Card::read(store.root())?.map_or_else(|| plan.settings.clone(), |card| card.settings);
     let train_objects = usable.iter().filter(|object| object.split == Split::Train).count();
     let card = Card {
         counts: Some(Counts {
@@ -127,7 +129,7 @@ fn try_finish(store: &Store) -> Result<Finished> {
             images: usable.len() * plan.settings.views,
             skipped_objects: skipped.len(),
         }),
-        ..Card::begun(plan.settings.clone())
+        ..Card::begun(settings)
     };
     store.publish("README.md", card.to_markdown().as_bytes())?;
     store.publish(crate::card::CARD, &card.to_json())?;

@@ -10,5 +10,5 @@ mod produce;
 mod store;
 
 pub use finish::{Finished, finish};
-pub use produce::{Outcome, ProduceOptions, Shard, ViewSource, produce};
+pub use produce::{Failure, Outcome, ProduceOptions, Shard, ViewSource, produce};
 pub use store::Skipped;

@@ -2,9 +2,10 @@
 //! all of them busy and never more than one object a job is in memory.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 use scene::Latents;
@@ -25,8 +26,35 @@ pub trait ViewSource: Sync {
     /// Loads an object; the error is the reason for which it is skipped.
     fn prepare(&self, object: &Object) -> std::result::Result<Self::Prepared, String>;
 
-    /// Renders one view: `side * side` RGB pixels, a pure function of its arguments.
-    fn render(&self, prepared: &Self::Prepared, latents: &Latents, side: usize) -> Vec<u8>;
+    /// Renders views of an object, `side * side` RGB pixels each, one after the other; every picture is a pure function
+    /// of the object, its latents and the side.
+    fn render(
+        &self,
+        prepared: &Self::Prepared,
+        latents: &[Latents],
+        side: usize,
+    ) -> std::result::Result<Vec<u8>, Failure>;
+
+    /// How many views of an object should be rendered at once.
+    fn batch(&self) -> usize {
+        1
+    }
+}
+
+/// Why views were not rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The object cannot be rendered here: it is skipped.
+    Object(String),
+    /// Nothing can be rendered any more: the run ends, and can be continued.
+    Device(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Object(reason) | Self::Device(reason)) = self;
+        formatter.write_str(reason)
+    }
 }
 
 /// Part `index` of `count` of the work.
@@ -49,6 +77,8 @@ pub struct ProduceOptions<'a> {
     pub jobs: usize,
     /// The part of the work to do.
     pub shard: Shard,
+    /// Whether a dataset begun on another kind of device may be continued.
+    pub allow_mixed_devices: bool,
     /// Set by somebody else to stop after the pictures in hand.
     pub stop: &'a AtomicBool,
     /// Called once with the number of objects that are there already and the number of pictures to render.
@@ -84,7 +114,7 @@ pub fn produce<S: ViewSource>(
     options: &ProduceOptions<'_>,
 ) -> Result<Outcome> {
     let total = plan.objects.len();
-    let store = match Store::open(root, plan)? {
+    let store = match Store::open(root, plan, options.allow_mixed_devices)? {
         Opened::Complete(card) => {
             return Ok(Outcome {
                 complete: Some(*card),
@@ -155,6 +185,8 @@ struct Active<P> {
     prepared: P,
     pictures: Mutex<Vec<Vec<u8>>>,
     left: AtomicUsize,
+    /// Why it turned out to be unusable, if it did.
+    unusable: OnceLock<String>,
 }
 
 struct State<P> {
@@ -170,7 +202,7 @@ struct State<P> {
 
 enum Task<P> {
     Open(usize),
-    View(Arc<Active<P>>, usize),
+    Views(Arc<Active<P>>, Range<usize>),
 }
 
 struct Run<'a, S: ViewSource> {
@@ -217,7 +249,7 @@ impl<'a, S: ViewSource> Run<'a, S> {
         while let Some(task) = self.next_task() {
             let outcome = match task {
                 Task::Open(index) => self.open(index),
-                Task::View(active, view) => self.view(&active, view),
+                Task::Views(active, views) => self.views(&active, views),
             };
             if let Err(error) = outcome {
                 self.lock().error.get_or_insert(error);
@@ -233,12 +265,14 @@ impl<'a, S: ViewSource> Run<'a, S> {
                 return None;
             }
             if let Some((active, next)) = state.active.first_mut() {
-                let (object, view) = (Arc::clone(active), *next);
-                *next += 1;
-                if *next == self.store.plan().settings.views {
+                let all = self.store.plan().settings.views;
+                let views = *next..(*next + self.source.batch().max(1)).min(all);
+                let object = Arc::clone(active);
+                *next = views.end;
+                if *next == all {
                     state.active.remove(0);
                 }
-                return Some(Task::View(object, view));
+                return Some(Task::Views(object, views));
             }
             if let Some(&index) = self.pending.get(state.next) {
                 state.next += 1;
@@ -265,7 +299,8 @@ impl<'a, S: ViewSource> Run<'a, S> {
         match (prepared, skipped) {
             (Ok(prepared), _) => {
                 let pictures = Mutex::new(vec![Vec::new(); views]);
-                let active = Active { index, prepared, pictures, left: AtomicUsize::new(views) };
+                let left = AtomicUsize::new(views);
+                let active = Active { index, prepared, pictures, left, unusable: OnceLock::new() };
                 state.active.push((Arc::new(active), 0));
                 Ok(())
             }
@@ -280,22 +315,47 @@ impl<'a, S: ViewSource> Run<'a, S> {
         }
     }
 
-    fn view(&self, active: &Active<S::Prepared>, view: usize) -> Result<()> {
+    fn views(&self, active: &Active<S::Prepared>, views: Range<usize>) -> Result<()> {
         let plan = self.store.plan();
         let object = &plan.objects[active.index];
         let side = plan.settings.size;
-        let pixels = self.source.render(&active.prepared, &plan.latents(object, view), side);
-        let picture = u16::try_from(side)
-            .map_err(|_| "the side is too long for a JPEG".to_owned())
-            .and_then(|side| jpeg::encode(&pixels, side, plan.settings.channel_order))
-            .map_err(|message| Error::Request(format!("{}, view {view}: {message}", object.id())))?;
-        let mut pictures = active.pictures.lock().unwrap_or_else(PoisonError::into_inner);
-        pictures[view] = picture;
-        self.images.fetch_add(1, Ordering::Relaxed);
-        (self.options.on_images)(1);
-        if active.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.store.commit(active.index, std::mem::take(&mut *pictures))?;
-            self.rendered.fetch_add(1, Ordering::Relaxed);
+        let latents: Vec<Latents> = views.clone().map(|view| plan.latents(object, view)).collect();
+        let count = views.len();
+        match self.source.render(&active.prepared, &latents, side) {
+            Ok(pixels) => {
+                for (view, pixels) in views.zip(pixels.chunks(3 * side * side)) {
+                    let picture = u16::try_from(side)
+                        .map_err(|_| "the side is too long for a JPEG".to_owned())
+                        .and_then(|side| jpeg::encode(pixels, side, plan.settings.channel_order))
+                        .map_err(|message| {
+                            Error::Request(format!("{}, view {view}: {message}", object.id()))
+                        })?;
+                    active.pictures.lock().unwrap_or_else(PoisonError::into_inner)[view] = picture;
+                    self.images.fetch_add(1, Ordering::Relaxed);
+                    (self.options.on_images)(1);
+                }
+            }
+            Err(Failure::Object(reason)) => {
+                let _ = active.unusable.set(reason);
+                (self.options.on_images)(count as u64);
+            }
+            Err(Failure::Device(reason)) => {
+                return Err(Error::Request(format!("{reason}; run the same command again to go on")));
+            }
+        }
+        if active.left.fetch_sub(count, Ordering::AcqRel) == count {
+            match active.unusable.get() {
+                Some(reason) => {
+                    let skipped = self.store.skip(active.index, reason.clone())?;
+                    self.lock().skipped.push(skipped);
+                }
+                None => {
+                    let pictures =
+                        std::mem::take(&mut *active.pictures.lock().unwrap_or_else(PoisonError::into_inner));
+                    self.store.commit(active.index, pictures)?;
+                    self.rendered.fetch_add(1, Ordering::Relaxed);
+                }
+            }
             self.settled(active.index)?;
         }
         Ok(())

@@ -58,10 +58,18 @@ pub enum Opened {
 
 impl Store {
     /// Opens `root` for making the planned dataset. Refuses a folder that holds anything else; nothing is written in
-    /// that case.
-    pub fn open(root: &Path, plan: Plan) -> Result<Opened> {
+    /// that case. Where `allow_mixed_devices`, a dataset begun on another device is continued, and the card says so.
+    pub fn open(root: &Path, mut plan: Plan, allow_mixed_devices: bool) -> Result<Opened> {
+        let mut is_joined = false;
         if let Some(card) = Card::read(root)? {
-            refuse_other_settings(root, &card, &plan)?;
+            let allow = allow_mixed_devices && !card.is_complete();
+            if let Some(joined) = plan.settings.continuing(&card.settings, allow) {
+                is_joined = joined != card.settings;
+                plan.settings = joined;
+            }
+            if !is_joined {
+                refuse_other_settings(root, &card, &plan)?;
+            }
             if card.is_complete() {
                 remove_work(root);
                 return Ok(Opened::Complete(Box::new(card)));
@@ -76,6 +84,9 @@ impl Store {
         let staging = Staging::create(&root.join(WORK).join("staging"))?;
         staging.publish_new(&objects_path(root), &json(&plan.objects))?;
         let card = Card::begun(plan.settings.clone());
+        if is_joined {
+            staging.publish(&root.join(CARD), &card.to_json())?;
+        }
         if !staging.publish_new(&root.join(CARD), &card.to_json())?
             && let Some(card) = Card::read(root)?
         {

@@ -24,7 +24,7 @@ use serde_json::json;
 use train::{Config, Outcome, OwnedRun, RunFolder, Trainer};
 
 use crate::commands::dataset::preview;
-use crate::commands::render::{Request as RenderRequest, make};
+use crate::commands::render::{AnyRenderer, Request as RenderRequest, make};
 use crate::commands::report::RunMaterial;
 use crate::commands::subject::{self, Which};
 use crate::commands::training_progress::TrainingProgress;
@@ -120,7 +120,8 @@ fn render_views(arguments: &Arguments, folder: &Path, terminal: &Terminal) -> an
     ));
     let request = RenderRequest {
         settings: settings(arguments.seed),
-        renderer: CpuRenderer::new(ObjectSet::procedural(SIZE, arguments.seed), QUALITY),
+        renderer: AnyRenderer::Cpu(CpuRenderer::new(ObjectSet::procedural(SIZE, arguments.seed), QUALITY)),
+        allow_mixed_devices: false,
         out: folder.to_path_buf(),
         shard: Shard::WHOLE,
         jobs: rayon::current_num_threads(),
@@ -143,6 +144,7 @@ fn settings(seed: u64) -> Settings {
         seed,
         quality: QUALITY.to_string(),
         device: "cpu".to_owned(),
+        mixed_devices: Vec::new(),
         channel_order: ChannelOrder::Rgb,
         format: Format::Files,
         objects_per_tar: None,

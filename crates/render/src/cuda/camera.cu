@@ -39,8 +39,7 @@ TRACE_KERNEL trace_camera(const Batch* b, int unused) {
     bool is_inside = active;
     for (int layer = 0; layer < view.layers; layer++) {
         rays += active ? 1 : 0;
-        Hit hit = nearest(view, to_object(view, camera_position() + start * direction), along, limit - start, active,
-                          layer == 0 ? FAN : LOOSE);
+        Hit hit = nearest(view, to_object(view, camera_position() + start * direction), along, limit - start, active);
         active = active && hit.triangle != MISS;
         if (active) {
             SurfacePoint point = surface_point(view, hit, direction);

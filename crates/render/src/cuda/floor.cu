@@ -211,13 +211,13 @@ TRACE_KERNEL trace_irradiance(const Batch* b, int unused) {
     const Both* sun = floor_sun_set(b, index);
     float arriving = 0.0f;
     for (int i = 0; i < b->floor_sun_count; i++) {
-        arriving += transmitted(view, origin, xyz(sun[i].object), INFINITE, active, PARALLEL) * sun[i].world.z;
+        arriving += transmitted(view, origin, xyz(sun[i].object), INFINITE, active) * sun[i].world.z;
     }
     const Both* hemisphere = hemisphere_set(b, index);
     const float4* floor = b->open_floor + (u64)index * (COARSE_CELLS + 1) * (COARSE_CELLS + 1);
     float3 light = splat(0.0f);
     for (int i = 0; i < b->hemisphere_count; i++) {
-        Hit hit = nearest(view, origin, xyz(hemisphere[i].object), INFINITE, active, PARALLEL);
+        Hit hit = nearest(view, origin, xyz(hemisphere[i].object), INFINITE, active);
         float3 incoming = splat(WORLD_RADIANCE);
         object_radiance(b, view, index, floor, hit, hit.triangle != MISS, xyz(hemisphere[i].world), i, incoming, rays);
         light = light + incoming;
@@ -252,7 +252,7 @@ TRACE_KERNEL trace_shadow(const Batch* b, int unused) {
         const Both* lamp = floor_lamp_set(b, index);
         for (int i = 0; i < b->floor_lamp_count; i++) {
             float3 origin = xyz(lamp[i].object);
-            arriving += transmitted(view, origin, end - origin, 1.0f, active, FAN);
+            arriving += transmitted(view, origin, end - origin, 1.0f, active);
         }
     }
     if (item < count) {

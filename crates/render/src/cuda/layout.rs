@@ -7,7 +7,6 @@ use bytemuck::{Pod, Zeroable};
 #[repr(C)]
 pub(super) struct ViewData {
     pub nodes: u64,
-    pub children: u64,
     pub triangles: u64,
     pub transparency: u64,
     pub shading: u64,

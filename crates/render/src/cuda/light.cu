@@ -158,8 +158,8 @@ DEVICE void object_radiance(const Batch* b, const View& view, int index, const f
         spot = spot_irradiance(b, view, position, normal);
     }
     rays += (sunlit ? 1 : 0) + (spot > 0.0f ? 1 : 0);
-    float sun_open = transmitted(view, origin, xyz(sun.object), INFINITE, sunlit, PARALLEL);
-    float lamp_open = transmitted(view, xyz(lamp.object), origin - xyz(lamp.object), 1.0f, spot > 0.0f, FAN);
+    float sun_open = transmitted(view, origin, xyz(sun.object), INFINITE, sunlit);
+    float lamp_open = transmitted(view, xyz(lamp.object), origin - xyz(lamp.object), 1.0f, spot > 0.0f);
     if (!is_hit) return;
     float3 below = coarse_radiance(view, floor, position.x, position.y);
     float3 ambient = splat(0.5f * (1.0f + normal.z) * WORLD_RADIANCE) + 0.5f * (1.0f - normal.z) * below;

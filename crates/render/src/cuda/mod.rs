@@ -18,11 +18,11 @@
 //! are rendered in parts.
 
 mod cache;
+mod hierarchy;
 mod layout;
 mod object;
 mod renderer;
 mod tables;
-mod wide;
 
 pub use object::Object;
 pub use renderer::{Renderer, Shot};

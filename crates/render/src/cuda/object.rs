@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
 use glam::{DVec3, Vec3};
 
+use super::hierarchy;
 use super::layout::ViewData;
-use super::wide;
+
 use crate::PreparedMesh;
 use crate::trace::Triangle;
 
@@ -21,11 +22,9 @@ pub struct Object {
     pub(super) id: u64,
     /// All arrays, each at a multiple of 16 bytes.
     pub(super) bytes: Vec<u8>,
-    /// Where nodes, children, triangles, transparencies, shading, materials, texels and cut boxes start.
-    starts: [usize; 8],
+    /// Where nodes, triangles, transparencies, shading, materials, texels and cut boxes start.
+    starts: [usize; 7],
     cut_count: usize,
-    /// Whether it has children: otherwise the device walks the binary hierarchy.
-    is_wide: bool,
     has_transparency: bool,
     pub(super) centre: Vec3,
     pub(super) radius: f32,
@@ -101,7 +100,6 @@ impl Object {
                 [node.min, node.max]
             })
             .collect();
-        let children = wide::collapse(geometry);
         let mut bytes = Vec::new();
         let mut add = |part: &[u8]| {
             bytes.resize(bytes.len().next_multiple_of(16), 0);
@@ -110,8 +108,7 @@ impl Object {
             start
         };
         let starts = [
-            add(bytemuck::cast_slice(&geometry.nodes)),
-            add(bytemuck::cast_slice(&children)),
+            add(bytemuck::cast_slice(&hierarchy::nodes(geometry))),
             add(bytemuck::cast_slice(&planes)),
             add(bytemuck::cast_slice(&transparency)),
             add(bytemuck::cast_slice(&shading)),
@@ -124,7 +121,6 @@ impl Object {
             bytes,
             starts,
             cut_count: cut.len(),
-            is_wide: !children.is_empty(),
             has_transparency: geometry.has_transparency,
             centre: mesh.centre,
             radius: mesh.radius,
@@ -144,11 +140,10 @@ impl Object {
 
     /// Fills in where the arrays are, for an object that lies at `address`.
     pub(super) fn place(&self, address: u64, view: &mut ViewData) {
-        let [nodes, children, triangles, transparency, shading, materials, texels, cut] =
+        let [nodes, triangles, transparency, shading, materials, texels, cut] =
             self.starts.map(|start| address + start as u64);
         *view = ViewData {
             nodes,
-            children: if self.is_wide { children } else { 0 },
             triangles,
             transparency,
             shading,

@@ -125,7 +125,7 @@ TRACE_KERNEL shade_sun(const Batch* b, int unused) {
             float3 l = xyz(sun[i].world);
             bool lit = evaluate(p, l, cosine, diffuse) && active;
             rays += lit ? 1 : 0;
-            float open = transmitted(view, p.origin, xyz(sun[i].object), INFINITE, lit, PARALLEL);
+            float open = transmitted(view, p.origin, xyz(sun[i].object), INFINITE, lit);
             total += cosine;
             visible += open * cosine;
             light += open * diffuse;
@@ -160,7 +160,7 @@ TRACE_KERNEL shade_spot(const Batch* b, int unused) {
             bool lit = evaluate(p, l, cosine, diffuse) && active;
             rays += lit ? 1 : 0;
             float3 origin = xyz(lamp[i].object);
-            float open = transmitted(view, origin, p.origin - origin, 1.0f, lit, FAN);
+            float open = transmitted(view, origin, p.origin - origin, 1.0f, lit);
             total += cosine;
             light += open * diffuse;
             if (open > 0.0f && p.reflectance > 0.0f) shine += open * lobe(p, l, fmaxf(p.alpha, LAMP_LOBE));
@@ -191,7 +191,7 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
             if (ballot(lit) == 0) continue;
             rays += lit ? 1 : 0;
             float limit = l.z < 0.0f && p.position.z > FLOOR_Z ? (FLOOR_Z - p.position.z) / l.z : INFINITE;
-            Hit hit = nearest(view, p.origin, xyz(sphere[i].object), limit, lit, PARALLEL);
+            Hit hit = nearest(view, p.origin, xyz(sphere[i].object), limit, lit);
             bool is_hit = hit.triangle != MISS;
             float3 incoming = splat(WORLD_RADIANCE);
             if (lit && !is_hit && l.z < 0.0f) {

@@ -55,17 +55,11 @@ DEVICE void frame(float3 n, float3& s, float3& t) {
     t = vec(b, sign + n.y * n.y * a, -n.y);
 }
 
-/// A node of the binary hierarchy: see bvh.rs.
+/// The boxes of a node's two children by middle and half extent; the bits beside the middles are the children's
+/// references: see hierarchy.rs.
 struct Node {
-    float4 low;   // lower corner, first child or triangle (bits)
-    float4 high;  // upper corner, number of triangles and axis (bits)
+    float4 middle0, half0, middle1, half1;
 };
-/// A child of a node of the wide hierarchy, eight of which follow one another: see wide.rs. The bits beside the corners are
-/// the child's node, or its triangle with LEAF.
-struct Child {
-    float4 low, high;
-};
-#define LEAF 0x80000000u
 /// A triangle as three planes: distance from it, and its barycentric coordinates.
 struct Triangle {
     float4 plane, u, v;
@@ -91,7 +85,6 @@ struct Sample {
 };
 struct View {
     const Node* nodes;
-    const Child* children;
     const Triangle* triangles;
     const float* transparency;
     const Shading* shading;
@@ -175,10 +168,7 @@ DEVICE float3 to_world(const View& v, float3 p) { return turn_to_world(v, p + ve
 #ifndef EMULATED
 #define FULL 0xffffffffu
 DEVICE u32 ballot(bool value) { return __ballot_sync(FULL, value); }
-DEVICE int from_lane(int value, int lane) { return __shfl_sync(FULL, value, lane); }
 DEVICE int lane_index() { return threadIdx.x & 31; }
-DEVICE u32 lowest(u32 value) { return __reduce_min_sync(FULL, value); }
-DEVICE u32 highest(u32 value) { return __reduce_max_sync(FULL, value); }
 DEVICE void sync_warp() { __syncwarp(); }
 /// Sum of the values of the threads before this one, and of all of them; for blocks of whole warps.
 DEVICE int block_scan(int value, int& total) {

@@ -11,7 +11,7 @@ use anyhow::Context;
 use dataset::card::{Origin, Settings};
 use dataset::plan::Plan;
 use dataset::work::{Outcome, ProduceOptions, Shard, produce};
-use dataset::{CpuRenderer, ObjectSet, ProceduralSize};
+use dataset::{CpuRenderer, CudaRenderer, ObjectSet, ProceduralSize};
 use render::Quality;
 use serde_json::json;
 
@@ -36,6 +36,8 @@ use options::{RangeOption, Up, parse_shard};
     equicaps render --meshes objects --preset 3diebench --range rotation=-pi/4,pi/4 --out views
   The first of eight processes that share the work:
     equicaps render --meshes objects --shard 0/8 --out views
+  On a GPU, as tar shards:
+    equicaps render --procedural 55x20 --device cuda:0 --format shards --out views
   Pictures for given latents:
     equicaps render views --views views.json --root . --out again
 
@@ -90,6 +92,12 @@ struct DatasetArguments {
     /// Quality of the pictures: reference, standard or fast
     #[arg(long, value_name = "Q", default_value_t = Quality::Standard)]
     quality: Quality,
+    /// Where to render: cpu, cuda or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// Go on with a dataset that was begun on another kind of device (its pictures differ by rounding; the card records it)
+    #[arg(long)]
+    allow_mixed_devices: bool,
     /// Layout on disk: the published folders, or tar shards for WebDataset with an index
     #[arg(long, value_enum, default_value_t = Format::Files)]
     format: Format,
@@ -99,7 +107,7 @@ struct DatasetArguments {
     /// Do part I of N of the work (I from 0); all parts may share one --out
     #[arg(long, default_value = "0/1", value_name = "I/N", value_parser = parse_shard)]
     shard: Shard,
-    /// Objects and views rendered at the same time [default: --threads]
+    /// Objects and views handled at the same time [default: --threads, twice as many with a GPU]
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Order of the colour channels in the files; the published ones are bgr (red and blue exchanged)
@@ -150,6 +158,17 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
     };
     let format = dataset::card::Format::from(arguments.format);
     let sharded = arguments.format == Format::Shards;
+    let loader = CpuRenderer::new(set, arguments.quality);
+    let (renderer, device) = match crate::device::renderer(&arguments.device, arguments.quality)? {
+        None => (AnyRenderer::Cpu(loader), "cpu".to_owned()),
+        Some(renderer) => {
+            let kind = CudaRenderer::kind(renderer.context());
+            (AnyRenderer::Cuda(CudaRenderer::new(loader, renderer)), kind)
+        }
+    };
+    // Half of the jobs wait for the GPU while the others load and encode.
+    let threads = rayon::current_num_threads();
+    let jobs = if matches!(renderer, AnyRenderer::Cuda(_)) { 2 * threads + 2 } else { threads };
     let request = Request {
         settings: Settings {
             preset: arguments.preset.to_string(),
@@ -161,17 +180,19 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
             size: usize::from(arguments.size),
             seed: arguments.seed,
             quality: arguments.quality.to_string(),
-            device: "cpu".to_owned(),
+            device,
+            mixed_devices: Vec::new(),
             channel_order: arguments.channel_order.into(),
             format,
             objects_per_tar: sharded.then_some(arguments.objects_per_tar as usize),
             ranges,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
-        renderer: CpuRenderer::new(set, arguments.quality),
+        renderer,
         out,
         shard: arguments.shard,
-        jobs: arguments.jobs.map_or_else(rayon::current_num_threads, usize::from),
+        jobs: arguments.jobs.map_or(jobs, usize::from),
+        allow_mixed_devices: arguments.allow_mixed_devices,
     };
     let made = make(&request, terminal)?;
     report(&request, &made, arguments.strict, terminal)
@@ -186,18 +207,38 @@ fn refuse_inside(out: &Path, meshes: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What renders a dataset.
+pub enum AnyRenderer {
+    /// The CPU.
+    Cpu(CpuRenderer),
+    /// A GPU.
+    Cuda(CudaRenderer),
+}
+
+impl AnyRenderer {
+    /// What loads the objects.
+    fn loader(&self) -> &CpuRenderer {
+        match self {
+            Self::Cpu(loader) => loader,
+            Self::Cuda(renderer) => &renderer.loader,
+        }
+    }
+}
+
 /// A dataset to make.
 pub struct Request {
     /// What determines its bytes.
     pub settings: Settings,
     /// What renders it.
-    pub renderer: CpuRenderer,
+    pub renderer: AnyRenderer,
     /// Where it goes.
     pub out: PathBuf,
     /// The part to do.
     pub shard: Shard,
     /// Pictures rendered at the same time.
     pub jobs: usize,
+    /// Whether a dataset begun on another kind of device may be continued.
+    pub allow_mixed_devices: bool,
 }
 
 /// What became of a request.
@@ -212,7 +253,7 @@ pub struct Made {
 
 /// Makes a dataset, or goes on with it, with progress on the terminal.
 pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
-    let plan = Plan::new(request.settings.clone(), &request.renderer.set.ids());
+    let plan = Plan::new(request.settings.clone(), &request.renderer.loader().set.ids());
     let objects = plan.objects.len();
     let progress = std::sync::OnceLock::new();
     let begin = |before: usize, images: u64| {
@@ -224,6 +265,7 @@ pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
     let options = ProduceOptions {
         jobs: request.jobs,
         shard: request.shard,
+        allow_mixed_devices: request.allow_mixed_devices,
         stop: interrupt::flag(),
         on_begin: &begin,
         on_images: &|images| {
@@ -233,14 +275,17 @@ pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
         },
     };
     let began = Instant::now();
-    let outcome = produce(&request.out, plan, &request.renderer, &options);
+    let outcome = match &request.renderer {
+        AnyRenderer::Cpu(renderer) => produce(&request.out, plan, renderer, &options),
+        AnyRenderer::Cuda(renderer) => produce(&request.out, plan, renderer, &options),
+    };
     if let Some(progress) = progress.get() {
         progress.finish();
     }
-    for warning in request.renderer.warnings().iter().take(SHOWN) {
+    for warning in request.renderer.loader().warnings().iter().take(SHOWN) {
         terminal.warn(warning);
     }
-    let more = request.renderer.warnings().len().saturating_sub(SHOWN);
+    let more = request.renderer.loader().warnings().len().saturating_sub(SHOWN);
     if more > 0 {
         terminal.warn(format!("{more} more warnings about meshes"));
     }
