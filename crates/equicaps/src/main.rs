@@ -8,6 +8,7 @@ mod commands;
 mod contact_sheet;
 mod device;
 mod interrupt;
+mod parquet;
 mod terminal;
 
 use std::process::ExitCode;

@@ -128,12 +128,29 @@ fn from_views_to_a_report() {
     );
     finite(&sie["results"][0]["retrieval"]["val"]["mrr"], 0.25, 1.0);
 
-    let report = json(root, &["report", "runs/equicaps", "runs/sie", "--out", "out/report.html"]);
-    assert_eq!(report["evaluations"], 4);
+    // A supervised network answers by its own head, on its own task.
+    let supervised = ["--method", "supervised", "--run", "runs/rotation", "--set", "network.task=rotation"];
+    let sizes = ["--set", "epochs=2", "--set", "network.width=8", "--set", "batch=6"];
+    json(root, &[&["train", "--data", "views", "--preset", "demo"][..], &supervised, &sizes].concat());
+    let found = json(root, &["evaluate", "runs/rotation", "--data", "views", "--preset", "quick"]);
+    let own = found["results"][0]["representations"].as_object().unwrap();
+    assert_eq!(own.keys().collect::<Vec<_>>(), ["rotation"]);
+    finite(&own["rotation"]["value"]["value"], -5.0, 1.0);
+    assert!(own["rotation"]["curve"].as_array().unwrap().is_empty(), "no probe is trained");
+
+    let report =
+        json(root, &["report", "runs/equicaps", "runs/sie", "runs/rotation", "--out", "out/report.html"]);
+    assert_eq!(report["evaluations"], 5);
     let html = std::fs::read_to_string(root.join("out/report.html")).unwrap();
-    for wanted in
-        ["<svg", "data:image/png;base64,", "EquiCaps", "untrained", "Rotation in pose space", "0.78"]
-    {
+    for wanted in [
+        "<svg",
+        "data:image/png;base64,",
+        "EquiCaps",
+        "untrained",
+        "Supervised (rotation)",
+        "Rotation in pose space",
+        "0.78",
+    ] {
         assert!(html.contains(wanted), "the page lacks {wanted}");
     }
     assert!(!html.contains("src=\"http") && !html.contains(">NaN"));
@@ -169,6 +186,17 @@ fn networks_can_be_used_on_pictures() {
     );
     let h: Vec<u8> = file.tensor("representation").unwrap().data().to_vec();
     assert_eq!(h, npy[128..]);
+
+    json(root, &["embed", "runs/equicaps", "views", "--out", "all.parquet"]);
+    let parquet = std::fs::read(root.join("all.parquet")).unwrap();
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    let footer =
+        u32::from_le_bytes(parquet[parquet.len() - 8..parquet.len() - 4].try_into().unwrap()) as usize;
+    let (data, footer) = parquet.split_at(parquet.len() - 8 - footer);
+    // Plain and uncompressed: the numbers of all rows of a column follow each other.
+    let holds = |values: &[u8]| data.windows(values.len()).any(|window| window == values);
+    assert!(holds(&npy[128..]) && holds(file.tensor("poses").unwrap().data()));
+    assert!(String::from_utf8_lossy(footer).contains("ARROW:schema"));
 
     let list = std::fs::read_to_string(root.join("all.npy.txt")).unwrap();
     let query = list.lines().next().unwrap();

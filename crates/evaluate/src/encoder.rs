@@ -1,7 +1,8 @@
 //! What evaluation needs of a trained network: pictures in, frozen features out.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::prediction::Transformation;
+use crate::protocol::Task;
 
 /// Widths of the features of one picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,4 +43,15 @@ pub trait Encoder {
     /// The predictor of methods that have one: embeddings `[count, equivariant]` and parameters `[count, z]` to
     /// predicted embeddings. Called only where [`Encoder::transformation`] is [`Transformation::Predictor`].
     fn predict(&mut self, embeddings: &[f32], parameters: &[f32], count: usize) -> Result<Vec<f32>>;
+
+    /// The task that the network was trained for end to end, with a head of its own; `None` for all but supervised ones.
+    fn own_task(&self) -> Option<Task> {
+        None
+    }
+
+    /// The outputs of the network's own head for representations of one view (classification) or two: `[count, inputs]`
+    /// to `[count, outputs]`. Called only where there is an [`Encoder::own_task`].
+    fn answer(&mut self, _inputs: &[f32], _count: usize) -> Result<Vec<f32>> {
+        Err(Error::Request("this network has no head".to_owned()))
+    }
 }

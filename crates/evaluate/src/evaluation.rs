@@ -25,17 +25,19 @@ pub struct Wanted {
     pub embeddings: bool,
     /// MRR, H@k, PRE.
     pub retrieval: bool,
+    /// Probe supervised networks like all others, instead of asking their own heads.
+    pub frozen: bool,
 }
 
 impl Wanted {
     /// Everything that the dataset and the network allow.
     pub fn everything() -> Self {
-        Self { probes: Task::ALL.to_vec(), embeddings: true, retrieval: true }
+        Self { probes: Task::ALL.to_vec(), embeddings: true, retrieval: true, frozen: false }
     }
 
     /// From names as on the command line: `classification`, ..., `embeddings`, `retrieval`.
     pub fn parse(names: &[String]) -> Result<Self> {
-        let mut wanted = Self { probes: Vec::new(), embeddings: false, retrieval: false };
+        let mut wanted = Self { probes: Vec::new(), embeddings: false, retrieval: false, frozen: false };
         for name in names {
             match name.as_str() {
                 "embeddings" => wanted.embeddings = true,
@@ -129,8 +131,15 @@ pub fn run(
         truth.has_translation || !matches!(task, Task::TranslationObject | Task::TranslationBase)
     };
     let probes: Vec<Task> = wanted.probes.iter().copied().filter(possible).collect();
-    let representations =
-        probe_all(&probes, &features.representation, "", &truth, protocol, device, &mut event, stop)?;
+    let own = encoder.own_task().filter(|_| !wanted.frozen);
+    let representations = match own {
+        Some(task) => {
+            event(Event::Begin(format!("{task}, end to end"), 1, "passes"));
+            let table = &features.representation;
+            [(task, probe::end_to_end(encoder, task, table, &truth, protocol)?)].into_iter().collect()
+        }
+        None => probe_all(&probes, &features.representation, "", &truth, protocol, device, &mut event, stop)?,
+    };
     seconds.insert("probes".to_owned(), began.elapsed().as_secs_f64());
     let began = Instant::now();
     let mut embeddings = BTreeMap::new();

@@ -6,12 +6,13 @@ use std::path::Path;
 use engine::ops::Images;
 use engine::{Device, ParameterStore, StoreBuilder, Tape, Tensor, Var};
 use methods::{MethodConfig, MethodName, Network, PredictorName, Transform};
-use model::{Hypernetwork, HypernetworkConfig, MlpPredictor, MlpPredictorConfig};
+use model::{Hypernetwork, HypernetworkConfig, MlpHead, MlpPredictor, MlpPredictorConfig};
 use pose::FrameKind;
 
 use crate::encoder::{Encoded, Encoder, Widths};
 use crate::error::{Error, Result};
 use crate::prediction::{PoseMatrices, Transformation};
+use crate::protocol::Task;
 
 /// The predictor of a method that has one, with a store of its own.
 struct Predictor {
@@ -28,6 +29,7 @@ enum PredictorKind {
 pub struct NetworkEncoder {
     network: Network,
     predictor: Option<Predictor>,
+    own_head: Option<(ParameterStore, MlpHead)>,
     widths: Widths,
     device: Device,
 }
@@ -80,7 +82,17 @@ impl NetworkEncoder {
             Some(width) if has_embeddings => open_predictor(config, width, weights, seed, device)?,
             _ => None,
         };
-        Ok((Self { network, predictor, widths, device: device.clone() }, loaded))
+        let own_head = match (config.method, weights) {
+            (MethodName::Supervised, Some(path)) if loaded == Loaded::Whole => {
+                let mut builder = StoreBuilder::new();
+                let head = methods::supervised_head(config).init(&mut builder, "head.");
+                let mut store = builder.build(device, seed)?;
+                model::load(&mut store, path).map_err(Error::Weights)?;
+                Some((store, head))
+            }
+            _ => None,
+        };
+        Ok((Self { network, predictor, own_head, widths, device: device.clone() }, loaded))
     }
 
     /// The network's configuration.
@@ -196,6 +208,27 @@ impl Encoder for NetworkEncoder {
             Transform::RotationBase => Some(FrameKind::Base),
         };
         self.predictor.as_ref().map(|_| Transformation::Predictor { translation })
+    }
+
+    fn own_task(&self) -> Option<Task> {
+        let config = self.config();
+        self.own_head.as_ref()?;
+        Some(match (config.task, config.transform) {
+            (methods::Task::Classification, _) => Task::Classification,
+            (methods::Task::Rotation, _) => Task::Rotation,
+            (methods::Task::Translation, Transform::RotationBase) => Task::TranslationBase,
+            (methods::Task::Translation, _) => Task::TranslationObject,
+            (methods::Task::Colour, _) => Task::Colour,
+        })
+    }
+
+    fn answer(&mut self, inputs: &[f32], count: usize) -> Result<Vec<f32>> {
+        let Some((store, head)) = &mut self.own_head else {
+            return Err(Error::Request("this network has no head".to_owned()));
+        };
+        let inputs = Tensor::from_slice(&self.device, [count, inputs.len() / count.max(1)], inputs)?;
+        let mut tape = Tape::inference(store);
+        Ok(head.forward(&mut tape, &Var::constant(inputs))?.value().to_f32()?)
     }
 
     fn predict(&mut self, embeddings: &[f32], parameters: &[f32], count: usize) -> Result<Vec<f32>> {

@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use crate::cuda::probes::DeviceHeads;
 use crate::cuda::{self, DeviceTable, Session};
+use crate::encoder::Encoder;
 use crate::error::{Error, Result};
 use crate::features::Table;
 use crate::ground_truth::GroundTruth;
@@ -180,24 +181,70 @@ pub fn run_group(
         }
         progress(1);
     }
-    let mut passes = Vec::new();
-    for pass in 0..protocol.passes.max(1) {
-        passes.push(group.validate(&mut *heads, u64::from(epochs) + u64::from(pass))?);
-    }
-    let results = tasks.iter().zip(curves).enumerate().map(|(index, (&task, curve))| {
-        let values: Vec<f64> = passes.iter().map(|pass| pass[index].0).collect();
-        let top5: Vec<f64> = passes.iter().filter_map(|pass| pass[index].1).collect();
-        let result = ProbeResult {
-            value: Measured::over(&values),
-            top5: (!top5.is_empty()).then(|| Measured::over(&top5)),
-            floor: group.floor(task, u64::from(epochs)),
-            input_width: inputs,
-            curve,
-        };
-        (task, result)
-    });
+    let passes = group.passes(&mut *heads)?;
+    let results = tasks
+        .iter()
+        .zip(curves)
+        .enumerate()
+        .map(|(index, (&task, curve))| (task, group.result(index, &passes, inputs, curve)));
     Ok(results.collect())
 }
+
+/// The value of a network's own head for the task it was trained for end to end; no probe is trained.
+pub fn end_to_end(
+    encoder: &mut dyn Encoder,
+    task: Task,
+    table: &Table,
+    truth: &GroundTruth,
+    protocol: &Protocol,
+) -> Result<ProbeResult> {
+    if truth.split(Split::Val).is_empty() {
+        return Err(Error::Request("there are no held-out objects".to_owned()));
+    }
+    let group = Group { tasks: &[task], truth, protocol };
+    let mut head = OwnHead { encoder, table, columns: group.columns() };
+    let passes = group.passes(&mut head)?;
+    Ok(group.result(0, &passes, group.views() * table.width, Vec::new()))
+}
+
+/// A head that is asked only.
+struct OwnHead<'a> {
+    encoder: &'a mut dyn Encoder,
+    table: &'a Table,
+    columns: usize,
+}
+
+impl Heads for OwnHead<'_> {
+    fn begin_epoch(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn train(&mut self, _: &Samples, _: usize) -> Result<()> {
+        Ok(())
+    }
+    fn losses(&mut self) -> Result<Vec<f64>> {
+        Ok(Vec::new())
+    }
+    fn predict(&mut self, samples: &Samples, batch: usize) -> Result<Vec<f32>> {
+        let views = samples.rows.len() / samples.count.max(1);
+        let mut outputs = Vec::with_capacity(samples.count * self.columns);
+        for rows in samples.rows.chunks((batch * views).max(1)) {
+            let inputs: Vec<f32> =
+                rows.iter().flat_map(|&row| self.table.row(row as usize)).copied().collect();
+            outputs.extend(self.encoder.answer(&inputs, rows.len() / views.max(1))?);
+        }
+        if outputs.len() != samples.count * self.columns {
+            return Err(Error::Request(format!(
+                "the network's head has {} outputs, the data ask for {}",
+                outputs.len() / samples.count.max(1),
+                self.columns
+            )));
+        }
+        Ok(outputs)
+    }
+}
+
+/// A task's value in one pass, and top-5 for classification.
+type Value = (f64, Option<f64>);
 
 /// Tasks with the same layers and the same samples.
 struct Group<'a> {
@@ -278,7 +325,7 @@ impl Group<'_> {
     }
 
     /// One pass over the held-out objects: each task's value, and top-5 for classification.
-    fn validate(&self, heads: &mut dyn Heads, draw: u64) -> Result<Vec<(f64, Option<f64>)>> {
+    fn validate(&self, heads: &mut dyn Heads, draw: u64) -> Result<Vec<Value>> {
         let objects: Vec<usize> = self.truth.split(Split::Val).collect();
         let samples = self.samples(&objects, draw);
         let outputs = heads.predict(&samples, self.protocol.batch)?;
@@ -295,6 +342,31 @@ impl Group<'_> {
             Ok((value, None))
         };
         self.tasks.iter().enumerate().map(value).collect()
+    }
+
+    /// Several validation passes after the last epoch.
+    fn passes(&self, heads: &mut dyn Heads) -> Result<Vec<Vec<Value>>> {
+        let epochs = u64::from(self.tasks.first().map_or(0, |&task| self.protocol.epochs_of(task)));
+        (0..self.protocol.passes.max(1)).map(|pass| self.validate(heads, epochs + u64::from(pass))).collect()
+    }
+
+    fn result(
+        &self,
+        index: usize,
+        passes: &[Vec<Value>],
+        input_width: usize,
+        curve: Vec<(u32, f64, f64)>,
+    ) -> ProbeResult {
+        let task = self.tasks[index];
+        let values: Vec<f64> = passes.iter().map(|pass| pass[index].0).collect();
+        let top5: Vec<f64> = passes.iter().filter_map(|pass| pass[index].1).collect();
+        ProbeResult {
+            value: Measured::over(&values),
+            top5: (!top5.is_empty()).then(|| Measured::over(&top5)),
+            floor: self.floor(task, u64::from(self.protocol.epochs_of(task))),
+            input_width,
+            curve,
+        }
     }
 
     /// What is reached without information, on the views of four passes.

@@ -115,6 +115,9 @@ pub struct Subject {
     pub checkpoint: String,
     /// Hash of the weights.
     pub weights_key: String,
+    /// The task of a supervised network; empty for the others.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub task: String,
     /// Changed terms of the loss, for ablations; empty for the full loss.
     pub ablation: String,
 }

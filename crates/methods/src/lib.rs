@@ -45,4 +45,5 @@ pub use config::{
 };
 pub use memory::largest_batch;
 pub use network::{Loss, Model, Network, StepReport};
+pub use supervised::supervised_head;
 pub use terms::{Embedding, Method, Outputs, Term, Views};

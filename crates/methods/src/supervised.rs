@@ -21,15 +21,19 @@ pub struct Supervised {
 impl Supervised {
     /// Declares `head.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        let width = config.backbone.output_width();
-        let pair = 2 * width;
-        let head = match config.task {
-            Task::Classification => MlpHeadConfig { input: width, widths: vec![config.classes] },
-            Task::Rotation => MlpHeadConfig { input: pair, widths: vec![1024, 1024, 4] },
-            Task::Translation => MlpHeadConfig { input: pair, widths: vec![1024, 1024, 3] },
-            Task::Colour => MlpHeadConfig { input: pair, widths: vec![2] },
-        };
-        Self { head: head.init(builder, "head."), task: config.task }
+        Self { head: supervised_head(config).init(builder, "head."), task: config.task }
+    }
+}
+
+/// The head of the supervised baseline: that of the task's evaluation.
+pub fn supervised_head(config: &MethodConfig) -> MlpHeadConfig {
+    let width = config.backbone.output_width();
+    let pair = 2 * width;
+    match config.task {
+        Task::Classification => MlpHeadConfig { input: width, widths: vec![config.classes] },
+        Task::Rotation => MlpHeadConfig { input: pair, widths: vec![1024, 1024, 4] },
+        Task::Translation => MlpHeadConfig { input: pair, widths: vec![1024, 1024, 3] },
+        Task::Colour => MlpHeadConfig { input: pair, widths: vec![2] },
     }
 }
 

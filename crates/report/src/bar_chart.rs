@@ -1,87 +1,84 @@
-//! Bar charts: groups of bars side by side, and histograms.
+//! Bar charts: lying bars, one below the other with its name at the left, and histograms.
 
 use crate::axis::Axis;
 use crate::drawing::{Anchor, Drawing, Mark, Paint};
 use crate::font;
-use crate::line_chart::{horizontal_axis, reference, title_and_legend, vertical_axis};
+use crate::line_chart::{Plot, horizontal_axis, title_and_legend, vertical_axis};
 
-/// One colour of bars: a value for every group, missing where `None`.
+/// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct BarSeries {
-    /// Its name in the legend.
+pub struct Bar {
+    /// Its name.
     pub name: String,
-    /// A value for every group.
-    pub values: Vec<Option<f64>>,
-    /// Half-length of the error bars; empty for none.
-    pub spread: Vec<f64>,
+    /// Its length.
+    pub value: f64,
+    /// Half-length of the error bar; 0 for none.
+    pub spread: f64,
 }
 
-/// Groups of bars.
+/// Bars one below the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarChart {
     /// The heading.
     pub title: String,
-    /// The vertical axis; it always includes 0 unless a range is given.
-    pub y: Axis,
-    /// The groups' names.
-    pub groups: Vec<String>,
-    /// The bars.
-    pub series: Vec<BarSeries>,
-    /// Horizontal lines with a name.
+    /// The horizontal axis; it always includes 0 unless a range is given.
+    pub x: Axis,
+    /// The bars, from top to bottom.
+    pub bars: Vec<Bar>,
+    /// Vertical dashed lines, named in the legend.
     pub references: Vec<(f64, String)>,
-    /// Decimals of the numbers written above bars; none where `None`.
-    pub decimals: Option<usize>,
+    /// Decimals of the numbers written beside the bars.
+    pub decimals: usize,
 }
 
+/// Height of a bar with the space around it.
+const ROW: f64 = 28.0;
+const TEXT: f64 = 12.0;
+
 impl BarChart {
-    /// Draws the chart at this size in pixels.
-    pub fn draw(&self, width: f64, height: f64) -> Drawing {
-        let (width, height) = (width.max(160.0), height.max(120.0));
-        let mut drawing = Drawing::new(width, height, self.title.clone());
-        let values = self.series.iter().flat_map(|s| {
-            s.values.iter().enumerate().flat_map(|(i, value)| {
-                let spread = s.spread.get(i).copied().unwrap_or(0.0);
-                value.iter().flat_map(move |v| [v - spread, v + spread])
-            })
-        });
-        let y = self.y.fit(values.chain(self.references.iter().map(|r| r.0)).chain([0.0]));
-        let names: Vec<(usize, &str)> = self.series.iter().map(|s| s.name.as_str()).enumerate().collect();
-        let top = title_and_legend(&mut drawing, &self.title, &names);
-        let plot = vertical_axis(&mut drawing, &self.y.label, &y, top, false);
-        let place =
-            |value: f64| plot.top + (1.0 - y.place(value).unwrap_or(0.0).clamp(0.0, 1.0)) * plot.height;
-        let base = place(0.0);
-        let slot = plot.width / self.groups.len().max(1) as f64;
-        let bar = (slot * 0.8 / self.series.len().max(1) as f64).min(60.0);
-        for (g, group) in self.groups.iter().enumerate() {
-            let centre = plot.left + (g as f64 + 0.5) * slot;
-            let size = (12.0 * slot / font::width(group, 12.0).max(1.0)).clamp(8.0, 12.0);
-            let under = (centre, plot.top + plot.height + 17.0);
-            drawing.text(under, group.as_str(), size, Anchor::Middle, Paint::Ink);
-            for (s, series) in self.series.iter().enumerate() {
-                let Some(value) = series.values.get(g).copied().flatten() else { continue };
-                let x = centre + (s as f64 - self.series.len() as f64 / 2.0) * bar;
-                let (high, low) = (place(value).min(base), place(value).max(base));
-                let area = [x + 1.0, high, bar - 2.0, low - high];
-                drawing.marks.push(Mark::Rectangle(area, Paint::Series(s), 1.0));
-                let middle = x + bar / 2.0;
-                let mut label_at = high;
-                if let Some(spread) = series.spread.get(g).filter(|spread| **spread > 0.0) {
-                    let ends = vec![(middle, place(value - spread)), (middle, place(value + spread))];
-                    label_at = label_at.min(ends[1].1);
-                    drawing.line(ends, Paint::Ink, 1.2, false);
-                }
-                if let Some(decimals) = self.decimals {
-                    let text = format!("{value:.decimals$}");
-                    drawing.text((middle, label_at - 4.0), text, 10.0, Anchor::Middle, Paint::Ink);
-                }
-            }
+    /// Draws the chart at this width in pixels; its height follows from the bars.
+    pub fn draw(&self, width: f64) -> Drawing {
+        let width = width.max(200.0);
+        let mut drawing = Drawing::new(width, 0.0, self.title.clone());
+        let ends = self.bars.iter().flat_map(|bar| [bar.value - bar.spread, bar.value + bar.spread]);
+        let x = self.x.fit(ends.chain(self.references.iter().map(|r| r.0)).chain([0.0]));
+        let top = title_and_legend(&mut drawing, &self.title, &[], &self.references);
+        let widest = self.bars.iter().map(|bar| font::width(&bar.name, TEXT) * 1.1).fold(0.0, f64::max);
+        let left = 14.0 + widest.min(width * 0.42) + 8.0;
+        // The numbers are a column of their own at the right, where no line crosses them.
+        let longest = self.bars.iter().map(|bar| font::width(&self.number(bar), TEXT)).fold(0.0, f64::max);
+        let room = (width - left - longest - 22.0).max(20.0);
+        let plot = Plot { left, top, width: room, height: ROW * self.bars.len() as f64 };
+        drawing.height = top + plot.height + 28.0 + if self.x.label.is_empty() { 0.0 } else { 20.0 };
+        let place = |value: f64| left + x.place(value).unwrap_or(0.0).clamp(0.0, 1.0) * room;
+        let bottom = top + plot.height;
+        for (value, _) in &x.ticks {
+            drawing.line(vec![(place(*value), top), (place(*value), bottom)], Paint::Grid, 1.0, false);
         }
-        drawing.line(vec![(plot.left, base), (plot.left + plot.width, base)], Paint::Ink, 1.2, false);
-        for (value, name) in &self.references {
-            reference(&mut drawing, &plot, &y, *value, name);
+        for (index, bar) in self.bars.iter().enumerate() {
+            let middle = top + (index as f64 + 0.5) * ROW;
+            let size =
+                (TEXT * (left - 22.0) / (font::width(&bar.name, TEXT) * 1.1).max(1.0)).clamp(7.0, TEXT);
+            drawing.text((left - 8.0, middle + 4.0), bar.name.as_str(), size, Anchor::End, Paint::Ink);
+            let (from, to) = (place(0.0).min(place(bar.value)), place(0.0).max(place(bar.value)));
+            drawing.marks.push(Mark::Rectangle([from, middle - 8.0, to - from, 16.0], Paint::Series(0), 1.0));
+            if bar.spread > 0.0 {
+                let whisker =
+                    vec![(place(bar.value - bar.spread), middle), (place(bar.value + bar.spread), middle)];
+                drawing.line(whisker, Paint::Ink, 1.2, false);
+            }
+            drawing.text((width - 8.0, middle + 4.0), self.number(bar), TEXT, Anchor::End, Paint::Ink);
+        }
+        drawing.line(vec![(place(0.0), top), (place(0.0), bottom)], Paint::Ink, 1.2, false);
+        horizontal_axis(&mut drawing, &self.x.label, &x, &plot);
+        for (value, _) in &self.references {
+            drawing.line(vec![(place(*value), top), (place(*value), bottom)], Paint::Muted, 1.5, true);
         }
         drawing
+    }
+
+    fn number(&self, bar: &Bar) -> String {
+        format!("{:.*}", self.decimals, bar.value)
     }
 }
 
@@ -95,7 +92,7 @@ pub fn histogram(title: &str, x: &Axis, values: &[f64], bins: usize, width: f64,
         counts[((along * bins as f64) as usize).min(bins - 1)] += 1;
     }
     let y = Axis::new("count").fit(counts.iter().map(|&c| c as f64).chain([0.0]));
-    let top = title_and_legend(&mut drawing, title, &[]);
+    let top = title_and_legend(&mut drawing, title, &[], &[]);
     let plot = vertical_axis(&mut drawing, "count", &y, top, !x.label.is_empty());
     let bar = plot.width / bins as f64;
     for (i, &count) in counts.iter().enumerate() {

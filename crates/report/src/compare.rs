@@ -1,8 +1,8 @@
-//! Our results as tables: on their own, and beside the published numbers.
+//! Our results beside the published numbers.
 
 use evaluate::Results;
 use evaluate::protocol::Task;
-use evaluate::results::{Measured, ProbeResult};
+use evaluate::results::ProbeResult;
 
 use crate::paper::{Kind, Metric, Published, PublishedColumn, PublishedRow, Trained};
 use crate::table::{Better, Cell, Column, Table};
@@ -82,12 +82,16 @@ fn matches(results: &Results, row: &PublishedRow, column: &PublishedColumn) -> b
         && column.epochs.is_none_or(|epochs| subject.epochs == Some(epochs))
 }
 
-/// Our number for a place in a published table: of several fitting results the one with most epochs.
+/// Capsules of the paper's networks where it does not say otherwise.
+const CAPSULES: usize = 32;
+
+/// Our number for a place in a published table: of several fitting results one with the paper's number of capsules, and
+/// of these the one with most epochs.
 fn ours(all: &[Results], row: &PublishedRow, column: &PublishedColumn) -> Option<(f64, Option<f64>)> {
     all.iter()
         .filter(|results| matches(results, row, column))
-        .filter_map(|results| Some((results.subject.epochs, measured(results, column.metric)?)))
-        .max_by_key(|(epochs, _)| *epochs)
+        .filter_map(|results| Some((&results.subject, measured(results, column.metric)?)))
+        .max_by_key(|(subject, _)| (subject.capsules == Some(CAPSULES), subject.epochs))
         .map(|(_, value)| value)
 }
 
@@ -167,114 +171,4 @@ pub fn conditions(all: &[Results]) -> String {
          and 2000 epochs; ours are comparable with them only under the same conditions.",
         parts.join("; ")
     )
-}
-
-const PROBES: [(Task, &str, f64); 5] = [
-    (Task::Classification, "Top-1 (%)", 100.0),
-    (Task::Rotation, "Rotation R\u{b2}", 1.0),
-    (Task::TranslationObject, "Translation R\u{b2} (object)", 1.0),
-    (Task::TranslationBase, "Translation R\u{b2} (base)", 1.0),
-    (Task::Colour, "Colour R\u{b2}", 1.0),
-];
-
-fn cell(measured: Option<Measured>, factor: f64) -> Cell {
-    measured.map_or(Cell::Missing, |m| Cell::Number {
-        value: m.value * factor,
-        decimals: 2,
-        spread: (m.spread > 0.0).then_some(m.spread * factor),
-    })
-}
-
-/// Probes of all results, one row each, with the floor (no information at all) as the last row.
-pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -> Table {
-    let table = |results: &Results| {
-        if of_embeddings { results.embeddings.clone() } else { results.representations.clone() }
-    };
-    let tasks: Vec<(Task, &str, f64)> =
-        PROBES.into_iter().filter(|(task, ..)| all.iter().any(|r| table(r).contains_key(task))).collect();
-    let mut columns = vec![Column::new("")];
-    columns.extend(tasks.iter().map(|(task, heading, _)| {
-        Column::new(*heading).with_better(if *task == Task::Colour {
-            Better::Neither
-        } else {
-            Better::Higher
-        })
-    }));
-    let mut rows: Vec<Vec<Cell>> = all
-        .iter()
-        .filter(|results| !table(results).is_empty())
-        .map(|results| {
-            let found = table(results);
-            let numbers =
-                tasks.iter().map(|(task, _, factor)| cell(found.get(task).map(|p| p.value), *factor));
-            std::iter::once(Cell::from(results.subject.name.as_str())).chain(numbers).collect()
-        })
-        .collect();
-    let floors = tasks.iter().map(|(task, _, factor)| {
-        let floor = all.iter().find_map(|r| table(r).get(task).map(|p| p.floor * factor));
-        // As words, so that a floor is never marked as the best number.
-        floor.map_or(Cell::Missing, |value| Cell::Text(format!("{value:.2}")))
-    });
-    rows.push(std::iter::once(Cell::from("no information (floor)")).chain(floors).collect());
-    let passes = all.first().map_or(0, |results| results.protocol.passes);
-    let notes = vec![format!(
-        "Held-out objects; mean \u{b1} standard deviation over {passes} validation passes with fresh random views. The floor is \
-         the majority class, or the R\u{b2} of the best constant prediction (about 0.23 for rotation, as the published R\u{b2} has \
-         one mean over all four components)."
-    )];
-    Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows, notes }
-}
-
-/// Retrieval metrics of all results that have them, with chance as the last row.
-pub fn retrieval(all: &[Results]) -> Option<Table> {
-    let with: Vec<&Results> = all.iter().filter(|results| results.retrieval.is_some()).collect();
-    let first = with.first()?.retrieval.as_ref()?;
-    let mut columns = vec![Column::new("")];
-    for group in ["MRR", "H@1", "H@2", "H@5", "H@10"] {
-        let side = |heading: &str| Column::new(heading).in_group(group).with_better(Better::Higher);
-        columns.extend([side("train"), side("val")]);
-    }
-    let translation = first.pre.values().any(|error| error.translation.is_some());
-    for set in first.pre.keys() {
-        let group = format!("PRE {set}");
-        columns.push(Column::new("rotation").in_group(group.clone()).with_better(Better::Lower));
-        if translation {
-            columns.push(Column::new("translation").in_group(group).with_better(Better::Lower));
-        }
-    }
-    let mut rows = Vec::new();
-    for results in &with {
-        let Some(found) = &results.retrieval else { continue };
-        let mut cells = vec![Cell::from(results.subject.name.as_str())];
-        let (a, b) = (found.train, found.val);
-        let numbers = [a.mrr, b.mrr, a.h1, b.h1, a.h2, b.h2, a.h5, b.h5, a.h10, b.h10];
-        cells.extend(numbers.map(|value| Cell::number(value, 2)));
-        for set in first.pre.keys() {
-            let error = found.pre.get(set);
-            cells.push(Cell::number(error.map(|e| e.rotation), 2));
-            if translation {
-                cells.push(Cell::number(error.and_then(|e| e.translation), 2));
-            }
-        }
-        rows.push(cells);
-    }
-    let words = |value: f64| Cell::Text(format!("{value:.2}"));
-    let c = first.chance;
-    let mut chance = vec![Cell::from("chance")];
-    chance.extend([c.mrr, c.mrr, c.h1, c.h1, c.h2, c.h2, c.h5, c.h5, c.h10, c.h10].map(words));
-    for set in first.pre.keys() {
-        let error = first.pre_chance.get(set);
-        chance.push(error.map_or(Cell::Missing, |e| words(e.rotation)));
-        if translation {
-            chance.push(error.and_then(|e| e.translation).map_or(Cell::Missing, words));
-        }
-    }
-    rows.push(chance);
-    let notes = vec![format!(
-        "The source is view 0 of an object, the targets are all its views. MRR and H@k rank the target among the views \
-         of the object, PRE takes the nearest of all views of the set. {} training and {} held-out queries.",
-        first.train.queries, first.val.queries
-    )];
-    let caption = "Equivariance metrics of embeddings".to_owned();
-    Some(Table { name: "retrieval-ours".to_owned(), caption, columns, rows, notes })
 }

@@ -8,7 +8,7 @@ use evaluate::neighbours::NeighbourQuery;
 use evaluate::pose_space::{STEP_DEGREES, SweepStep};
 
 use crate::axis::Axis;
-use crate::bar_chart::{BarChart, BarSeries};
+use crate::bar_chart::{Bar, BarChart};
 use crate::compare::measured;
 use crate::drawing::{Drawing, Paint, Picture};
 use crate::line_chart::{LineChart, Series};
@@ -140,19 +140,28 @@ pub fn convergence(
     if !curves.values().any(|curve| curve.len() > 1) {
         return None;
     }
+    // Bands of many curves would hide each other.
+    let bands = curves.len() <= 4;
     let series = curves
         .into_iter()
         .map(|(name, mut curve)| {
             curve.sort_by(|a, b| a.0.total_cmp(&b.0));
             let mut series = Series::new(name, curve.iter().map(|p| (p.0, p.1)).collect()).with_dots();
-            series.spread = curve.iter().map(|p| p.2).collect();
+            if bands {
+                series.spread = curve.iter().map(|p| p.2).collect();
+            }
             series
         })
         .collect();
-    let references = floor.map(|value| (value, "no information".to_owned())).into_iter().collect();
+    let references = floor.map(|value| (value, no_information(value))).into_iter().collect();
     let chart =
         LineChart { title: title.to_owned(), x: Axis::new("epoch"), y: Axis::new(label), series, references };
-    Some(chart.draw(640.0, 360.0))
+    Some(chart.draw(560.0, 340.0))
+}
+
+/// The name of a floor's line.
+pub fn no_information(value: f64) -> String {
+    format!("no information ({value:.2})")
 }
 
 /// A run's name without the epoch that several checkpoints of it add.
@@ -162,19 +171,16 @@ fn run_name(results: &Results) -> String {
 
 /// One metric of all results as bars, with the floor as a dashed line.
 pub fn bars(title: &str, label: &str, metric: Metric, all: &[Results], floor: Option<f64>) -> Drawing {
-    let with: Vec<(&Results, (f64, Option<f64>))> =
-        all.iter().filter_map(|results| Some((results, measured(results, metric)?))).collect();
+    let bar = |results: &Results| {
+        let (value, spread) = measured(results, metric)?;
+        Some(Bar { name: results.subject.name.clone(), value, spread: spread.unwrap_or(0.0) })
+    };
     BarChart {
         title: title.to_owned(),
-        y: Axis::new(label),
-        groups: with.iter().map(|(results, _)| results.subject.name.clone()).collect(),
-        series: vec![BarSeries {
-            name: label.to_owned(),
-            values: with.iter().map(|(_, value)| Some(value.0)).collect(),
-            spread: with.iter().map(|(_, value)| value.1.unwrap_or(0.0)).collect(),
-        }],
-        references: floor.map(|value| (value, "no information".to_owned())).into_iter().collect(),
-        decimals: Some(2),
+        x: Axis::new(label),
+        bars: all.iter().filter_map(bar).collect(),
+        references: floor.map(|value| (value, no_information(value))).into_iter().collect(),
+        decimals: 2,
     }
-    .draw(460.0, 320.0)
+    .draw(480.0)
 }

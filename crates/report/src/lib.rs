@@ -12,6 +12,7 @@ pub mod drawing;
 pub mod figures;
 pub mod font;
 pub mod line_chart;
+pub mod ours;
 pub mod page;
 pub mod paper;
 pub mod picture_grid;
@@ -19,11 +20,11 @@ mod raster;
 mod svg;
 pub mod table;
 
-pub use bar_chart::{BarChart, BarSeries};
+pub use bar_chart::{Bar, BarChart};
 pub use drawing::{Anchor, Drawing, Paint, Picture};
 pub use line_chart::{LineChart, Series};
 pub use picture_grid::{GridCell, PictureGrid};
-pub use svg::SvgUse;
+pub use svg::{SvgUse, inline};
 pub use table::{Cell, Column, Row, Table};
 
 /// What can go wrong in this crate.

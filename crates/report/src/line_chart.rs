@@ -82,11 +82,11 @@ impl LineChart {
             .filter(|(_, s)| !s.name.is_empty())
             .map(|(i, s)| (s.colour.unwrap_or(i), s.name.as_str()))
             .collect();
-        let top = title_and_legend(&mut drawing, &self.title, &names);
+        let top = title_and_legend(&mut drawing, &self.title, &names, &self.references);
         let plot = vertical_axis(&mut drawing, &self.y.label, &y, top, !self.x.label.is_empty());
         horizontal_axis(&mut drawing, &self.x.label, &x, &plot);
-        for (value, name) in &self.references {
-            reference(&mut drawing, &plot, &y, *value, name);
+        for (value, _) in &self.references {
+            reference(&mut drawing, &plot, &y, *value);
         }
         let place = |px: f64, py: f64| {
             let (u, v) = (x.place(px)?, y.place(py)?);
@@ -133,31 +133,42 @@ fn draw_band(
     drawing.marks.push(Mark::Area(outline, paint, 0.18));
 }
 
-/// Writes title and legend; the y where the plot may begin.
-pub(crate) fn title_and_legend(drawing: &mut Drawing, title: &str, names: &[(usize, &str)]) -> f64 {
+/// Writes title and legend; the y where the plot may begin. Series are named where there are several (or no title),
+/// dashed reference lines always: beside the data their names would lie on it.
+pub(crate) fn title_and_legend(
+    drawing: &mut Drawing,
+    title: &str,
+    names: &[(usize, &str)],
+    references: &[(f64, String)],
+) -> f64 {
     let mut y = 10.0;
     if !title.is_empty() {
         y += 14.0;
         drawing.heading((14.0, y), title, 14.0, Anchor::Start);
         y += 6.0;
     }
-    if names.len() > 1 || (names.len() == 1 && title.is_empty()) {
-        let mut x = 14.0;
-        y += 15.0;
-        for (colour, name) in names {
-            let length = 24.0 + font::width(name, TEXT) + 16.0;
-            if x > 14.0 && x + length > drawing.width {
-                x = 14.0;
-                y += 18.0;
-            }
-            let paint = Paint::Series(*colour);
-            drawing.line(vec![(x, y - 4.0), (x + 16.0, y - 4.0)], paint, 3.0, false);
-            drawing.text((x + 22.0, y), *name, TEXT, Anchor::Start, Paint::Ink);
-            x += length;
-        }
-        y += 4.0;
+    let named = names.len() > 1 || (names.len() == 1 && title.is_empty());
+    let series = names.iter().filter(|_| named).map(|&(colour, name)| (Paint::Series(colour), name, false));
+    let lines = references.iter().map(|(_, name)| (Paint::Muted, name.as_str(), true));
+    let entries: Vec<(Paint, &str, bool)> = series.chain(lines.filter(|line| !line.1.is_empty())).collect();
+    if entries.is_empty() {
+        return y + 10.0;
     }
-    y + 10.0
+    let mut x = 14.0;
+    y += 15.0;
+    for (paint, name, dashed) in entries {
+        // A browser's letters may be wider than ours.
+        let length = 24.0 + font::width(name, TEXT) * 1.12 + 18.0;
+        if x > 14.0 && x + length > drawing.width {
+            x = 14.0;
+            y += 18.0;
+        }
+        let sample = vec![(x, y - 4.0), (x + 16.0, y - 4.0)];
+        drawing.line(sample, paint, if dashed { 1.5 } else { 3.0 }, dashed);
+        drawing.text((x + 22.0, y), name, TEXT, Anchor::Start, Paint::Ink);
+        x += length;
+    }
+    y + 14.0
 }
 
 /// Draws the vertical axis with its grid; the rectangle left for data.
@@ -209,10 +220,9 @@ pub(crate) fn horizontal_axis(drawing: &mut Drawing, label: &str, x: &Fitted, pl
     }
 }
 
-/// A dashed horizontal line with its name at the right.
-pub(crate) fn reference(drawing: &mut Drawing, plot: &Plot, y: &Fitted, value: f64, name: &str) {
+/// A dashed horizontal line.
+pub(crate) fn reference(drawing: &mut Drawing, plot: &Plot, y: &Fitted, value: f64) {
     let Some(along) = y.place(value).filter(|along| (0.0..=1.0).contains(along)) else { return };
     let at = plot.top + (1.0 - along) * plot.height;
-    drawing.line(vec![(plot.left, at), (plot.left + plot.width, at)], Paint::Muted, 1.2, true);
-    drawing.text((plot.left + plot.width, at - 5.0), name, 11.0, Anchor::End, Paint::Muted);
+    drawing.line(vec![(plot.left, at), (plot.left + plot.width, at)], Paint::Muted, 1.5, true);
 }

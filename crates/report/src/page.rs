@@ -1,12 +1,14 @@
 //! One self-contained HTML page: style, drawings and pictures inside; light and dark by the reader's setting; usable
 //! on a phone.
 
-use crate::base64;
 use crate::drawing::Drawing;
-use crate::svg::{SvgUse, escape};
+use crate::svg::{self, SvgUse, escape};
 use crate::table::Table;
 
 const STYLE: &str = include_str!("page.css");
+
+/// Wide drawings are not shrunk below this many pixels; they scroll.
+const LEAST_WIDTH: f64 = 620.0;
 
 /// A page under construction: sections of text, tables, drawings and pictures.
 #[derive(Clone, Debug)]
@@ -64,9 +66,20 @@ impl Page {
 
     /// A drawing in the page's colours.
     pub fn drawing(&mut self, drawing: &Drawing, caption: &str) {
+        self.figure(&drawing.to_svg(SvgUse::Inline), drawing.width, caption);
+    }
+
+    /// A drawing that was written as an SVG file, in the page's colours.
+    pub fn svg_file(&mut self, file: &str, caption: &str) {
+        let width = file.split("viewBox=\"0 0 ").nth(1).and_then(|rest| rest.split(' ').next());
+        let width = width.and_then(|width| width.parse().ok()).unwrap_or(LEAST_WIDTH);
+        self.figure(&svg::inline(file), width, caption);
+    }
+
+    fn figure(&mut self, svg: &str, width: f64, caption: &str) {
         let html = format!(
-            "<figure class=\"drawing\"><div class=\"scroll\">{}</div>{}</figure>\n",
-            drawing.to_svg(SvgUse::Inline),
+            "<figure class=\"drawing\"><div class=\"scroll\" style=\"--least: {:.0}px\">{svg}</div>{}</figure>\n",
+            width.min(LEAST_WIDTH),
             caption_of(caption)
         );
         self.add(&html);
@@ -79,17 +92,6 @@ impl Page {
             .map(|d| format!("<figure class=\"drawing\">{}</figure>\n", d.to_svg(SvgUse::Inline)))
             .collect();
         self.add(&format!("<div class=\"row\">\n{all}</div>\n"));
-    }
-
-    /// A PNG picture.
-    pub fn png(&mut self, png: &[u8], alternative: &str, caption: &str) {
-        let html = format!(
-            "<figure class=\"picture\"><div class=\"scroll\"><img alt=\"{}\" src=\"data:image/png;base64,{}\"></div>{}</figure>\n",
-            escape(alternative),
-            base64::encode(png),
-            caption_of(caption)
-        );
-        self.add(&html);
     }
 
     /// The page as HTML.
@@ -146,7 +148,7 @@ mod tests {
         page.paragraph("x < y & z");
         page.section("One");
         page.drawing(&LineChart::default().draw(300.0, 200.0), "a chart");
-        page.png(b"not looked at", "a picture", "");
+        page.svg_file(&LineChart::default().draw(300.0, 200.0).to_svg(SvgUse::File), "");
         page.section("Two");
         page.table(&Table { caption: "t".into(), ..Table::default() });
         page.folded_text("configuration", "a = \"b\"");

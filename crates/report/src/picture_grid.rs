@@ -60,15 +60,14 @@ impl PictureGrid {
             y += 8.0;
         }
         if !self.columns.is_empty() {
-            y += 14.0;
-            for (column, text) in self.columns.iter().enumerate() {
-                drawing.text(
-                    (centre(column), y),
-                    text.as_str(),
-                    fit(text, cell, 12.0),
-                    Anchor::Middle,
-                    Paint::Ink,
-                );
+            let heads: Vec<Vec<&str>> = self.columns.iter().map(|text| wrap(text, cell)).collect();
+            let lines = heads.iter().map(Vec::len).max().unwrap_or(1);
+            y += 14.0 * lines as f64;
+            for (column, head) in heads.iter().enumerate() {
+                for (line, text) in head.iter().rev().enumerate() {
+                    let at = (centre(column), y - 13.0 * line as f64);
+                    drawing.text(at, *text, fit(text, cell, 12.0), Anchor::Middle, Paint::Ink);
+                }
             }
             y += 6.0;
         }
@@ -115,4 +114,14 @@ impl PictureGrid {
 /// The size at which `text` is no wider than `room`, at most `size`.
 fn fit(text: &str, room: f64, size: f64) -> f64 {
     (size * room / font::width(text, size).max(1.0)).clamp(6.0, size)
+}
+
+/// One line, or two broken at a space where one is too wide for `room`.
+fn wrap(text: &str, room: f64) -> Vec<&str> {
+    let half = text.char_indices().filter(|(_, c)| *c == ' ').map(|(at, _)| at);
+    let best = half.min_by_key(|&at| at.abs_diff(text.len() / 2));
+    match best {
+        Some(at) if font::width(text, 12.0) * 1.1 > room => vec![&text[..at], &text[at + 1..]],
+        _ => vec![text],
+    }
 }

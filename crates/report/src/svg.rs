@@ -30,6 +30,19 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
+/// The paper of a file of its own.
+const WHITE: &str = "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
+
+/// A drawing that was written as a file, for use inside a page: what [`SvgUse::Inline`] would have written.
+pub fn inline(file: &str) -> String {
+    let mut svg = file.replacen(WHITE, "", 1);
+    for paint in [Paint::Ink, Paint::Muted, Paint::Grid, Paint::Paper] {
+        let quoted = |purpose| format!("=\"{}\"", colour(paint, purpose));
+        svg = svg.replace(&quoted(SvgUse::File), &quoted(SvgUse::Inline));
+    }
+    svg
+}
+
 fn colour(paint: Paint, purpose: SvgUse) -> String {
     let [r, g, b] = paint.light();
     let hex = format!("#{r:02x}{g:02x}{b:02x}");
@@ -63,7 +76,7 @@ pub(crate) fn write(drawing: &Drawing, purpose: SvgUse) -> String {
         escape(&drawing.description)
     );
     if purpose == SvgUse::File {
-        svg.push_str("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
+        svg.push_str(WHITE);
     }
     for mark in &drawing.marks {
         write_mark(&mut svg, mark, purpose);

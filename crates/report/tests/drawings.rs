@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use report::axis::Axis;
 use report::bar_chart::histogram;
-use report::{BarChart, BarSeries, Drawing, GridCell, LineChart, Picture, PictureGrid, Series, SvgUse};
+use report::{Bar, BarChart, Drawing, GridCell, LineChart, Picture, PictureGrid, Series, SvgUse};
 
 fn line_chart() -> Drawing {
     let epochs = [100.0, 500.0, 1000.0, 1500.0, 2000.0];
@@ -23,26 +23,19 @@ fn line_chart() -> Drawing {
 }
 
 fn bar_chart() -> Drawing {
+    let bar = |name: &str, value, spread| Bar { name: name.into(), value, spread };
     BarChart {
         title: "Probes".into(),
-        y: Axis::new("R\u{b2}"),
-        groups: vec!["rotation".into(), "translation (object)".into(), "colour".into()],
-        series: vec![
-            BarSeries {
-                name: "ours".into(),
-                values: vec![Some(0.7), Some(-0.1), None],
-                spread: vec![0.05; 3],
-            },
-            BarSeries {
-                name: "paper".into(),
-                values: vec![Some(0.78), Some(0.6), Some(0.09)],
-                spread: vec![],
-            },
+        x: Axis::new("R\u{b2}"),
+        bars: vec![
+            bar("rotation", 0.7, 0.05),
+            bar("translation (object)", -0.1, 0.2),
+            bar("colour", 0.09, 0.0),
         ],
-        references: vec![],
-        decimals: Some(2),
+        references: vec![(0.23, "no information (0.23)".into())],
+        decimals: 2,
     }
-    .draw(640.0, 360.0)
+    .draw(480.0)
 }
 
 fn grid() -> Drawing {
@@ -81,6 +74,13 @@ fn drawings_become_well_formed_svg_and_png_of_the_right_size() {
 }
 
 #[test]
+fn a_file_becomes_what_a_page_would_have_got() {
+    for drawing in [line_chart(), bar_chart(), grid()] {
+        assert_eq!(report::inline(&drawing.to_svg(SvgUse::File)), drawing.to_svg(SvgUse::Inline));
+    }
+}
+
+#[test]
 fn charts_of_nothing_or_of_broken_numbers_are_drawn() {
     let empty = LineChart::default().draw(300.0, 200.0);
     assert!(empty.to_png(1.0).is_ok());
@@ -90,7 +90,7 @@ fn charts_of_nothing_or_of_broken_numbers_are_drawn() {
     chart.y = Axis::new("loss").logarithmic();
     chart.series[0].points[0].1 = -1.0;
     assert!(!chart.draw(300.0, 200.0).to_svg(SvgUse::File).contains("NaN"));
-    assert!(BarChart::default().draw(300.0, 200.0).to_png(1.0).is_ok());
+    assert!(BarChart::default().draw(300.0).to_png(1.0).is_ok());
     assert!(PictureGrid::default().draw().to_png(1.0).is_ok());
 }
 

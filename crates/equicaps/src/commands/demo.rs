@@ -18,7 +18,7 @@ use evaluate::features::data_key;
 use evaluate::protocol::Task;
 use evaluate::{Preset, Protocol, Results};
 use render::Quality;
-use report::{Cell, Table, compare};
+use report::{Cell, Table, ours};
 use scene::{LatentRanges, Range};
 use serde_json::json;
 use train::{Config, Outcome, OwnedRun, RunFolder, Trainer};
@@ -210,6 +210,7 @@ fn evaluate_all(
             probes: vec![Task::Classification, Task::Rotation],
             embeddings: false,
             retrieval: which != Which::Untrained,
+            frozen: false,
         };
         if let Ok(known) = Results::read(&out.join("results.json"))
             && known.subject == subject
@@ -241,7 +242,7 @@ fn evaluate_all(
 
 /// The table at the end: one row a network, and what can be had without information.
 fn summary(all: &[Results]) -> Table {
-    let mut table = compare::probes("demo", "", all, false);
+    let mut table = ours::probes("demo", "", all, false);
     for row in &mut table.rows {
         if let Some(Cell::Text(name)) = row.first_mut()
             && name.starts_with("untrained")

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::UsageError;
 use crate::commands::images;
 use crate::commands::subject::{self, Which};
+use crate::parquet::{self, Column};
 use crate::terminal::Terminal;
 
 /// Arguments of `equicaps embed`.
@@ -20,7 +21,8 @@ use crate::terminal::Terminal;
   equicaps embed epoch_00060.safetensors a.png b.png --what poses --out poses.npy
 
 A .npy file holds one float32 array (pictures, width); the paths are beside it, one a line, in OUT.txt.
-A .safetensors file holds all features, and the paths in its metadata.")]
+A .safetensors file holds all features, and the paths in its metadata.
+A .parquet file has a row a picture: path, representation, activations, poses (lists of fixed size).")]
 pub struct Arguments {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
@@ -28,7 +30,7 @@ pub struct Arguments {
     /// Pictures (jpg, png): files, folders, patterns, or @LIST
     #[arg(value_name = "IMAGES", required = true)]
     images: Vec<String>,
-    /// Where to: a file that ends in .npy or .safetensors
+    /// Where to: a file that ends in .npy, .safetensors or .parquet
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// What a .npy file holds
@@ -56,8 +58,9 @@ pub enum What {
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let ending = arguments.out.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
-    if !matches!(ending.as_str(), "npy" | "safetensors") {
-        let text = format!("--out is {}, but must end in .npy or .safetensors", arguments.out.display());
+    if !matches!(ending.as_str(), "npy" | "safetensors" | "parquet") {
+        let text =
+            format!("--out is {}, but must end in .npy, .safetensors or .parquet", arguments.out.display());
         return Err(UsageError(text).into());
     }
     let paths = images::collect(&arguments.images)?;
@@ -81,6 +84,14 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         dataset::durable::write(&arguments.out, &npy(paths.len(), width, values))?;
         let list = PathBuf::from(format!("{}.txt", arguments.out.display()));
         dataset::durable::write(&list, format!("{}\n", names.join("\n")).as_bytes())?;
+    } else if ending == "parquet" {
+        let features = tables.iter().filter(|(_, values, _)| !values.is_empty());
+        let columns: Vec<(&str, Column<'_>)> = std::iter::once(("path", Column::Strings(&names)))
+            .chain(features.map(|(name, values, _)| (*name, Column::Lists(values))))
+            .collect();
+        let mut bytes = Vec::new();
+        parquet::write(&mut bytes, names.len(), &columns)?;
+        dataset::durable::write(&arguments.out, &bytes)?;
     } else {
         write_safetensors(
             &arguments.out,

@@ -11,7 +11,7 @@ use evaluate::evaluation::{self, Event, Outcome, Wanted};
 use evaluate::features::{Extraction, data_key};
 use evaluate::neighbours::{self, NeighbourQuery};
 use evaluate::{Preset, Protocol, Results};
-use report::compare;
+use report::ours;
 use serde_json::json;
 
 use crate::UsageError;
@@ -28,6 +28,7 @@ use crate::terminal::{Progress, Terminal};
   equicaps evaluate runs/equicaps --data 3DIEBench --epochs all --tasks rotation,classification
   equicaps evaluate runs/equicaps --data 3DIEBench --untrained                   the network before training
 
+A supervised run (train --method supervised --set network.task=rotation) is measured by its own head, on its own task.
 Features of all views are computed once and kept (--cache); an interrupted evaluation goes on where it was.
 Tasks: classification, rotation, translation-object, translation-base, colour, embeddings, retrieval, all.")]
 pub struct Arguments {
@@ -70,6 +71,9 @@ pub struct Arguments {
     /// Pictures in a batch, at most [default: 128, 512 on a GPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
+    /// Train probes on the frozen backbone of a supervised run too, instead of asking its own head
+    #[arg(long)]
+    frozen: bool,
     /// Make no pictures (nearest neighbours, rotations in pose space)
     #[arg(long)]
     no_pictures: bool,
@@ -129,6 +133,7 @@ pub struct Request<'a> {
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let wanted = Wanted::parse(&arguments.tasks).map_err(|error| UsageError(error.to_string()))?;
+    let wanted = Wanted { frozen: arguments.frozen, ..wanted };
     let which = which(arguments)?;
     let lists = arguments.lists.as_deref().unwrap_or(&arguments.data);
     let all: Vec<Weights> = subject::find(&arguments.weights, &which)?
@@ -171,14 +176,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         found.push(one(&request, terminal)?);
         folders.push(out);
     }
-    let mut text = compare::probes("probes", "", &found, false).to_text();
+    let mut text = ours::probes("probes", "", &found, false).to_text();
     if found.iter().any(|results| !results.embeddings.is_empty()) {
         text.push_str("\nembeddings\n");
-        text.push_str(&compare::probes("embeddings", "", &found, true).to_text());
+        text.push_str(&ours::probes("embeddings", "", &found, true).to_text());
     }
-    if let Some(table) = compare::retrieval(&found) {
-        text.push('\n');
-        text.push_str(&table.to_text());
+    for table in ours::retrieval(&found) {
+        text.push_str(&format!("\n{}\n{}", table.caption, table.to_text()));
     }
     let places: Vec<String> = folders.iter().map(|out| out.display().to_string()).collect();
     text.push_str(&format!("\nresults in {}", places.join(", ")));
@@ -277,11 +281,11 @@ fn write(request: &Request<'_>, outcome: &Outcome, device: &engine::Device) -> a
     let out = request.out;
     dataset::durable::create_folder(out)?;
     let all = [outcome.results.clone()];
-    let mut tables = vec![compare::probes("probes", "Probes on representations", &all, false)];
+    let mut tables = vec![ours::probes("probes", "Probes on representations", &all, false)];
     if !outcome.results.embeddings.is_empty() {
-        tables.push(compare::probes("embeddings", "Probes on embeddings", &all, true));
+        tables.push(ours::probes("embeddings", "Probes on embeddings", &all, true));
     }
-    tables.extend(compare::retrieval(&all));
+    tables.extend(ours::retrieval(&all));
     let join = |form: fn(&report::Table) -> String| tables.iter().map(form).collect::<Vec<_>>().join("\n");
     let files = [
         ("tables.md", join(report::Table::to_markdown)),

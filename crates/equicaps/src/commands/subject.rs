@@ -142,8 +142,10 @@ impl Weights {
             return Ok(55);
         };
         let checkpoint = Checkpoint::read(file)?;
-        let head =
-            checkpoint.tensors.iter().find(|(name, _)| name.contains("classifier") && name.ends_with("bias"));
+        let head = checkpoint
+            .tensors
+            .iter()
+            .find(|(name, _)| name.as_str() == "head.0.bias" && self.config.network.task == "classification");
         Ok(head.and_then(|(_, stored)| stored.shape.first().copied()).unwrap_or(55))
     }
 
@@ -153,7 +155,15 @@ impl Weights {
         let shown =
             METHOD_NAMES.iter().find(|(name, _)| name == method).map_or(method.as_str(), |(_, shown)| shown);
         let untrained = self.file.is_none();
+        let task = if method == "supervised" && !untrained {
+            self.config.network.task.clone()
+        } else {
+            String::new()
+        };
         let mut name = if untrained { format!("untrained ({shown})") } else { shown.to_owned() };
+        if !task.is_empty() {
+            name = format!("{name} ({task})");
+        }
         if several && !untrained {
             name = format!("{name} @ {}", self.epochs.unwrap_or_default());
         }
@@ -178,6 +188,7 @@ impl Weights {
             epochs: self.epochs,
             checkpoint: self.file.as_ref().map_or_else(String::new, |file| file.display().to_string()),
             weights_key: key,
+            task,
             ablation: self.ablation(),
         })
     }

@@ -94,17 +94,6 @@ pub struct Published {
     pub note: &'static str,
 }
 
-const fn column(
-    group: &'static str,
-    heading: &'static str,
-    metric: Metric,
-    kind: Kind,
-    trained: Trained,
-    epochs: Option<u64>,
-) -> PublishedColumn {
-    PublishedColumn { group, heading, metric, kind, trained, epochs }
-}
-
 const fn method(method: &'static str, name: &'static str) -> PublishedRow {
     PublishedRow { method, name, capsules: None, ablation: "", backbone: "resnet18" }
 }

@@ -95,7 +95,7 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
             .collect();
         if !series.is_empty() {
             let references = match (name, rotation_floor) {
-                ("online_rotation", Some(floor)) => vec![(floor, "no information".to_owned())],
+                ("online_rotation", Some(floor)) => vec![(floor, report::figures::no_information(floor))],
                 _ => Vec::new(),
             };
             let label = if name == "online_rotation" { "R\u{b2}" } else { "share" };

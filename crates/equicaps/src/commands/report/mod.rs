@@ -11,7 +11,7 @@ use evaluate::Results;
 use evaluate::protocol::Task;
 use report::page::Page;
 use report::paper::{Metric, TABLES};
-use report::{Drawing, SvgUse, Table, compare, figures};
+use report::{Drawing, SvgUse, Table, compare, figures, ours};
 use serde_json::json;
 
 use crate::terminal::Terminal;
@@ -89,14 +89,14 @@ pub fn write(
     }
     let mut files = Files { folder: out.with_extension("files"), written: Vec::new() };
     let mut page = Page::new(title);
-    let all: Vec<Results> =
-        runs.iter().flat_map(|run| run.evaluations.iter().map(|(_, results)| results.clone())).collect();
-    let latest = latest(runs);
+    let named = named(runs);
+    let latest = latest(&named);
+    let all: Vec<Results> = named.into_iter().flatten().collect();
     introduce(&mut page, runs, &latest, introduction);
     let mut tables: Vec<Table> = Vec::new();
     results_section(&mut page, &mut tables, &latest, &mut files)?;
-    curves_section(&mut page, runs, &all, &mut files)?;
-    pictures::section(&mut page, runs, &mut files, terminal)?;
+    curves_section(&mut page, &mut tables, runs, &all, &mut files)?;
+    pictures::section(&mut page, runs, &latest, &mut files, terminal)?;
     paper_section(&mut page, &mut tables, &all);
     method_section(&mut page, runs, &latest);
     dataset::durable::write(out, page.to_html().as_bytes())?;
@@ -112,14 +112,30 @@ pub fn write(
     Ok(files.written)
 }
 
+/// All evaluations under names that tell runs apart: the method's, with the folder's where several runs share it.
+fn named(runs: &[RunMaterial]) -> Vec<Vec<Results>> {
+    let plain = |results: &Results| results.subject.name.split(" @ ").next().unwrap_or_default().to_owned();
+    let is_shared = |name: &str| {
+        let has = |run: &&RunMaterial| run.evaluations.iter().any(|(_, results)| plain(results) == name);
+        runs.iter().filter(has).count() > 1
+    };
+    let rename = |run: &RunMaterial, results: &Results| {
+        let mut results = results.clone();
+        let name = plain(&results);
+        let own = if is_shared(&name) { format!("{name} ({})", run.name) } else { name };
+        results.subject.name = own;
+        results
+    };
+    runs.iter().map(|run| run.evaluations.iter().map(|(_, results)| rename(run, results)).collect()).collect()
+}
+
 /// The last evaluation of every run, and the untrained networks.
-fn latest(runs: &[RunMaterial]) -> Vec<Results> {
+fn latest(named: &[Vec<Results>]) -> Vec<Results> {
     let mut untrained: Vec<Results> = Vec::new();
-    let mut trained = Vec::new();
-    for run in runs {
+    let mut trained: Vec<Results> = Vec::new();
+    for all in named {
         let is_untrained = |results: &&Results| results.subject.method == "untrained";
-        let all = || run.evaluations.iter().map(|(_, results)| results);
-        if let Some(results) = all().find(is_untrained) {
+        if let Some(results) = all.iter().find(is_untrained) {
             // Untrained networks with the same backbone and data say the same thing.
             let same = untrained.iter().any(|other| {
                 other.subject.backbone == results.subject.backbone
@@ -129,19 +145,22 @@ fn latest(runs: &[RunMaterial]) -> Vec<Results> {
                 untrained.push(results.clone());
             }
         }
-        let newest =
-            all().filter(|results| !is_untrained(results)).max_by_key(|results| results.subject.epochs);
-        if let Some(results) = newest {
-            let mut results = results.clone();
-            results.subject.name = results.subject.name.split(" @ ").next().unwrap_or_default().to_owned();
-            trained.push(results);
-        }
-    }
-    // Runs of the same method are told apart by their seed or folder.
-    let names: Vec<String> = trained.iter().map(|r: &Results| r.subject.name.clone()).collect();
-    for (index, results) in trained.iter_mut().enumerate() {
-        if names.iter().filter(|name| **name == names[index]).count() > 1 {
-            results.subject.name = format!("{} ({})", names[index], index + 1);
+        let newest = all.iter().filter(|r| !is_untrained(r)).max_by_key(|results| results.subject.epochs);
+        let Some(results) = newest else { continue };
+        // Supervised networks, one a task, are one row as in the paper.
+        let partner = trained.iter_mut().find(|other| {
+            !results.subject.task.is_empty()
+                && other.subject.method == results.subject.method
+                && other.subject.backbone == results.subject.backbone
+                && other.data.data_key == results.data.data_key
+                && results.representations.keys().all(|task| !other.representations.contains_key(task))
+        });
+        match partner {
+            Some(partner) => {
+                partner.subject.name = "Supervised".to_owned();
+                partner.representations.extend(results.representations.clone());
+            }
+            None => trained.push(results.clone()),
         }
     }
     untrained.into_iter().chain(trained).collect()
@@ -173,7 +192,7 @@ fn results_section(
         return Ok(());
     }
     page.section("Results");
-    let probes = compare::probes("ours", "Probes on frozen representations, held-out objects", latest, false);
+    let probes = ours::probes("ours", "Probes on frozen representations, held-out objects", latest, false);
     page.table(&probes);
     tables.push(probes);
     let mut bars = Vec::new();
@@ -189,12 +208,12 @@ fn results_section(
     }
     page.drawings(&bars);
     if latest.iter().any(|results| !results.embeddings.is_empty()) {
-        let table =
-            compare::probes("ours-embeddings", "Probes on embeddings, held-out objects", latest, true);
+        let table = ours::probes("ours-embeddings", "Probes on embeddings, held-out objects", latest, true);
         page.table(&table);
         tables.push(table);
     }
-    if let Some(table) = compare::retrieval(latest) {
+    let studies = [ours::capsule_counts(latest), ours::loss_terms(latest)];
+    for table in ours::retrieval(latest).into_iter().chain(studies.into_iter().flatten()) {
         page.table(&table);
         tables.push(table);
     }
@@ -203,6 +222,7 @@ fn results_section(
 
 fn curves_section(
     page: &mut Page,
+    tables: &mut Vec<Table>,
     runs: &[RunMaterial],
     all: &[Results],
     files: &mut Files,
@@ -225,6 +245,19 @@ fn curves_section(
         drawings.push(drawing);
     }
     page.drawings(&drawings);
+    let convergence = [
+        ours::convergence(
+            "rotation-over-epochs",
+            "Rotation R\u{b2} over pre-training",
+            Metric::Rotation,
+            all,
+        ),
+        ours::convergence("top1-over-epochs", "Top-1 (%) over pre-training", Metric::Top1, all),
+    ];
+    for table in convergence.into_iter().flatten() {
+        page.table(&table);
+        tables.push(table);
+    }
     Ok(())
 }
 

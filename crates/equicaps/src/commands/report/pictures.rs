@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dataset::{Dataset, Views};
+use evaluate::Results;
 use evaluate::neighbours::NeighbourQuery;
 use report::page::Page;
 use report::{Picture, figures};
@@ -14,18 +15,20 @@ use crate::commands::evaluate::NEIGHBOURS;
 use crate::commands::pose_sweep::{PICTURES, SWEEP, Sweep};
 use crate::terminal::Terminal;
 
-/// Queries that are shown.
+/// Queries that are shown, and networks beside each.
 const SHOWN: usize = 4;
+const MOST_NETWORKS: usize = 8;
 
 /// Adds the section of pictures.
 pub fn section(
     page: &mut Page,
     runs: &[RunMaterial],
+    latest: &[Results],
     files: &mut Files,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     page.section("Nearest neighbours");
-    neighbours(page, runs, files, terminal)?;
+    neighbours(page, runs, latest, files, terminal)?;
     page.section("Rotation in pose space");
     for run in runs {
         let Some((folder, _)) = run.evaluations.last() else { continue };
@@ -47,8 +50,8 @@ pub fn section(
             "",
         ];
         for (name, caption) in PICTURES.iter().zip(captions) {
-            if let Ok(png) = std::fs::read(folder.join(format!("{name}.png"))) {
-                page.png(&png, &format!("{} of {}", name.replace('_', " "), run.name), caption);
+            if let Ok(svg) = std::fs::read_to_string(folder.join(format!("{name}.svg"))) {
+                page.svg_file(&svg, caption);
             }
         }
     }
@@ -62,6 +65,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
 fn neighbours(
     page: &mut Page,
     runs: &[RunMaterial],
+    latest: &[Results],
     files: &mut Files,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
@@ -75,9 +79,10 @@ fn neighbours(
         for (folder, results) in untrained.into_iter().chain(newest) {
             let here = (results.data.path.clone(), results.data.data_key.clone());
             let Some(found) = read::<Vec<NeighbourQuery>>(&folder.join(NEIGHBOURS)) else { continue };
+            let named = latest.iter().find(|other| other.subject.weights_key == results.subject.weights_key);
+            let Some(named) = named.filter(|_| columns.len() < MOST_NETWORKS) else { continue };
             if data.get_or_insert_with(|| here.clone()).1 == here.1 {
-                let name = results.subject.name.split(" @ ").next().unwrap_or_default().to_owned();
-                columns.push((name, found));
+                columns.push((named.subject.name.clone(), found));
             }
         }
     }
