@@ -41,6 +41,36 @@ impl Node {
     }
 }
 
+/// Two siblings, in one cache line.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Pair([Node; 2]);
+
+/// All nodes: a slice whose pairs of siblings each lie in one cache line.
+#[derive(Clone, Debug, Default)]
+pub struct Nodes(Vec<Pair>);
+
+impl std::ops::Deref for Nodes {
+    type Target = [Node];
+
+    #[inline(always)]
+    fn deref(&self) -> &[Node] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+impl Nodes {
+    /// Adds a pair; returns the first of the two.
+    fn push_pair(&mut self) -> usize {
+        self.0.push(Pair::zeroed());
+        2 * (self.0.len() - 1)
+    }
+
+    fn set(&mut self, index: usize, node: Node) {
+        self.0[index / 2].0[index % 2] = node;
+    }
+}
+
 /// Deepest level that traversal has stack for; beyond it splits are in the middle of the list, so that no input
 /// gets deeper.
 pub const MAX_DEPTH: usize = 60;
@@ -81,7 +111,7 @@ struct Item {
 
 /// Builds the hierarchy over triangles given by their three corners. Returns the nodes (the root first; empty where
 /// there are no triangles) and the order in which leaves refer to the triangles.
-pub fn build(triangles: &[[Vec3; 3]]) -> (Vec<Node>, Vec<u32>) {
+pub fn build(triangles: &[[Vec3; 3]]) -> (Nodes, Vec<u32>) {
     let mut items: Vec<Item> = triangles
         .iter()
         .enumerate()
@@ -90,14 +120,14 @@ pub fn build(triangles: &[[Vec3; 3]]) -> (Vec<Node>, Vec<u32>) {
             Item { bounds, centre: 0.5 * (bounds.min + bounds.max), index: index as u32 }
         })
         .collect();
-    let mut nodes = Vec::with_capacity(triangles.len());
+    let mut nodes = Nodes(Vec::with_capacity(triangles.len() / 2));
     // Boxes are a little wider than their triangles, so that rounding in the ray tests never loses a hit.
     let whole = items.iter().fold(Bounds::EMPTY, |sum, item| sum.union(item.bounds));
     let reach = whole.min.abs().max(whole.max.abs()).max_element();
     let padding = Vec3::splat(if reach.is_finite() { PADDING * reach } else { 0.0 });
     if !items.is_empty() {
         // The root is alone in its pair, so that the sibling of any other node `i` is `i ^ 1`.
-        nodes.extend([Node::zeroed(); 2]);
+        nodes.push_pair();
         let mut work = vec![(0_usize, 0_usize, items.len(), 0_usize)];
         while let Some((node, start, end, depth)) = work.pop() {
             let bounds = items[start..end].iter().fold(Bounds::EMPTY, |sum, item| sum.union(item.bounds));
@@ -105,15 +135,14 @@ pub fn build(triangles: &[[Vec3; 3]]) -> (Vec<Node>, Vec<u32>) {
             let (first, count_axis) = match split {
                 None => (start as u32, (end - start) as u32),
                 Some((middle, axis)) => {
-                    let child = nodes.len();
-                    nodes.extend([Node::zeroed(); 2]);
+                    let child = nodes.push_pair();
                     work.push((child + 1, start + middle, end, depth + 1));
                     work.push((child, start, start + middle, depth + 1));
                     (child as u32, (axis as u32) << 16)
                 }
             };
             let (min, max) = ((bounds.min - padding).to_array(), (bounds.max + padding).to_array());
-            nodes[node] = Node { min, first, max, count_axis };
+            nodes.set(node, Node { min, first, max, count_axis });
         }
     }
     (nodes, items.iter().map(|item| item.index).collect())
@@ -178,13 +207,7 @@ fn split(items: &mut [Item], bounds: Bounds, depth: usize) -> Option<(usize, usi
     if count <= MAX_LEAF {
         return None;
     }
-    let axis = if extent.x >= extent.y && extent.x >= extent.z {
-        0
-    } else if extent.y >= extent.z {
-        1
-    } else {
-        2
-    };
+    let axis = extent.max_position();
     items.select_nth_unstable_by(count / 2, |a, b| {
         a.centre[axis].total_cmp(&b.centre[axis]).then(a.index.cmp(&b.index))
     });

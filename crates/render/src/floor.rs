@@ -123,7 +123,7 @@ fn irradiance_grid(
     let sun = sun_directions(view, settings.floor_sun_directions);
     let sun_total: f32 = sun.iter().map(|direction| direction.world.z).sum();
     let hemisphere = hemisphere_directions(view, settings.floor_gather_directions);
-    let geometry = &view.mesh.geometry;
+    let geometry = view.light_shape().geometry;
     let mut hits = Hits::NONE;
     let mut compute = |chunk: &[Vec2], origin: &[Floats; 3], values: &mut Vec<Vec3>| {
         let limit = Floats::splat(f32::INFINITY);
@@ -211,7 +211,8 @@ fn shadow_grid(view: &View<'_>, settings: &Settings, rays: &mut u64) -> Option<G
         if active != 0 {
             *rays += u64::from(active.count_ones()) * lamp.len() as u64;
             for point in &lamp {
-                let open = Fan::to_points(point.object, ends, active).transmitted(&view.mesh.geometry);
+                let open =
+                    Fan::to_points(point.object, ends, active).transmitted(view.light_shape().geometry);
                 for lane in 0..WIDTH {
                     arriving[lane] += open.0[lane];
                 }

@@ -171,8 +171,17 @@ fn trace_samples(
         camera::FOCAL * camera::FORWARD + u * camera::RIGHT + v * camera::UP
     };
     let origin = view.to_object(camera::POSITION);
-    let mut hits = Hits::NONE;
+    let mut add = |[bx, by]: [usize; 2], hits: &Hits, limit: &Floats, rays: &mut u64| {
+        for lane in (0..WIDTH).filter(|&lane| hits.mask >> lane & 1 != 0) {
+            let (x, y) = (bx + lane % BLOCK, by + lane / BLOCK);
+            first[y * region.width + x] = samples.len() as u32;
+            let direction = direction_at(x, y);
+            add_layers(scene, hits.lane(lane), direction, limit.0[lane], [x, y], &mut samples, rays);
+        }
+    };
     let covered = covered_blocks(scene, region, size);
+    // A packet's hits are looked at after the next packet is traced; until then what they need has arrived from memory.
+    let mut last = ([0, 0], Hits::NONE, Floats::splat(0.0));
     for by in (0..region.height).step_by(BLOCK) {
         for bx in (0..region.width).step_by(BLOCK) {
             if !covered[by / BLOCK * region.width.div_ceil(BLOCK) + bx / BLOCK] {
@@ -194,23 +203,16 @@ fn trace_samples(
                 }
             }
             *rays += u64::from(packet.active.count_ones());
+            let mut hits = Hits::NONE;
             packet.nearest(&view.mesh.geometry, &mut hits);
             for lane in (0..WIDTH).filter(|&lane| hits.mask >> lane & 1 != 0) {
-                let (x, y) = (bx + lane % BLOCK, by + lane / BLOCK);
-                first[y * region.width + x] = samples.len() as u32;
-                let direction = direction_at(x, y);
-                add_layers(
-                    scene,
-                    hits.lane(lane),
-                    direction,
-                    packet.limit.0[lane],
-                    [x, y],
-                    &mut samples,
-                    rays,
-                );
+                view.shape().prefetch(hits.triangle[lane]);
             }
+            add(last.0, &last.1, &last.2, rays);
+            last = ([bx, by], hits, packet.limit);
         }
     }
+    add(last.0, &last.1, &last.2, rays);
     (samples, first)
 }
 
@@ -227,7 +229,7 @@ fn add_layers(
     let view = scene.view;
     let (mut hit, mut left) = (hit, 1.0);
     for _ in 0..MAX_LAYERS {
-        let point = view.surface_point(&hit, direction);
+        let point = view.surface_point(&view.shape(), &hit, direction);
         let alpha = view.mesh.alpha(point.material);
         samples.push(Sample {
             point,

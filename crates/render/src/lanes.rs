@@ -87,6 +87,21 @@ macro_rules! multiversion {
 }
 pub(crate) use multiversion;
 
+/// Asks for all cache lines of a value.
+#[inline(always)]
+pub fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        for line in 0..size_of::<T>().div_ceil(64) {
+            // Safety: stays within the value, and prefetching never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().add(64 * line)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
 /// Sixteen floats in registers.
 pub trait Lanes: Copy {
     /// The same value in every lane.

@@ -3,7 +3,9 @@
 //!
 //! [`render`] is a pure function of its arguments and runs on one thread; callers render many views at once.
 
+mod alone;
 mod bsdf;
+mod bundle;
 mod bvh;
 mod camera;
 mod colour;
@@ -20,8 +22,10 @@ mod path;
 mod points;
 mod sampling;
 mod settings;
+mod simplify;
 mod trace;
 mod view;
+mod wide;
 
 use std::fmt;
 use std::str::FromStr;
@@ -111,7 +115,8 @@ pub fn render_with_stats(
     quality: Quality,
 ) -> (Image, RenderStats) {
     let empty = PreparedMesh::new(&scene::Mesh::default());
-    let view = view::View::new(prepared.unwrap_or(&empty), latents);
+    let mut view = view::View::new(prepared.unwrap_or(&empty), latents);
+    view.simple = quality != Quality::Reference && size <= simplify::MAX_SIZE;
     let mut rays = 0;
     let scene = lit_scene::LitScene::new(&view, settings::Settings::new(quality), &mut rays);
     let linear = image::render_linear(&scene, size, &mut rays);

@@ -109,6 +109,8 @@ pub(crate) fn object_radiance(
         return;
     }
     let lanes = || (0..WIDTH).filter(|&lane| hits.mask >> lane & 1 != 0);
+    let shape = view.light_shape();
+    let lift = view.lift();
     let mut points = [None::<SurfacePoint>; WIDTH];
     let sun = directions.sun[turn * 7 % directions.sun.len()];
     let lamp = directions.lamp[turn * 5 % directions.lamp.len()];
@@ -116,9 +118,9 @@ pub(crate) fn object_radiance(
     let (mut sunlit, mut spotlit): (Mask, Mask) = (0, 0);
     let mut spot_irradiance = [0.0; WIDTH];
     for lane in lanes() {
-        let point = view.surface_point(&hits.lane(lane), direction);
+        let point = view.surface_point(&shape, &hits.lane(lane), direction);
         points[lane] = Some(point);
-        let origin = view.to_object(point.lifted());
+        let origin = view.to_object(point.lifted(lift));
         for axis in 0..3 {
             origins[axis].0[lane] = origin[axis];
         }
@@ -131,11 +133,11 @@ pub(crate) fn object_radiance(
         *rays += u64::from(sunlit.count_ones());
         let limit = Floats::splat(f32::INFINITY);
         let packet = Parallel { origin: origins, direction: sun.object, limit, active: sunlit };
-        sun_open = packet.transmitted(&view.mesh.geometry);
+        sun_open = packet.transmitted(shape.geometry);
     }
     if spotlit != 0 {
         *rays += u64::from(spotlit.count_ones());
-        lamp_open = Fan::to_points(lamp.object, &origins, spotlit).transmitted(&view.mesh.geometry);
+        lamp_open = Fan::to_points(lamp.object, &origins, spotlit).transmitted(shape.geometry);
     }
     for lane in lanes() {
         let Some(point) = points[lane] else { continue };

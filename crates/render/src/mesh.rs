@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use glam::{Vec2, Vec3};
+use scene::Vertex;
 
 use crate::bsdf::Surface;
 use crate::bvh;
 use crate::colour::srgb_decode;
+use crate::lanes::prefetch;
+use crate::simplify::{Face, simplify};
 use crate::trace::{Geometry, Hit, Triangle};
+use crate::wide::Wide;
 
 /// Shading data of a triangle, in the order of the leaves: 64 bytes.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Corners {
     /// Unit normals of the corners.
     pub normals: [[f32; 3]; 3],
@@ -50,10 +54,19 @@ pub struct PreparedMesh {
     pub(crate) materials: Vec<MaterialData>,
     /// All textures, row 0 on top, sRGB.
     pub(crate) texels: Vec<[u8; 4]>,
+    /// What light sees of an object with very many triangles.
+    pub(crate) simple: Option<(Geometry, Vec<Corners>)>,
     /// Centre of the bounding sphere, object frame.
     pub(crate) centre: Vec3,
     /// Radius of the bounding sphere.
     pub(crate) radius: f32,
+}
+
+/// Triangles that rays can meet, and what shading needs of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape<'a> {
+    pub geometry: &'a Geometry,
+    pub corners: &'a [Corners],
 }
 
 /// A point on the object's surface as the object frame sees it.
@@ -72,60 +85,37 @@ impl PreparedMesh {
     /// Builds the hierarchy. Triangles with missing vertices or coordinates that are not finite are left out; a
     /// missing material becomes the plain grey.
     pub fn new(mesh: &scene::Mesh) -> Self {
-        let mut positions: Vec<[Vec3; 3]> = Vec::with_capacity(mesh.triangles.len());
-        let mut sources: Vec<u32> = Vec::with_capacity(mesh.triangles.len());
-        for (index, triangle) in mesh.triangles.iter().enumerate() {
-            let corners =
-                triangle.map(|vertex| mesh.vertices.get(vertex as usize).map(|v| Vec3::from(v.position)));
-            if let [Some(a), Some(b), Some(c)] = corners
-                && a.is_finite()
-                && b.is_finite()
-                && c.is_finite()
-            {
-                positions.push([a, b, c]);
-                sources.push(index as u32);
-            }
-        }
-        let (nodes, order) = bvh::build(&positions);
         let (materials, texels) = flatten_materials(&mesh.materials);
         let grey = materials.len() as u32 - 1;
-        let mut triangles = Vec::with_capacity(order.len());
-        let mut corners = Vec::with_capacity(order.len());
-        for &slot in &order {
-            let [a, b, c] = positions[slot as usize];
-            let index = sources[slot as usize];
-            let material = match mesh.triangle_materials.get(index as usize) {
-                Some(&material) if material < grey => material,
-                _ => grey,
+        let mut faces = Vec::with_capacity(mesh.triangles.len());
+        for (index, &vertices) in mesh.triangles.iter().enumerate() {
+            let finite = |&vertex: &u32| {
+                mesh.vertices.get(vertex as usize).is_some_and(|v| Vec3::from(v.position).is_finite())
             };
-            triangles.push(Triangle::new([a, b, c], index, 1.0 - materials[material as usize].alpha));
-            let face = (b - a).cross(c - a).normalize_or(Vec3::Z);
-            let vertices = mesh.triangles[index as usize].map(|vertex| &mesh.vertices[vertex as usize]);
-            corners.push(Corners {
-                normals: vertices.map(|vertex| {
-                    let normal = Vec3::from(vertex.normal);
-                    if normal.is_finite() { normal.normalize_or(face) } else { face }.to_array()
-                }),
-                uvs: vertices.map(|vertex| vertex.uv.map(|x| if x.is_finite() { x } else { 0.0 })),
-                material,
-            });
+            if vertices.iter().all(finite) {
+                let material = match mesh.triangle_materials.get(index) {
+                    Some(&material) if material < grey => material,
+                    _ => grey,
+                };
+                faces.push(Face { vertices, index: index as u32, material });
+            }
         }
-        let (min, max) = match nodes.first() {
+        let simple = simplify(&mesh.vertices, &faces, &materials);
+        let simple = simple.map(|faces| build(&mesh.vertices, &faces, &materials));
+        let (geometry, corners) = build(&mesh.vertices, &faces, &materials);
+        let (min, max) = match geometry.nodes.first() {
             Some(root) => (Vec3::from(root.min), Vec3::from(root.max)),
             None => (Vec3::ZERO, Vec3::ZERO),
         };
         let centre = 0.5 * (min + max);
-        let radius =
-            positions.iter().flatten().map(|corner| corner.distance_squared(centre)).fold(0.0, f32::max);
-        let has_transparency = triangles.iter().any(|triangle| triangle.transparency > 0.0);
-        Self {
-            geometry: Geometry { nodes, triangles, has_transparency },
-            corners,
-            materials,
-            texels,
-            centre,
-            radius: radius.sqrt(),
-        }
+        let corners_of = |face: &Face| face.vertices.map(|v| Vec3::from(mesh.vertices[v as usize].position));
+        let radius = faces
+            .iter()
+            .flat_map(corners_of)
+            .map(|corner| corner.distance_squared(centre))
+            .fold(0.0, f32::max)
+            .sqrt();
+        Self { geometry, corners, materials, texels, simple, centre, radius }
     }
 
     /// Number of triangles that can be hit.
@@ -138,24 +128,17 @@ impl PreparedMesh {
         self.geometry.triangles.is_empty()
     }
 
-    /// The surface at a hit.
+    /// The object as it is.
     #[inline]
-    pub(crate) fn point(&self, hit: &Hit) -> ObjectPoint {
-        let triangle = &self.geometry.triangles[hit.triangle as usize];
-        let corners = &self.corners[hit.triangle as usize];
-        let (edge1, edge2) = (Vec3::from(triangle.edge1), Vec3::from(triangle.edge2));
-        let w = 1.0 - hit.u - hit.v;
-        let [n0, n1, n2] = corners.normals.map(Vec3::from);
-        let [t0, t1, t2] = corners.uvs.map(Vec2::from);
-        let face_normal = Vec3::from(triangle.normal).normalize_or(Vec3::Z);
-        let normal = (w * n0 + hit.u * n1 + hit.v * n2).normalize_or(face_normal);
-        ObjectPoint {
-            position: Vec3::from(triangle.corner) + hit.u * edge1 + hit.v * edge2,
-            face_normal,
-            normal: if normal.dot(face_normal) < 0.0 { -normal } else { normal },
-            uv: w * t0 + hit.u * t1 + hit.v * t2,
-            material: corners.material,
-        }
+    pub(crate) fn shape(&self) -> Shape<'_> {
+        Shape { geometry: &self.geometry, corners: &self.corners }
+    }
+
+    /// The object as light sees it: with fewer triangles where it has very many; see [`crate::simplify`].
+    #[inline]
+    pub(crate) fn simple_shape(&self) -> Option<Shape<'_>> {
+        let (geometry, corners) = self.simple.as_ref()?;
+        Some(Shape { geometry, corners })
     }
 
     /// Linear albedo of a material at a texture coordinate.
@@ -191,6 +174,64 @@ impl PreparedMesh {
     pub(crate) fn alpha(&self, material: u32) -> f32 {
         self.materials[material as usize].alpha
     }
+}
+
+impl Shape<'_> {
+    /// The surface at a hit.
+    #[inline]
+    pub fn point(&self, hit: &Hit) -> ObjectPoint {
+        let triangle = &self.geometry.triangles[hit.triangle as usize];
+        let corners = &self.corners[hit.triangle as usize];
+        let (edge1, edge2) = (Vec3::from(triangle.edge1), Vec3::from(triangle.edge2));
+        let w = 1.0 - hit.u - hit.v;
+        let [n0, n1, n2] = corners.normals.map(Vec3::from);
+        let [t0, t1, t2] = corners.uvs.map(Vec2::from);
+        let face_normal = Vec3::from(triangle.normal).normalize_or(Vec3::Z);
+        let normal = (w * n0 + hit.u * n1 + hit.v * n2).normalize_or(face_normal);
+        ObjectPoint {
+            position: Vec3::from(triangle.corner) + hit.u * edge1 + hit.v * edge2,
+            face_normal,
+            normal: if normal.dot(face_normal) < 0.0 { -normal } else { normal },
+            uv: w * t0 + hit.u * t1 + hit.v * t2,
+            material: corners.material,
+        }
+    }
+
+    /// Asks for the memory that [`Self::point`] reads.
+    #[inline]
+    pub fn prefetch(&self, triangle: u32) {
+        prefetch(&self.geometry.triangles[triangle as usize]);
+        prefetch(&self.corners[triangle as usize]);
+    }
+}
+
+/// The hierarchy over `faces` and their shading data.
+fn build(vertices: &[Vertex], faces: &[Face], materials: &[MaterialData]) -> (Geometry, Vec<Corners>) {
+    let positions: Vec<[Vec3; 3]> = faces
+        .iter()
+        .map(|face| face.vertices.map(|vertex| Vec3::from(vertices[vertex as usize].position)))
+        .collect();
+    let (nodes, order) = bvh::build(&positions);
+    let mut triangles = Vec::with_capacity(order.len());
+    let mut corners = Vec::with_capacity(order.len());
+    for &slot in &order {
+        let [a, b, c] = positions[slot as usize];
+        let face = &faces[slot as usize];
+        triangles.push(Triangle::new([a, b, c], face.index, 1.0 - materials[face.material as usize].alpha));
+        let normal = (b - a).cross(c - a).normalize_or(Vec3::Z);
+        let vertices = face.vertices.map(|vertex| &vertices[vertex as usize]);
+        corners.push(Corners {
+            normals: vertices.map(|vertex| {
+                let own = Vec3::from(vertex.normal);
+                if own.is_finite() { own.normalize_or(normal) } else { normal }.to_array()
+            }),
+            uvs: vertices.map(|vertex| vertex.uv.map(|x| if x.is_finite() { x } else { 0.0 })),
+            material: face.material,
+        });
+    }
+    let has_transparency = triangles.iter().any(|triangle| triangle.transparency > 0.0);
+    let wide = Wide::new(&nodes, &triangles);
+    (Geometry { nodes, triangles, has_transparency, wide }, corners)
 }
 
 /// The two texels around a repeated coordinate and the weight of the second.

@@ -73,6 +73,8 @@ pub(crate) trait Rays<L: Lanes> {
     fn enters(&self, node: &Node, limit: L) -> Mask;
     /// Lanes whose ray hits the triangle before `limit`, with distance and barycentric weights (Möller, Trumbore).
     fn hits(&self, triangle: &Triangle, limit: L) -> (Mask, L, L, L);
+    /// Origin and direction of one ray.
+    fn lane(&self, lane: usize) -> (Vec3, Vec3);
 }
 
 #[inline(always)]
@@ -98,7 +100,8 @@ fn floats(node: &Node) -> &[f32; 8] {
 }
 
 /// [`Parallel`] in registers.
-pub(crate) struct ParallelRays<L> {
+pub(crate) struct ParallelRays<'a, L> {
+    packet: &'a Parallel,
     origin: [L; 3],
     /// Origins times the reciprocal direction.
     scaled: [L; 3],
@@ -111,9 +114,9 @@ pub(crate) struct ParallelRays<L> {
     limit: L,
 }
 
-impl<L: Lanes> ParallelRays<L> {
+impl<'a, L: Lanes> ParallelRays<'a, L> {
     #[inline(always)]
-    pub fn new(packet: &Parallel) -> Self {
+    pub fn new(packet: &'a Parallel) -> Self {
         let d = packet.direction;
         let inverse = [reciprocal(d.x), reciprocal(d.y), reciprocal(d.z)];
         let origin: [L; 3] = load(&packet.origin);
@@ -123,6 +126,7 @@ impl<L: Lanes> ParallelRays<L> {
             4 * usize::from(inverse[2] < 0.0),
         ];
         Self {
+            packet,
             scaled: [
                 origin[0].mul(L::splat(inverse[0])),
                 origin[1].mul(L::splat(inverse[1])),
@@ -139,7 +143,13 @@ impl<L: Lanes> ParallelRays<L> {
     }
 }
 
-impl<L: Lanes> Rays<L> for ParallelRays<L> {
+impl<L: Lanes> Rays<L> for ParallelRays<'_, L> {
+    #[inline(always)]
+    fn lane(&self, lane: usize) -> (Vec3, Vec3) {
+        let origin = &self.packet.origin;
+        (Vec3::new(origin[0].0[lane], origin[1].0[lane], origin[2].0[lane]), self.direction)
+    }
+
     #[inline(always)]
     fn start(&self) -> (Mask, L) {
         (self.active, self.limit)
@@ -181,7 +191,8 @@ impl<L: Lanes> Rays<L> for ParallelRays<L> {
 }
 
 /// [`Fan`] in registers.
-pub(crate) struct FanRays<L> {
+pub(crate) struct FanRays<'a, L> {
+    packet: &'a Fan,
     origin: Vec3,
     direction: [L; 3],
     inverse: [L; 3],
@@ -206,13 +217,14 @@ fn same_sign<L: Lanes>(d: L, active: Mask) -> bool {
     negative == 0 || negative == active
 }
 
-impl<L: Lanes> FanRays<L> {
+impl<'a, L: Lanes> FanRays<'a, L> {
     #[inline(always)]
-    pub fn new(packet: &Fan) -> Self {
+    pub fn new(packet: &'a Fan) -> Self {
         let direction: [L; 3] = load(&packet.direction);
         let lead = (packet.active.trailing_zeros() as usize).min(WIDTH - 1);
         let leading = [packet.direction[0].0[lead], packet.direction[1].0[lead], packet.direction[2].0[lead]];
         Self {
+            packet,
             origin: packet.origin,
             inverse: [reciprocals(direction[0]), reciprocals(direction[1]), reciprocals(direction[2])],
             uniform: same_sign(direction[0], packet.active)
@@ -226,7 +238,13 @@ impl<L: Lanes> FanRays<L> {
     }
 }
 
-impl<L: Lanes> Rays<L> for FanRays<L> {
+impl<L: Lanes> Rays<L> for FanRays<'_, L> {
+    #[inline(always)]
+    fn lane(&self, lane: usize) -> (Vec3, Vec3) {
+        let direction = &self.packet.direction;
+        (self.origin, Vec3::new(direction[0].0[lane], direction[1].0[lane], direction[2].0[lane]))
+    }
+
     #[inline(always)]
     fn start(&self) -> (Mask, L) {
         (self.active, self.limit)

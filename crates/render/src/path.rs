@@ -66,7 +66,7 @@ fn radiance(view: &View<'_>, origin: Vec3, direction: Vec3, sampler: &mut Sample
         );
         let light = if bounce == 0 { &mut direct } else { &mut indirect };
         let (point, is_floor) = if hit.triangle != MISS {
-            (view.surface_point(&hit, direction), false)
+            (view.surface_point(&view.shape(), &hit, direction), false)
         } else if to_floor.is_finite() {
             (floor_point(origin + to_floor * direction), true)
         } else {
@@ -101,7 +101,7 @@ fn radiance(view: &View<'_>, origin: Vec3, direction: Vec3, sampler: &mut Sample
             let diffuse = view.surface(&point).diffuse(n_dot_l, point.normal.dot(towards), next.dot(towards));
             view.albedo(&point) * (diffuse * std::f32::consts::PI / n_dot_l.max(1e-6))
         };
-        origin = point.lifted();
+        origin = point.lifted(LIFT);
         direction = next;
         bounce += 1;
     }
@@ -127,7 +127,7 @@ fn direct_light(
     seen_by_camera: bool,
     sampler: &mut Sampler,
 ) -> Vec3 {
-    let origin = view.to_object(point.lifted());
+    let origin = view.to_object(point.lifted(LIFT));
     let open = |direction: Vec3, limit: f32| {
         if direction.dot(point.face_normal) <= 0.0 {
             return 0.0;

@@ -12,11 +12,10 @@ use std::f32::consts::{FRAC_1_PI, PI};
 use glam::Vec3;
 
 use crate::bsdf;
+use crate::bundle::Bundle;
 use crate::lanes::{Floats, Mask, WIDTH, multiversion};
 use crate::lights::{self, LAMP_RADIUS, SUN_STRENGTH, WORLD_RADIANCE};
 use crate::lit_scene::{LitScene, object_radiance};
-use crate::packet::{Fan, Parallel};
-use crate::trace::{Hits, Traceable};
 use crate::view::{SurfacePoint, floor_distance};
 
 /// Sixteen vectors, by axis.
@@ -28,6 +27,9 @@ const ZERO: Floats = Floats::splat(0.0);
 const NARROW_LOBE: f32 = 0.2;
 /// The lamp as seen from the origin widens any lobe to this.
 const LAMP_LOBE: f32 = 0.5 * LAMP_RADIUS / 4.0;
+
+/// Triangles of the object times the area of a shaded point in pixels above which rays are traced by point.
+const DENSE: f32 = 20_000.0;
 
 /// Points to be shaded and the parameters of their surfaces; lanes from `count` on repeat the first point.
 pub(crate) struct PointPacket {
@@ -65,11 +67,16 @@ pub(crate) struct Shade {
 }
 
 /// One direction's terms.
+#[derive(Clone, Copy)]
 struct Terms {
     /// Positive part of `n.l`.
     cosine: Floats,
     /// Burley diffuse times `n.l`.
     diffuse: Floats,
+}
+
+impl Terms {
+    const NONE: Self = Self { cosine: ZERO, diffuse: ZERO };
 }
 
 /// Sums over directions.
@@ -212,7 +219,7 @@ impl PointPacket {
             views,
             lanes,
             has_specular: surfaces.iter().any(bsdf::Surface::has_specular),
-            origin: vectors(&|lane| scene.view.to_object(points_of[lane].lifted())),
+            origin: vectors(&|lane| scene.view.to_object(points_of[lane].lifted(scene.view.lift()))),
         }
     }
 
@@ -236,27 +243,26 @@ impl PointPacket {
 
     /// Adds the sun; returns which share of it reaches each point.
     fn add_sun(&self, scene: &LitScene<'_>, shades: &mut [Shade; WIDTH], rays: &mut u64) -> [f32; WIDTH] {
-        let limit = Floats::splat(f32::INFINITY);
-        let mut packet = Parallel { origin: self.origin, direction: Vec3::Z, limit, active: 0 };
-        let mut terms = Terms { cosine: ZERO, diffuse: ZERO };
+        let sun = &scene.directions.sun;
+        let mut terms = vec![Terms::NONE; sun.len()];
+        let mut wanted = vec![0; sun.len()];
+        for (i, towards) in sun.iter().enumerate() {
+            let direction = towards.world.to_array().map(Floats::splat);
+            wanted[i] = self.used() & evaluate(&self.lanes, &direction, &mut terms[i]);
+            *rays += u64::from(wanted[i].count_ones());
+        }
+        let open = self.bundle(scene, &wanted).open_along(|i| sun[i].object);
         let mut sums = Sums::NONE;
         let mut gleam = ZERO;
-        for towards in &scene.directions.sun {
-            let direction = towards.world.to_array().map(Floats::splat);
-            packet.active = self.used() & evaluate(&self.lanes, &direction, &mut terms);
-            let mut open = ZERO;
-            if packet.active != 0 {
-                packet.direction = towards.object;
-                *rays += u64::from(packet.active.count_ones());
-                open = packet.transmitted(&scene.view.mesh.geometry);
-                if self.has_specular && open != ZERO {
-                    lobe(&self.lanes, &direction, &self.lanes.alpha, &mut gleam);
-                    add_products(&mut sums.specular, &open, &gleam);
-                }
+        for (i, towards) in sun.iter().enumerate() {
+            if self.has_specular && open[i] != ZERO {
+                let direction = towards.world.to_array().map(Floats::splat);
+                lobe(&self.lanes, &direction, &self.lanes.alpha, &mut gleam);
+                add_products(&mut sums.specular, &open[i], &gleam);
             }
-            accumulate(&mut sums, &terms, &open);
+            accumulate(&mut sums, &terms[i], &open[i]);
         }
-        let weight = SUN_STRENGTH / scene.directions.sun.len() as f32;
+        let weight = SUN_STRENGTH / sun.len() as f32;
         let mut share = [0.0; WIDTH];
         for lane in 0..self.count {
             let total = sums.cosine.0[lane];
@@ -281,25 +287,26 @@ impl PointPacket {
         if lit == 0 {
             return;
         }
-        let mut terms = Terms { cosine: ZERO, diffuse: ZERO };
-        let mut sums = Sums::NONE;
+        let lamp = &scene.directions.lamp;
+        let mut terms = vec![Terms::NONE; lamp.len()];
+        let mut wanted = vec![0; lamp.len()];
         let mut direction = [ZERO; 3];
+        for (i, point) in lamp.iter().enumerate() {
+            directions_to(&self.lanes.position, point.world, &mut direction);
+            wanted[i] = lit & evaluate(&self.lanes, &direction, &mut terms[i]);
+            *rays += u64::from(wanted[i].count_ones());
+        }
+        let open = self.bundle(scene, &wanted).open_from(|i| lamp[i].object);
+        let mut sums = Sums::NONE;
         let mut gleam = ZERO;
         let alpha = Floats(self.lanes.alpha.0.map(|alpha| alpha.max(LAMP_LOBE)));
-        for lamp in &scene.directions.lamp {
-            directions_to(&self.lanes.position, lamp.world, &mut direction);
-            let active = lit & evaluate(&self.lanes, &direction, &mut terms);
-            let mut open = ZERO;
-            if active != 0 {
-                *rays += u64::from(active.count_ones());
-                open =
-                    Fan::to_points(lamp.object, &self.origin, active).transmitted(&scene.view.mesh.geometry);
-                if self.has_specular && open != ZERO {
-                    lobe(&self.lanes, &direction, &alpha, &mut gleam);
-                    add_products(&mut sums.specular, &open, &gleam);
-                }
+        for (i, point) in lamp.iter().enumerate() {
+            if self.has_specular && open[i] != ZERO {
+                directions_to(&self.lanes.position, point.world, &mut direction);
+                lobe(&self.lanes, &direction, &alpha, &mut gleam);
+                add_products(&mut sums.specular, &open[i], &gleam);
             }
-            accumulate(&mut sums, &terms, &open);
+            accumulate(&mut sums, &terms[i], &open[i]);
         }
         for lane in lanes_of(lit) {
             let total = sums.cosine.0[lane];
@@ -308,7 +315,7 @@ impl PointPacket {
             }
             if self.has_specular {
                 let facing = spot.facing_irradiance(self.points[lane].position);
-                let mean = sums.specular.0[lane] / scene.directions.lamp.len() as f32;
+                let mean = sums.specular.0[lane] / lamp.len() as f32;
                 shades[lane].specular += spot.intensity * (facing * mean);
             }
         }
@@ -317,34 +324,33 @@ impl PointPacket {
     /// Adds what the world, the floor and the object itself send from every direction.
     fn add_indirect(&self, scene: &LitScene<'_>, shades: &mut [Shade; WIDTH], rays: &mut u64) {
         let Some(floor) = &scene.floor.coarse else { return };
-        let mut packet = Parallel { origin: self.origin, direction: Vec3::Z, limit: ZERO, active: 0 };
-        let mut terms = Terms { cosine: ZERO, diffuse: ZERO };
+        let sphere = &scene.directions.sphere;
+        let mut terms = vec![Terms::NONE; sphere.len()];
+        let mut wanted = vec![0; sphere.len()];
+        let mut limits = vec![ZERO; sphere.len()];
         let mut sums = Sums::NONE;
-        let mut light = [Vec3::ZERO; WIDTH];
-        let mut hits = Hits::NONE;
-        for (turn, towards) in scene.directions.sphere.iter().enumerate() {
+        for (i, towards) in sphere.iter().enumerate() {
             let direction = towards.world.to_array().map(Floats::splat);
-            packet.active = self.used() & evaluate(&self.lanes, &direction, &mut terms);
-            accumulate(&mut sums, &terms, &ZERO);
-            if packet.active == 0 {
-                continue;
-            }
-            packet.direction = towards.object;
-            packet.limit =
+            wanted[i] = self.used() & evaluate(&self.lanes, &direction, &mut terms[i]);
+            accumulate(&mut sums, &terms[i], &ZERO);
+            *rays += u64::from(wanted[i].count_ones());
+            limits[i] =
                 Floats(std::array::from_fn(|lane| floor_distance(self.points[lane].position, towards.world)));
-            *rays += u64::from(packet.active.count_ones());
-            packet.nearest(&scene.view.mesh.geometry, &mut hits);
+        }
+        let hits = self.bundle(scene, &wanted).nearest(|i| sphere[i].object, &limits);
+        let mut light = [Vec3::ZERO; WIDTH];
+        for (turn, towards) in sphere.iter().enumerate().filter(|&(turn, _)| wanted[turn] != 0) {
             let mut incoming = [Vec3::splat(WORLD_RADIANCE); WIDTH];
             if towards.world.z < 0.0 {
-                for lane in lanes_of(packet.active & !hits.mask) {
-                    let point = self.points[lane].position + packet.limit.0[lane] * towards.world;
+                for lane in lanes_of(wanted[turn] & !hits[turn].mask) {
+                    let point = self.points[lane].position + limits[turn].0[lane] * towards.world;
                     incoming[lane] = floor.radiance(point.truncate());
                 }
             }
             let surroundings = (&scene.directions, floor);
-            object_radiance(scene.view, surroundings, &hits, towards.world, turn, &mut incoming, rays);
-            for lane in lanes_of(packet.active) {
-                light[lane] += incoming[lane] * terms.diffuse.0[lane];
+            object_radiance(scene.view, surroundings, &hits[turn], towards.world, turn, &mut incoming, rays);
+            for lane in lanes_of(wanted[turn]) {
+                light[lane] += incoming[lane] * terms[turn].diffuse.0[lane];
             }
         }
         for lane in 0..self.count {
@@ -353,6 +359,12 @@ impl PointPacket {
                 shades[lane].diffuse += PI * light[lane] / total;
             }
         }
+    }
+
+    fn bundle<'a>(&'a self, scene: &'a LitScene<'_>, wanted: &'a [Mask]) -> Bundle<'a> {
+        let geometry = scene.view.light_shape().geometry;
+        let by_point = geometry.triangles.len() as f32 * scene.settings.point_spacing().powi(2) > DENSE;
+        Bundle { geometry, origin: &self.origin, wanted, by_point }
     }
 
     /// The world, and, in a narrow lobe, the sun, as the lobe reflects them.

@@ -36,6 +36,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Pixels between two shaded points.
+    pub fn point_spacing(&self) -> f32 {
+        self.shading_step as f32 / self.supersampling as f32
+    }
+
     /// The settings of a preset.
     pub fn new(quality: Quality) -> Self {
         match quality {

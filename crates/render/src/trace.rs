@@ -5,15 +5,19 @@
 use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
 
-use crate::bvh::{MAX_DEPTH, Node};
-use crate::lanes::{Floats, Lanes, Mask, Portable, WIDTH};
+use crate::bvh::{MAX_DEPTH, Nodes};
+use crate::lanes::{Floats, Lanes, Mask, Portable, WIDTH, prefetch};
 #[cfg(target_arch = "x86_64")]
 use crate::lanes::{Level, level};
 use crate::packet::{EDGE, Fan, FanRays, MIN_T, Parallel, ParallelRays, Rays, reciprocal};
+use crate::wide::Wide;
+
+mod search;
+use search::{Leaf, blocked, filtered, nearest};
 
 /// What intersection needs of a triangle, in the order of the leaves.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Triangle {
     /// First corner.
     pub corner: [f32; 3],
@@ -53,11 +57,13 @@ impl Triangle {
 #[derive(Clone, Debug, Default)]
 pub struct Geometry {
     /// Root first.
-    pub nodes: Vec<Node>,
+    pub nodes: Nodes,
     /// In leaf order.
     pub triangles: Vec<Triangle>,
     /// Whether any triangle lets light through.
     pub has_transparency: bool,
+    /// The same for single rays.
+    pub wide: Wide,
 }
 
 /// `Hit::triangle` where nothing was hit.
@@ -110,34 +116,52 @@ impl Hits {
     }
 }
 
+/// As many rays of a packet, or fewer, go on alone when the others have left.
+const ALONE: u32 = 5;
+
 /// Walks the nodes that rays enter before their limits, nearest first, calling `leaf` with the triangles of leaves and
-/// the limits. `leaf` returns the limits from there on, or `None` to stop.
+/// the limits. `leaf` returns the limits from there on, or `None` to stop. Rays that are left alone go on through the
+/// wide hierarchy.
 #[inline(always)]
 fn walk_packet<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, limit: L, leaf: &mut impl Leaf<L>) {
     let Some(root) = geometry.nodes.first() else { return };
     let mut limit = limit;
-    if rays.enters(root, limit) == 0 {
+    let mut mask = rays.enters(root, limit);
+    if mask == 0 {
         return;
     }
     let backwards = rays.backwards();
-    let mut stack = [0_u32; MAX_DEPTH + 4];
+    let alone = if geometry.wide.is_usable() { ALONE } else { 0 };
+    let mut stack = [(0_u32, 0 as Mask); MAX_DEPTH + 4];
     let mut height = 0;
-    let mut node = root;
+    let mut at = 0_u32;
     loop {
-        if node.count() == 0 {
+        let node = &geometry.nodes[at as usize];
+        if node.count() == 0 && mask.count_ones() <= alone {
+            match leaf.alone(geometry, rays, (at, mask), limit) {
+                Some(next) => limit = next,
+                None => return,
+            }
+        } else if node.count() == 0 {
+            geometry.wide.prefetch_entry(node.first);
             // Both children at once: the processor overlaps the two tests.
-            let near = (node.first + u32::from(backwards[(node.axis() as usize).min(2)])) as usize;
+            let near = node.first + u32::from(backwards[(node.axis() as usize).min(2)]);
             let far = near ^ 1;
-            let (near_node, far_node) = (&geometry.nodes[near], &geometry.nodes[far]);
+            let (near_node, far_node) = (&geometry.nodes[near as usize], &geometry.nodes[far as usize]);
+            for child in [near_node, far_node] {
+                if let Some(next) = geometry.nodes.get(child.first as usize) {
+                    prefetch(next);
+                }
+            }
             let (near_mask, far_mask) = (rays.enters(near_node, limit), rays.enters(far_node, limit));
             if near_mask != 0 {
-                stack[height] = far as u32;
+                stack[height] = (far, far_mask);
                 height += usize::from(far_mask != 0);
-                node = near_node;
+                (at, mask) = (near, near_mask);
                 continue;
             }
             if far_mask != 0 {
-                node = far_node;
+                (at, mask) = (far, far_mask);
                 continue;
             }
         } else {
@@ -151,110 +175,8 @@ fn walk_packet<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, limit: L, lea
             return;
         }
         height -= 1;
-        node = &geometry.nodes[stack[height] as usize];
+        (at, mask) = stack[height];
     }
-}
-
-/// What a walk does at a leaf. A trait, not a closure: closures would not be compiled with the wide instructions.
-trait Leaf<L: Lanes> {
-    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], first: u32, limit: L) -> Option<L>;
-}
-
-struct Nearest<L> {
-    u: L,
-    v: L,
-    /// Bits of the triangles' positions.
-    index: L,
-    t: L,
-    any: Mask,
-}
-
-impl<L: Lanes> Leaf<L> for Nearest<L> {
-    #[inline(always)]
-    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], first: u32, limit: L) -> Option<L> {
-        let mut limit = limit;
-        for (slot, triangle) in triangles.iter().enumerate() {
-            let (mask, t, u, v) = rays.hits(triangle, limit);
-            if mask != 0 {
-                self.any |= mask;
-                limit = L::select(mask, t, limit);
-                self.u = L::select(mask, u, self.u);
-                self.v = L::select(mask, v, self.v);
-                self.index = L::select(mask, L::splat(f32::from_bits(first + slot as u32)), self.index);
-            }
-        }
-        self.t = limit;
-        Some(limit)
-    }
-}
-
-#[inline(always)]
-fn nearest<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, hits: &mut Hits) {
-    let (_, limit) = rays.start();
-    let zero = L::splat(0.0);
-    let mut found = Nearest { u: zero, v: zero, index: L::splat(f32::from_bits(MISS)), t: limit, any: 0 };
-    walk_packet(geometry, rays, limit, &mut found);
-    hits.mask = found.any;
-    if found.any == 0 {
-        hits.triangle = [MISS; WIDTH];
-        return;
-    }
-    found.t.store(&mut hits.t);
-    found.u.store(&mut hits.u);
-    found.v.store(&mut hits.v);
-    let mut bits = Floats::splat(0.0);
-    found.index.store(&mut bits);
-    for lane in 0..WIDTH {
-        hits.triangle[lane] = bits.0[lane].to_bits();
-    }
-}
-
-struct Blocked {
-    open: Mask,
-}
-
-impl<L: Lanes> Leaf<L> for Blocked {
-    #[inline(always)]
-    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], _: u32, limit: L) -> Option<L> {
-        let mut hit = 0;
-        for triangle in triangles {
-            hit |= rays.hits(triangle, limit).0;
-        }
-        self.open &= !hit;
-        if self.open == 0 { None } else { Some(L::select(hit, L::splat(-1.0), limit)) }
-    }
-}
-
-/// Rays that meet a triangle, transparent or not.
-#[inline(always)]
-fn blocked<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>) -> Mask {
-    let (active, limit) = rays.start();
-    let mut blocked = Blocked { open: active };
-    walk_packet(geometry, rays, limit, &mut blocked);
-    active & !blocked.open
-}
-
-struct Filtered<L> {
-    light: L,
-}
-
-impl<L: Lanes> Leaf<L> for Filtered<L> {
-    #[inline(always)]
-    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], _: u32, limit: L) -> Option<L> {
-        for triangle in triangles {
-            let mask = rays.hits(triangle, limit).0;
-            self.light = L::select(mask, self.light.mul(L::splat(triangle.transparency)), self.light);
-        }
-        Some(limit)
-    }
-}
-
-/// What is left of the light along each ray: the product of the transparencies it passes.
-#[inline(always)]
-fn filtered<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, left: &mut Floats) {
-    let mut filtered = Filtered { light: L::splat(1.0) };
-    walk_packet(geometry, rays, rays.start().1, &mut filtered);
-    filtered.light.store(left);
 }
 
 /// Declares a walk for one kind of packet: compiled once a level, and called through the one for this processor.

@@ -6,7 +6,8 @@ use scene::Latents;
 use crate::bsdf::Surface;
 use crate::colour;
 use crate::lights::{FLOOR_Z, Spot};
-use crate::mesh::PreparedMesh;
+use crate::mesh::{PreparedMesh, Shape};
+use crate::simplify;
 use crate::trace::Hit;
 
 /// Distance by which rays start above the surface, against meeting it again.
@@ -21,6 +22,8 @@ pub(crate) struct View<'a> {
     pub translation: Vec3,
     pub floor_albedo: Vec3,
     pub spot: Spot,
+    /// Whether rays that look for light see the simplified object, where there is one.
+    pub simple: bool,
 }
 
 /// A point on the object's surface in the world, seen from one side.
@@ -50,6 +53,7 @@ impl<'a> View<'a> {
             translation: Vec3::from(latents.translation.unwrap_or_default().map(|value| value as f32)),
             floor_albedo: colour::floor_albedo(latents.floor_hue),
             spot: Spot::new(latents),
+            simple: false,
         }
     }
 
@@ -75,10 +79,29 @@ impl<'a> View<'a> {
         (height + std::f32::consts::SQRT_2 * self.mesh.radius + 0.7).min(4.5)
     }
 
+    /// The object as the camera sees it.
+    #[inline]
+    pub fn shape(&self) -> Shape<'_> {
+        self.mesh.shape()
+    }
+
+    /// The object as rays that look for light see it.
+    #[inline]
+    pub fn light_shape(&self) -> Shape<'_> {
+        let simple = if self.simple { self.mesh.simple_shape() } else { None };
+        simple.unwrap_or(self.mesh.shape())
+    }
+
+    /// Distance by which rays that look for light start above the surface.
+    #[inline]
+    pub fn lift(&self) -> f32 {
+        if self.simple && self.mesh.simple_shape().is_some() { simplify::LIFT } else { LIFT }
+    }
+
     /// The surface at a hit of a ray with the world direction `direction`.
     #[inline]
-    pub fn surface_point(&self, hit: &Hit, direction: Vec3) -> SurfacePoint {
-        let point = self.mesh.point(hit);
+    pub fn surface_point(&self, shape: &Shape<'_>, hit: &Hit, direction: Vec3) -> SurfacePoint {
+        let point = shape.point(hit);
         let face_normal = self.world_from_object * point.face_normal;
         let normal = self.world_from_object * point.normal;
         let side = if face_normal.dot(direction) > 0.0 { -1.0 } else { 1.0 };
@@ -103,8 +126,8 @@ impl<'a> View<'a> {
 impl SurfacePoint {
     /// Where rays leave from.
     #[inline]
-    pub fn lifted(&self) -> Vec3 {
-        self.position + LIFT * self.face_normal
+    pub fn lifted(&self, lift: f32) -> Vec3 {
+        self.position + lift * self.face_normal
     }
 }
 

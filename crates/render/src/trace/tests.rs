@@ -21,14 +21,15 @@ fn cloud(random: &mut Random, count: usize) -> Geometry {
         })
         .collect();
     let (nodes, order) = bvh::build(&corners);
-    let triangles = order
+    let triangles: Vec<Triangle> = order
         .iter()
         .map(|&index| {
             let transparency = if index % 5 == 0 { 0.5 } else { 0.0 };
             Triangle::new(corners[index as usize], index, transparency)
         })
         .collect();
-    Geometry { nodes, triangles, has_transparency: true }
+    let wide = Wide::new(&nodes, &triangles);
+    Geometry { nodes, triangles, has_transparency: true, wide }
 }
 
 /// Nearest hit and transmitted share by testing every triangle, in double precision.

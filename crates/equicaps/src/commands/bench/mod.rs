@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::terminal::Terminal;
 
 mod evaluate;
+mod growth;
 mod loader;
 mod render;
 mod render_device;

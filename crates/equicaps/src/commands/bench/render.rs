@@ -36,7 +36,8 @@ pub struct Arguments {
     /// Views rendered together on a GPU
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65536))]
     pub(super) batch: usize,
-    /// On a GPU: also measure spheres of 1,000 to 1,000,000 triangles
+    /// Measure how the cost grows over bumpy spheres of 1,000 to 1,000,000 triangles: on the CPU instead, in processor
+    /// time of one thread; on a GPU besides
     #[arg(long)]
     pub(super) growth: bool,
     /// Folder of meshes (CLASS/OBJECT...) instead of the built-in set of 20 procedural objects
@@ -59,6 +60,9 @@ struct Totals {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     if !(arguments.seconds > 0.0 && arguments.seconds < 1e6) {
         return Err(UsageError("--seconds must be a positive number".to_owned()).into());
+    }
+    if arguments.growth && arguments.device == "cpu" {
+        return super::growth::run(arguments, terminal);
     }
     let meshes = load(arguments, terminal)?;
     let triangles_mean =

@@ -12,9 +12,10 @@ use gpu::ProfileEntry;
 use rayon::prelude::*;
 use render::PreparedMesh;
 use render::cuda::{Object, Renderer, Shot};
-use scene::{LatentRanges, Mesh, Vertex};
+use scene::{LatentRanges, Mesh};
 use serde_json::{Value, json};
 
+use super::growth;
 use super::render::{Arguments, SEED, VIEWS_PER_OBJECT};
 use crate::terminal::Terminal;
 
@@ -65,8 +66,8 @@ pub fn run(arguments: &Arguments, meshes: &[Mesh], terminal: &Terminal) -> anyho
     let mut growth: Vec<Value> = Vec::new();
     if arguments.growth {
         writeln!(text, "{:>12}  {:>10}", "triangles", "images/s")?;
-        for triangles in [1_000, 10_000, 100_000, 1_000_000] {
-            let mesh = bumpy_sphere(triangles);
+        for triangles in growth::TRIANGLES {
+            let mesh = growth::bumpy_sphere(triangles);
             let shots = self::shots(&[prepare(&mesh)], arguments.batch);
             let (rate, rays) = measure(&mut renderer, &shots, arguments.size, seconds / 8)?;
             writeln!(text, "{:>12}  {rate:>10.0}", mesh.triangles.len())?;
@@ -181,29 +182,4 @@ fn encode(renderer: &mut Renderer, shots: &[Shot], size: u32, time: Duration) ->
         encoder.join().map_err(|_| anyhow::anyhow!("the encoder panicked"))?.map_err(anyhow::Error::msg)?;
     let seconds = start.elapsed().as_secs_f64();
     Ok(Encoded { images_per_s: images as f64 / seconds, waiting: waited.as_secs_f64() / seconds })
-}
-
-/// A sphere with bumps of about `triangles` triangles, its diagonal 1.
-fn bumpy_sphere(triangles: usize) -> Mesh {
-    let rows = ((triangles as f64 / 4.0).sqrt().round() as u32).max(2);
-    let columns = 2 * rows;
-    let mut mesh = Mesh::default();
-    for row in 0..=rows {
-        for column in 0..=columns {
-            let theta = std::f32::consts::PI * row as f32 / rows as f32;
-            let phi = std::f32::consts::TAU * column as f32 / columns as f32;
-            let normal = [theta.sin() * phi.cos(), theta.sin() * phi.sin(), theta.cos()];
-            let radius = 0.26 * (1.0 + 0.05 * (9.0 * theta).sin() * (11.0 * phi).sin());
-            mesh.vertices.push(Vertex { position: normal.map(|x| radius * x), normal, uv: [0.0; 2] });
-        }
-    }
-    for row in 0..rows {
-        for column in 0..columns {
-            let a = row * (columns + 1) + column;
-            let b = a + columns + 1;
-            mesh.triangles.extend([[a, b, a + 1], [a + 1, b, b + 1]]);
-        }
-    }
-    mesh.triangle_materials = vec![u32::MAX; mesh.triangles.len()];
-    mesh
 }
