@@ -27,7 +27,7 @@ pub struct Arguments {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
     weights: PathBuf,
-    /// Pictures (jpg, png): files, folders, patterns, or @LIST
+    /// Pictures (jpg, png): files, folders, packed datasets, patterns, or @LIST
     #[arg(value_name = "IMAGES", required = true)]
     images: Vec<String>,
     /// Where to: a file that ends in .npy, .safetensors or .parquet
@@ -63,12 +63,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             format!("--out is {}, but must end in .npy, .safetensors or .parquet", arguments.out.display());
         return Err(UsageError(text).into());
     }
-    let paths = images::collect(&arguments.images)?;
+    let pictures = images::collect(&arguments.images)?;
     let weights = subject::find(&arguments.weights, &Which::Newest)?.remove(0).at_size(arguments.image_size);
     let device = crate::device::open(&arguments.device, "f32")?;
     let mut encoder = weights.open(&device, terminal)?;
-    let encoded = images::encode(&mut encoder, &paths, terminal)?;
-    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let encoded = images::encode(&mut encoder, &pictures, terminal)?;
+    images::make_room(&arguments.out)?;
+    let names: Vec<String> = pictures.iter().map(|image| image.path.display().to_string()).collect();
     let tables = [
         ("representation", &encoded.representation, What::Representation),
         ("activations", &encoded.invariant, What::Activations),
@@ -80,8 +81,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         let Some(values) = values else {
             anyhow::bail!("{} has no such features; try --what representation", arguments.weights.display());
         };
-        let width = values.len() / paths.len().max(1);
-        dataset::durable::write(&arguments.out, &npy(paths.len(), width, values))?;
+        let width = values.len() / pictures.len().max(1);
+        dataset::durable::write(&arguments.out, &npy(pictures.len(), width, values))?;
         let list = PathBuf::from(format!("{}.txt", arguments.out.display()));
         dataset::durable::write(&list, format!("{}\n", names.join("\n")).as_bytes())?;
     } else if ending == "parquet" {
@@ -102,7 +103,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let widths = encoder.widths();
     let text = format!(
         "{} pictures, {} numbers each{}, in {}",
-        paths.len(),
+        pictures.len(),
         widths.representation,
         widths.equivariant.map_or_else(String::new, |poses| format!(" (embedding: {poses})")),
         arguments.out.display()
@@ -110,7 +111,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     terminal.result(
         text,
         &json!({
-            "pictures": paths.len(),
+            "pictures": pictures.len(),
             "representation": widths.representation,
             "poses": widths.equivariant,
             "activations": widths.invariant,

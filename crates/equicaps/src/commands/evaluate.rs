@@ -13,6 +13,7 @@ use evaluate::neighbours::{self, NeighbourQuery};
 use evaluate::{Preset, Protocol, Results};
 use report::ours;
 use serde_json::json;
+use train::RunFolder;
 
 use crate::UsageError;
 use crate::commands::pose_sweep;
@@ -145,9 +146,14 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let base = match (&arguments.out, arguments.weights.is_dir()) {
         (Some(out), _) => out.clone(),
         (None, true) => arguments.weights.join("evaluation"),
-        (None, false) => {
-            return Err(UsageError("give --out DIR for the results of a single checkpoint".to_owned()).into());
-        }
+        // A checkpoint of a run lies in RUN/checkpoints.
+        (None, false) => match arguments.weights.parent().and_then(Path::parent) {
+            Some(run) if RunFolder::open(run).is_ok() => run.join("evaluation"),
+            _ => {
+                let text = "give --out DIR for the results of a checkpoint outside of a run";
+                return Err(UsageError(text.to_owned()).into());
+            }
+        },
     };
     let key = data_key(&*views)?;
     let mut found = Vec::new();

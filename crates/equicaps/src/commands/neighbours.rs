@@ -11,7 +11,7 @@ use report::{GridCell, Picture, PictureGrid, SvgUse};
 use serde_json::json;
 
 use crate::UsageError;
-use crate::commands::images;
+use crate::commands::images::{self, Image};
 use crate::commands::subject::{self, Which};
 use crate::terminal::Terminal;
 
@@ -29,7 +29,7 @@ pub struct Arguments {
     /// Query pictures
     #[arg(value_name = "QUERIES", required = true)]
     queries: Vec<String>,
-    /// Where to look: files, folders, patterns, or @LIST
+    /// Where to look: files, folders, packed datasets, patterns, or @LIST
     #[arg(long, value_name = "IMAGES", required = true, num_args = 1..)]
     among: Vec<String>,
     /// Neighbours of each query
@@ -73,8 +73,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         anyhow::bail!("{} has no embeddings; try --by representation", arguments.weights.display());
     };
     let transformation = encoder.transformation();
-    let mut rows = |paths: &[PathBuf]| -> anyhow::Result<Vec<f32>> {
-        let encoded = images::encode(&mut encoder, paths, terminal)?;
+    let mut rows = |images: &[Image]| -> anyhow::Result<Vec<f32>> {
+        let encoded = images::encode(&mut encoder, images, terminal)?;
         let mut values = match arguments.by {
             By::Representation => encoded.representation,
             By::Poses => encoded.equivariant,
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         Ok(values)
     };
     let (query_rows, candidate_rows) = (rows(&queries)?, rows(&candidates)?);
-    let same = |query: usize, candidate: usize| queries[query] == candidates[candidate];
+    let same = |query: usize, candidate: usize| queries[query].path == candidates[candidate].path;
     let found =
         Similarity::new(&device)?.nearest(&query_rows, &candidate_rows, width, arguments.k.into(), same)?;
     if let Some(out) = &arguments.out {
@@ -97,19 +97,19 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let mut text = String::new();
     let mut list = Vec::new();
     for (query, neighbours) in queries.iter().zip(&found) {
-        text.push_str(&format!("{}\n", query.display()));
+        text.push_str(&format!("{}\n", query.path.display()));
         for neighbour in neighbours {
             text.push_str(&format!(
                 "  {:.4}  {}\n",
                 neighbour.similarity,
-                candidates[neighbour.row].display()
+                candidates[neighbour.row].path.display()
             ));
         }
         let near: Vec<_> = neighbours
             .iter()
-            .map(|n| json!({ "image": candidates[n.row], "similarity": n.similarity }))
+            .map(|n| json!({ "image": candidates[n.row].path, "similarity": n.similarity }))
             .collect();
-        list.push(json!({ "query": query, "neighbours": near }));
+        list.push(json!({ "query": query.path, "neighbours": near }));
     }
     terminal.result(text.trim_end(), &json!({ "queries": list, "out": arguments.out }));
     Ok(ExitCode::SUCCESS)
@@ -129,18 +129,19 @@ pub fn check_ending(out: Option<&PathBuf>) -> anyhow::Result<()> {
 pub fn draw(
     out: &Path,
     title: &str,
-    queries: &[PathBuf],
-    candidates: &[PathBuf],
+    queries: &[Image],
+    candidates: &[Image],
     found: &[Vec<Neighbour>],
     side: usize,
 ) -> anyhow::Result<()> {
     let side = side.max(64);
-    let cell = |path: &PathBuf, caption: String| -> anyhow::Result<Option<GridCell>> {
-        let picture = Picture::new(side as u32, side as u32, images::load(path, side)?)?;
+    images::make_room(out)?;
+    let cell = |image: &Image, caption: String| -> anyhow::Result<Option<GridCell>> {
+        let picture = Picture::new(side as u32, side as u32, image.load(side)?)?;
         Ok(Some(GridCell::new(Arc::new(picture), caption)))
     };
     let name =
-        |path: &PathBuf| path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        |image: &Image| image.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut rows = Vec::new();
     for (query, neighbours) in queries.iter().zip(found) {
         let mut row = vec![cell(query, name(query))?];

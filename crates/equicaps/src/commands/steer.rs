@@ -9,6 +9,7 @@ use evaluate::prediction::{Transformation, normalise_prediction};
 use pose::{Degrees, TaitBryan, ViewPose};
 use serde_json::json;
 
+use crate::UsageError;
 use crate::commands::subject::{self, Which};
 use crate::commands::{images, neighbours};
 use crate::terminal::Terminal;
@@ -34,7 +35,7 @@ pub struct Arguments {
     /// Translation along x, y, z in scene units, for networks trained with translations
     #[arg(long, value_name = "X,Y,Z", value_parser = triple, default_value = "0,0,0", allow_hyphen_values = true)]
     translate: Triple,
-    /// Where to look: files, folders, patterns, or @LIST
+    /// Where to look: files, folders, packed datasets, patterns, or @LIST
     #[arg(long, value_name = "IMAGES", required = true, num_args = 1..)]
     among: Vec<String>,
     /// How many pictures to list
@@ -64,6 +65,10 @@ fn triple(text: &str) -> Result<Triple, String> {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     neighbours::check_ending(arguments.out.as_ref())?;
     let source = images::collect(std::slice::from_ref(&arguments.image))?;
+    if source.len() != 1 {
+        let text = format!("{} names {} pictures; steering starts from one", arguments.image, source.len());
+        return Err(UsageError(text).into());
+    }
     let candidates = images::collect(&arguments.among)?;
     let weights = subject::find(&arguments.weights, &Which::Newest)?.remove(0);
     let device = crate::device::open(&arguments.device, "f32")?;
@@ -104,12 +109,12 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     }
     let near = found.first().map(Vec::as_slice).unwrap_or_default();
     let text: Vec<String> =
-        near.iter().map(|n| format!("{:.4}  {}", n.similarity, candidates[n.row].display())).collect();
+        near.iter().map(|n| format!("{:.4}  {}", n.similarity, candidates[n.row].path.display())).collect();
     let list: Vec<_> =
-        near.iter().map(|n| json!({ "image": candidates[n.row], "similarity": n.similarity })).collect();
+        near.iter().map(|n| json!({ "image": candidates[n.row].path, "similarity": n.similarity })).collect();
     terminal.result(
         text.join("\n"),
-        &json!({ "image": source[0], "rotate": arguments.rotate.0, "translate": arguments.translate.0, "nearest": list, "out": arguments.out }),
+        &json!({ "image": source[0].path, "rotate": arguments.rotate.0, "translate": arguments.translate.0, "nearest": list, "out": arguments.out }),
     );
     Ok(ExitCode::SUCCESS)
 }

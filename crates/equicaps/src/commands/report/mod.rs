@@ -48,7 +48,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         terminal.warn("none of these runs was evaluated yet (equicaps evaluate RUN --data DIR); there will be no tables");
     }
     let written = write(&runs, &arguments.out, &arguments.title, "", terminal)?;
-    let text = format!("{} runs, {evaluations} evaluations: {}", runs.len(), arguments.out.display());
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let text = format!(
+        "{}, {}: {}",
+        count(runs.len(), "run"),
+        count(evaluations, "evaluation"),
+        arguments.out.display()
+    );
     terminal.result(
         text,
         &json!({ "out": arguments.out, "runs": runs.len(), "evaluations": evaluations, "files": written }),
