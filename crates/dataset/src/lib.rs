@@ -29,7 +29,7 @@ pub mod work;
 
 pub use cuda_source::CudaRenderer;
 pub use error::{Error, Result};
-pub use loader::{Batch, Loader, LoaderOptions};
+pub use loader::{Allocate, Batch, Loader, LoaderOptions, Memory, Pixels};
 pub use object::{Class, Object, Split};
 pub use on_the_fly::{OnTheFly, OnTheFlyOptions};
 pub use reader::Dataset;

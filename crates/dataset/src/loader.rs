@@ -5,6 +5,8 @@
 //! one buffer; finished batches wait in a bounded queue. The loader measures how long the consumer waited: with a
 //! loader that keeps up it is next to nothing.
 
+use std::fmt::Debug;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -26,7 +28,46 @@ pub struct Batch {
     /// Side of the pictures in pixels.
     pub side: usize,
     /// `[items, side, side, 3]` bytes, RGB.
-    pub pixels: Vec<u8>,
+    pub pixels: Pixels,
+}
+
+/// Memory for pictures: ordinary, or such as a device can copy from while it works.
+pub trait Memory: AsRef<[u8]> + AsMut<[u8]> + Send + Debug {}
+
+impl<T: AsRef<[u8]> + AsMut<[u8]> + Send + Debug> Memory for T {}
+
+/// Gives memory of a number of bytes.
+pub type Allocate = dyn Fn(usize) -> Result<Box<dyn Memory>> + Send + Sync;
+
+/// The pixels of a batch; dereferences to their bytes.
+#[derive(Debug)]
+pub struct Pixels {
+    memory: Box<dyn Memory>,
+    length: usize,
+}
+
+impl Pixels {
+    /// `length` bytes, in the memory of an earlier batch where it is large enough.
+    fn new(length: usize, earlier: Option<Self>, allocate: &Allocate) -> Result<Self> {
+        match earlier {
+            Some(Self { memory, .. }) if (*memory).as_ref().len() >= length => Ok(Self { memory, length }),
+            _ => Ok(Self { memory: allocate(length)?, length }),
+        }
+    }
+}
+
+impl Deref for Pixels {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &(*self.memory).as_ref()[..self.length]
+    }
+}
+
+impl DerefMut for Pixels {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut (*self.memory).as_mut()[..self.length]
+    }
 }
 
 /// How to load.
@@ -43,7 +84,7 @@ pub struct LoaderOptions {
 /// An iterator over decoded batches.
 pub struct Loader {
     batches: Option<Receiver<Result<Batch>>>,
-    used_buffers: SyncSender<Vec<u8>>,
+    used_buffers: SyncSender<Pixels>,
     thread: Option<JoinHandle<()>>,
     waited: Duration,
 }
@@ -51,6 +92,20 @@ pub struct Loader {
 impl Loader {
     /// Starts to load the batches of `plan`, in order.
     pub fn start<P>(views: Arc<dyn Views>, plan: P, options: LoaderOptions) -> Result<Self>
+    where
+        P: IntoIterator<Item = Vec<Item>>,
+        P::IntoIter: Send + 'static,
+    {
+        Self::start_in(views, plan, options, Arc::new(|bytes| Ok(Box::new(vec![0; bytes]))))
+    }
+
+    /// As [`Self::start`], with memory from `allocate`.
+    pub fn start_in<P>(
+        views: Arc<dyn Views>,
+        plan: P,
+        options: LoaderOptions,
+        allocate: Arc<Allocate>,
+    ) -> Result<Self>
     where
         P: IntoIterator<Item = Vec<Item>>,
         P::IntoIter: Send + 'static,
@@ -69,8 +124,9 @@ impl Loader {
             .name("loader".to_owned())
             .spawn(move || {
                 for items in plan {
-                    let buffer = free_buffers.try_recv().unwrap_or_default();
-                    let batch = pool.install(|| load(&*views, items, options.side, buffer));
+                    let bytes = items.len() * options.side * options.side * 3;
+                    let batch = Pixels::new(bytes, free_buffers.try_recv().ok(), &*allocate)
+                        .and_then(|pixels| pool.install(|| load(&*views, items, options.side, pixels)));
                     let failed = batch.is_err();
                     // The consumer is gone, or there is nothing to go on with.
                     if sender.send(batch).is_err() || failed {
@@ -94,9 +150,8 @@ impl Loader {
 }
 
 /// Decodes one batch on the current pool.
-fn load(views: &dyn Views, items: Vec<Item>, side: usize, mut pixels: Vec<u8>) -> Result<Batch> {
+fn load(views: &dyn Views, items: Vec<Item>, side: usize, mut pixels: Pixels) -> Result<Batch> {
     let bytes = side * side * 3;
-    pixels.resize(items.len() * bytes, 0);
     let slots: Vec<(&mut [u8], &Item)> = pixels.chunks_exact_mut(bytes.max(1)).zip(&items).collect();
     // Collected before it is looked at, so that the first failure in order is the one reported.
     let outcomes: Vec<Result<()>> = slots

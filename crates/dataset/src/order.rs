@@ -46,6 +46,13 @@ pub fn batches(order: &[u32], batch: usize) -> Vec<&[u32]> {
     cuts
 }
 
+/// How many batches [`batches`] makes of `objects` objects.
+pub fn batch_count(objects: usize, batch: usize) -> usize {
+    let batch = batch.max(1);
+    let lonely = objects > batch && batch > 1 && objects % batch == 1;
+    objects.div_ceil(batch) - usize::from(lonely)
+}
+
 /// One index for (epoch, object): a hash, because the two together exceed the generator's 64-bit index.
 fn position(epoch: u64, object: usize) -> u64 {
     let mut bytes = [0; 16];
@@ -117,6 +124,7 @@ mod tests {
             prop_assert_eq!(sorted, (0..objects as u32).collect::<Vec<_>>());
             let cut = batches(&order, batch);
             prop_assert_eq!(&cut.concat(), &order);
+            prop_assert_eq!(cut.len(), batch_count(objects, batch));
             prop_assert!(cut.iter().all(|b| b.len() >= 2 || batch == 1 || objects == 1));
         }
 

@@ -4,11 +4,12 @@
 pub mod kernels;
 pub(crate) mod sums;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use gpu::{Argument, Context, Launch, View};
+use gpu::{Argument, Context, Kernel, Launch, View};
 
-use crate::cuda::kernels::Program;
+use crate::cuda::kernels::{KernelKey, Program};
 use crate::device::Precision;
 use crate::error::{Error, Result};
 use crate::pool::PoolReport;
@@ -19,12 +20,14 @@ use crate::tensor::{DType, Storage, Tensor};
 pub struct CudaDevice {
     context: Context,
     precision: Precision,
+    /// Kernels that were launched before.
+    kernels: Mutex<HashMap<KernelKey, Kernel>>,
 }
 
 impl CudaDevice {
     /// Opens device `ordinal`.
     pub fn open(ordinal: usize, precision: Precision) -> Result<Self> {
-        Ok(Self { context: Context::new(ordinal)?, precision })
+        Ok(Self { context: Context::new(ordinal)?, precision, kernels: Mutex::default() })
     }
 
     /// `"cuda:0"`, ...
@@ -79,11 +82,19 @@ impl CudaDevice {
     pub(crate) fn launch(
         &self,
         program: &Program,
-        name: &str,
+        name: &'static str,
         launch: Launch,
         arguments: &[Argument],
     ) -> Result<()> {
-        let kernel = self.context.kernel(&program.source(), name)?;
+        let key = program.key(name);
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let kernel = match kernels.get(&key) {
+            Some(kernel) => kernel,
+            None => {
+                let kernel = self.context.kernel(&program.source(), name)?;
+                kernels.entry(key).or_insert(kernel)
+            }
+        };
         // SAFETY: see above; addresses come from live tensors by `view` and `view_mut`.
         unsafe { kernel.launch(launch, arguments)? };
         Ok(())
@@ -112,6 +123,7 @@ pub struct CudaBuffer {
 #[derive(Debug)]
 enum Owner {
     Pool(#[expect(dead_code, reason = "held for its lifetime only")] gpu::Buffer),
+    Shared(#[expect(dead_code, reason = "held for its lifetime only")] Arc<gpu::Buffer>),
     Part(#[expect(dead_code, reason = "held for its lifetime only")] Arc<Storage>),
 }
 
@@ -129,6 +141,11 @@ impl CudaBuffer {
     /// The range.
     pub fn view(&self) -> View {
         self.view
+    }
+
+    /// The part `view` of a buffer that others hold too.
+    pub(crate) fn shared(buffer: Arc<gpu::Buffer>, view: View) -> Self {
+        Self { view, context: buffer.context().clone(), owner: Owner::Shared(buffer) }
     }
 
     /// The `bytes` bytes at `offset` of `whole`, whose buffer this is.

@@ -63,11 +63,30 @@ impl Device {
         }
     }
 
+    /// What the device is, in words.
+    pub fn description(&self) -> String {
+        match self {
+            Self::Cpu(_) => "cpu".to_owned(),
+            Self::Cuda(cuda) => format!("{} ({})", cuda.name(), cuda.context().properties().name),
+        }
+    }
+
     /// How this device computes convolutions, where it chose among several ways by timing them: text to be stored with
     /// a run, so that it computes the same bits when it goes on.
     pub fn choices(&self) -> Option<String> {
         let Self::Cuda(cuda) = self else { return None };
-        serde_json::to_string(&cuda.context().convolutions().ok()?.choices()).ok()
+        let choices = cuda.context().convolutions().ok()?.choices();
+        // What the timing said is no part of the choice.
+        let untimed = choices.into_iter().map(|choice| gpu::convolution::Choice { milliseconds: 0.0, ..choice });
+        serde_json::to_string(&untimed.collect::<Vec<_>>()).ok()
+    }
+
+    /// How many choices there are, and how many stored ones could not be used here and were made anew.
+    pub fn choice_counts(&self) -> (usize, usize) {
+        match self {
+            Self::Cpu(_) => (0, 0),
+            Self::Cuda(cuda) => cuda.context().convolutions().map_or((0, 0), |all| all.counts()),
+        }
     }
 
     /// Takes choices that were stored; those that this device cannot use are made anew.

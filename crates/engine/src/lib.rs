@@ -29,6 +29,7 @@ mod pool;
 mod shape;
 mod tape;
 mod tensor;
+mod transfer;
 
 pub use adam::AdamConfig;
 pub use collective::{Collective, SingleRank};
@@ -40,3 +41,4 @@ pub use pool::{CpuPool, PoolReport};
 pub use shape::Shape;
 pub use tape::{Backward, GradientId, ProfileEntry, Tape, Target, Var};
 pub use tensor::{DType, Element, Storage, Tensor};
+pub use transfer::{Feed, HostMemory, Mark, Part, Readback};

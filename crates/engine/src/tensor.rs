@@ -279,6 +279,21 @@ impl Tensor {
         }
     }
 
+    /// Overwrites all elements by their bytes.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != self.len() * self.dtype.size() {
+            return Err(Error::shape("write", format!("{} bytes into shape {}", bytes.len(), self.shape)));
+        }
+        match self.storage_mut()? {
+            Storage::Cpu(buffer) => {
+                buffer.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+            Storage::Cuda(buffer) => buffer.upload(bytes),
+            Storage::Nothing => Ok(()),
+        }
+    }
+
     /// Copies all elements of `source`, which has the same type, length and device.
     pub fn copy_from(&mut self, source: &Self) -> Result<()> {
         if self.dtype != source.dtype || self.len() != source.len() {

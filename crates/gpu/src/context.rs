@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::convolution::Convolutions;
 use crate::driver::{Driver, Handle};
+use crate::host::HostPool;
 use crate::kernel::{Kernel, Module};
 use crate::matmul::Matmuls;
 use crate::memory::Pool;
@@ -93,6 +94,7 @@ struct Inner {
     handle: Handle,
     stream: Handle,
     pool: Mutex<Pool>,
+    host_pool: Mutex<HostPool>,
     profile: Profile,
     modules: Mutex<HashMap<String, Arc<Module>>>,
     convolutions: OnceLock<Result<Convolutions>>,
@@ -138,6 +140,7 @@ impl Context {
             handle,
             stream,
             pool: Mutex::default(),
+            host_pool: Mutex::default(),
             profile: Profile::default(),
             modules: Mutex::default(),
             convolutions: OnceLock::new(),
@@ -209,6 +212,29 @@ impl Context {
         self.0.pool.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    pub(crate) fn host_pool(&self) -> std::sync::MutexGuard<'_, HostPool> {
+        self.0.host_pool.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Another stream of this device, for copies beside the work.
+    pub(crate) fn create_stream(&self) -> Result<Handle> {
+        self.bind()?;
+        let mut stream = std::ptr::null_mut();
+        // SAFETY: writes one handle. 1: not tied to the default stream.
+        self.0
+            .driver
+            .check("cuStreamCreate", unsafe { (self.0.driver.stream_create)(&mut stream, 1) })?;
+        Ok(stream)
+    }
+
+    /// Ends a stream that [`Self::create_stream`] made.
+    pub(crate) fn destroy_stream(&self, stream: Handle) {
+        if self.bind().is_ok() {
+            // SAFETY: the stream is alive and not used again; the driver ends it once its work is done.
+            unsafe { (self.0.driver.stream_destroy)(stream) };
+        }
+    }
+
     pub(crate) fn profile(&self) -> &Profile {
         &self.0.profile
     }
@@ -224,6 +250,8 @@ impl Drop for Inner {
             self.convolutions.take();
             self.matmuls.take();
             self.pool.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).release_all(self.driver);
+            let host = self.host_pool.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+            host.release_all(self.driver);
             (self.driver.stream_destroy)(self.stream);
             (self.driver.context_release)(self.device);
         }

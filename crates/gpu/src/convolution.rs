@@ -130,6 +130,8 @@ struct State {
     choices: BTreeMap<(ConvolutionShape, Pass), Choice>,
     /// Choices that were put in and have not been tried yet.
     imported: BTreeSet<(ConvolutionShape, Pass)>,
+    /// How many of them could not be used here.
+    replaced: usize,
     descriptors: HashMap<ConvolutionShape, Descriptors>,
 }
 
@@ -150,6 +152,7 @@ impl Convolutions {
             handle,
             choices: BTreeMap::new(),
             imported: BTreeSet::new(),
+            replaced: 0,
             descriptors: HashMap::new(),
         };
         Ok(Self { cudnn, state: Mutex::new(state) })
@@ -158,6 +161,12 @@ impl Convolutions {
     /// The choices made so far, or put in.
     pub fn choices(&self) -> Vec<Choice> {
         self.lock().choices.values().copied().collect()
+    }
+
+    /// How many choices there are, and how many that were put in could not be used here and were made anew.
+    pub fn counts(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.choices.len(), state.replaced)
     }
 
     /// Uses these choices instead of timing, where they can be used here.
@@ -235,6 +244,7 @@ impl Convolutions {
             }
             // Of another version of cuDNN or another device.
             state.choices.remove(&(*shape, pass));
+            state.replaced += 1;
         }
         let choice = match state.choices.get(&(*shape, pass)) {
             Some(&choice) => choice,

@@ -60,6 +60,8 @@ functions! {
         event_destroy = "cuEventDestroy_v2": fn(Handle) -> c_int;
         event_record = "cuEventRecord": fn(Handle, Handle) -> c_int;
         event_synchronize = "cuEventSynchronize": fn(Handle) -> c_int;
+        event_query = "cuEventQuery": fn(Handle) -> c_int;
+        stream_wait_event = "cuStreamWaitEvent": fn(Handle, Handle, c_uint) -> c_int;
         event_elapsed = "cuEventElapsedTime": fn(*mut f32, Handle, Handle) -> c_int;
         module_load = "cuModuleLoadData": fn(*mut Handle, *const c_void) -> c_int;
         module_function = "cuModuleGetFunction": fn(*mut Handle, Handle, *const c_char) -> c_int;
@@ -72,6 +74,8 @@ functions! {
 
 /// Out of memory.
 pub(crate) const OUT_OF_MEMORY: c_int = 2;
+/// What was asked about is still under way.
+pub(crate) const NOT_READY: c_int = 600;
 
 impl Driver {
     /// The driver, loaded and initialised on the first call.

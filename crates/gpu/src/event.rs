@@ -1,6 +1,8 @@
 //! Points in the stream of a context, and the time between them as the device saw it.
 
-use crate::driver::Handle;
+use std::ffi::c_uint;
+
+use crate::driver::{Handle, NOT_READY};
 use crate::{Context, Result};
 
 /// A point in a context's stream.
@@ -13,27 +15,64 @@ pub struct Event {
 // SAFETY: an event handle may be used from any thread.
 unsafe impl Send for Event {}
 
+/// CU_EVENT_DISABLE_TIMING
+const UNTIMED: c_uint = 2;
+
 impl Event {
     /// An event that has not been recorded yet.
     pub fn new(context: &Context) -> Result<Self> {
+        Self::with_flags(context, 0)
+    }
+
+    /// An event that tells no time, which costs the device less.
+    pub fn untimed(context: &Context) -> Result<Self> {
+        Self::with_flags(context, UNTIMED)
+    }
+
+    fn with_flags(context: &Context, flags: c_uint) -> Result<Self> {
         context.bind()?;
         let driver = context.driver();
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
-        driver.check("cuEventCreate", unsafe { (driver.event_create)(&mut handle, 0) })?;
+        driver.check("cuEventCreate", unsafe { (driver.event_create)(&mut handle, flags) })?;
         Ok(Self { context: context.clone(), handle })
     }
 
     /// Marks the end of the work issued so far.
     pub fn record(&self) -> Result<()> {
+        self.record_on(self.context.stream())
+    }
+
+    /// Marks the end of the work issued so far on a stream of the same context.
+    pub(crate) fn record_on(&self, stream: Handle) -> Result<()> {
         self.context.bind()?;
         let driver = self.context.driver();
         // SAFETY: both handles are alive.
-        driver.check("cuEventRecord", unsafe { (driver.event_record)(self.handle, self.context.stream()) })
+        driver.check("cuEventRecord", unsafe { (driver.event_record)(self.handle, stream) })
+    }
+
+    /// Lets the work issued from now on to `stream` wait for this event.
+    pub(crate) fn hold(&self, stream: Handle) -> Result<()> {
+        self.context.bind()?;
+        let driver = self.context.driver();
+        // SAFETY: both handles are alive.
+        driver.check("cuStreamWaitEvent", unsafe { (driver.stream_wait_event)(stream, self.handle, 0) })
+    }
+
+    /// Whether the device has reached the event.
+    pub fn is_reached(&self) -> Result<bool> {
+        self.context.bind()?;
+        let driver = self.context.driver();
+        // SAFETY: the handle is alive.
+        match unsafe { (driver.event_query)(self.handle) } {
+            NOT_READY => Ok(false),
+            status => driver.check("cuEventQuery", status).map(|()| true),
+        }
     }
 
     /// Waits until the device has reached the event.
     pub fn wait(&self) -> Result<()> {
+        self.context.bind()?;
         let driver = self.context.driver();
         // SAFETY: the handle is alive.
         driver.check("cuEventSynchronize", unsafe { (driver.event_synchronize)(self.handle) })

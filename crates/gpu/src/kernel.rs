@@ -1,6 +1,8 @@
 //! Loaded kernels and how they are launched.
 
 use std::ffi::{CString, c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::driver::Handle;
 use crate::{Buffer, Context, Error, Result, View};
@@ -42,7 +44,7 @@ impl Module {
                 symbol: name.to_owned(),
             });
         }
-        Ok(Kernel { context: context.clone(), handle })
+        Ok(Kernel { context: context.clone(), handle, shared_bytes: Arc::new(AtomicUsize::new(ORDINARY_SHARED)) })
     }
 }
 
@@ -145,6 +147,8 @@ impl Launch {
 pub struct Kernel {
     context: Context,
     handle: Handle,
+    /// Dynamic shared memory that blocks may ask for.
+    shared_bytes: Arc<AtomicUsize>,
 }
 
 // SAFETY: function handles may be used from any thread.
@@ -156,6 +160,8 @@ unsafe impl Sync for Kernel {}
 const MAXIMUM_DYNAMIC_SHARED: c_int = 8;
 /// What a block may have without asking.
 const ORDINARY_SHARED: usize = 48 << 10;
+/// Arguments up to this many need no memory of their own at a launch.
+const FEW_ARGUMENTS: usize = 32;
 
 impl Kernel {
     /// Issues the kernel on the context's stream.
@@ -166,23 +172,31 @@ impl Kernel {
     pub unsafe fn launch(&self, launch: Launch, arguments: &[Argument]) -> Result<()> {
         self.context.bind()?;
         let driver = self.context.driver();
-        if launch.shared_bytes > ORDINARY_SHARED {
+        if launch.shared_bytes > self.shared_bytes.load(Ordering::Relaxed) {
             let bytes = c_int::try_from(launch.shared_bytes).unwrap_or(c_int::MAX);
             // SAFETY: the handle is alive.
             driver.check("cuFuncSetAttribute", unsafe {
                 (driver.function_set_attribute)(self.handle, MAXIMUM_DYNAMIC_SHARED, bytes)
             })?;
+            self.shared_bytes.store(launch.shared_bytes, Ordering::Relaxed);
         }
-        let mut pointers: Vec<*mut c_void> = arguments
-            .iter()
-            .map(|argument| match argument {
+        let mut few = [std::ptr::null_mut(); FEW_ARGUMENTS];
+        let mut many = Vec::new();
+        let pointers: &mut [*mut c_void] = if arguments.len() <= FEW_ARGUMENTS {
+            &mut few
+        } else {
+            many.resize(arguments.len(), std::ptr::null_mut());
+            &mut many
+        };
+        for (pointer, argument) in pointers.iter_mut().zip(arguments) {
+            *pointer = match argument {
                 Argument::Address(value) => std::ptr::from_ref(value).cast_mut().cast(),
                 Argument::I32(value) => std::ptr::from_ref(value).cast_mut().cast(),
                 Argument::I64(value) => std::ptr::from_ref(value).cast_mut().cast(),
                 Argument::F32(value) => std::ptr::from_ref(value).cast_mut().cast(),
                 Argument::F64(value) => std::ptr::from_ref(value).cast_mut().cast(),
-            })
-            .collect();
+            };
+        }
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
         let shared = u32::try_from(launch.shared_bytes).unwrap_or(u32::MAX);
         // SAFETY: the caller vouches for the arguments, which the driver copies before it returns.

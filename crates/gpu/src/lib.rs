@@ -7,7 +7,8 @@
 //! - [`libraries`]: where the driver, NVRTC, cuBLASLt and cuDNN are found;
 //! - [`Context`]: a device, one stream, a caching memory pool, kernels compiled by NVRTC and cached on disk;
 //! - [`convolution`]: cuDNN convolutions, deterministic engines only, the fastest of several kept per shape;
-//! - [`matmul`]: cuBLASLt matrix products, deterministic.
+//! - [`matmul`]: cuBLASLt matrix products, deterministic;
+//! - [`Feed`] and [`Readback`]: copies beside the device's work.
 //!
 //! All work of a context is issued in order on one stream, so memory may be handed back to the pool, and used again,
 //! before the work that uses it has run.
@@ -18,6 +19,7 @@ mod cudnn;
 mod driver;
 mod error;
 mod event;
+mod host;
 mod kernel;
 mod kernel_cache;
 pub mod libraries;
@@ -25,14 +27,17 @@ pub mod matmul;
 mod memory;
 mod nvrtc;
 mod profile;
+mod transfer;
 
 pub use context::{Context, DeviceProperties, devices};
 pub use error::{Error, Result};
 pub use event::{Event, Timer};
 pub use kernel::{Argument, Kernel, Launch, Module};
-pub use memory::{Buffer, HostBuffer, MemoryUse, View};
+pub use host::HostBuffer;
+pub use memory::{Buffer, MemoryUse, View};
 pub use nvrtc::{Architecture, Compiler, KernelSource};
 pub use profile::{ProfileEntry, Scope};
+pub use transfer::{Feed, Parts, Readback};
 
 /// What numbers are stored as on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]

@@ -1,4 +1,4 @@
-//! Device memory: a caching pool, buffers that return to it, pinned host memory, and copies.
+//! Device memory: a caching pool, buffers that return to it, and copies.
 //!
 //! The pool takes large segments from the driver and hands out pieces of them: the smallest free piece that is large
 //! enough, split where much is left, joined with free neighbours when it comes back. A training step asks for the same
@@ -6,9 +6,8 @@
 //! stream, so a piece may be handed out again as soon as its owner drops it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::c_void;
 
-use crate::driver::{DevicePointer, Driver, OUT_OF_MEMORY};
+use crate::driver::{DevicePointer, Driver, Handle, OUT_OF_MEMORY};
 use crate::{Context, Error, Result};
 
 /// Every piece starts at, and is, a multiple of this: enough for any vector access and for cuDNN.
@@ -210,18 +209,27 @@ impl View {
 }
 
 impl Context {
-    /// Copies `data` to the start of `target`. Data in a [`HostBuffer`] must stay unchanged until the stream gets
-    /// there; other data has been read when this returns.
+    /// Copies `data` to the start of `target`. Data in a [`HostBuffer`](crate::HostBuffer) must stay unchanged until the
+    /// stream gets there; other data has been read when this returns.
     ///
     /// # Safety
     /// `target` must be memory of this device that is alive.
     pub unsafe fn write(&self, target: View, data: &[u8]) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.write_on(self.stream(), target, data) }
+    }
+
+    /// As [`Self::write`], in the order of another stream.
+    ///
+    /// # Safety
+    /// As for [`Self::write`]; nothing on other streams may use `target` meanwhile.
+    pub(crate) unsafe fn write_on(&self, stream: Handle, target: View, data: &[u8]) -> Result<()> {
         target.require("a copy to the device", data.len())?;
         self.bind()?;
         let driver = self.driver();
         // SAFETY: both ranges are valid for the length.
         driver.check("cuMemcpyHtoDAsync", unsafe {
-            (driver.copy_to_device)(target.address, data.as_ptr().cast(), data.len(), self.stream())
+            (driver.copy_to_device)(target.address, data.as_ptr().cast(), data.len(), stream)
         })
     }
 
@@ -288,44 +296,6 @@ impl Context {
     }
 }
 
-/// Page-locked host memory: copies from and to it run beside the device's work.
-#[derive(Debug)]
-pub struct HostBuffer {
-    context: Context,
-    pointer: *mut u8,
-    bytes: usize,
-}
-
-// SAFETY: plain memory with one owner.
-unsafe impl Send for HostBuffer {}
-// SAFETY: shared access is read-only.
-unsafe impl Sync for HostBuffer {}
-
-impl std::ops::Deref for HostBuffer {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: the pointer is valid for `bytes`, which were set to zero.
-        unsafe { std::slice::from_raw_parts(self.pointer, self.bytes) }
-    }
-}
-
-impl std::ops::DerefMut for HostBuffer {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and we are its only user.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer, self.bytes) }
-    }
-}
-
-impl Drop for HostBuffer {
-    fn drop(&mut self) {
-        // A copy may still be reading it.
-        let _ = self.context.synchronize();
-        // SAFETY: the memory is ours and not used again.
-        unsafe { (self.context.driver().host_free)(self.pointer.cast()) };
-    }
-}
-
 impl Context {
     /// A buffer of `bytes` with arbitrary contents.
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
@@ -382,18 +352,6 @@ impl Context {
         // SAFETY: the buffer is ours.
         unsafe { self.write(buffer.view(), data) }?;
         Ok(buffer)
-    }
-
-    /// Page-locked host memory of `bytes`, all zero.
-    pub fn allocate_host(&self, bytes: usize) -> Result<HostBuffer> {
-        self.bind()?;
-        let driver = self.driver();
-        let mut pointer: *mut c_void = std::ptr::null_mut();
-        // SAFETY: writes one pointer, to at least `bytes` bytes.
-        driver.check("cuMemHostAlloc", unsafe { (driver.host_allocate)(&mut pointer, bytes.max(1), 0) })?;
-        // SAFETY: as above.
-        unsafe { std::ptr::write_bytes(pointer.cast::<u8>(), 0, bytes) };
-        Ok(HostBuffer { context: self.clone(), pointer: pointer.cast(), bytes })
     }
 
     /// How much memory this program's buffers use.

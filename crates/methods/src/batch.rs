@@ -30,23 +30,44 @@ pub struct PairTargets {
     pub labels: Option<Tensor>,
 }
 
-impl PairTargets {
+/// The numbers of the targets of pairs, on the host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TargetValues {
+    /// See [`PairTargets::matrices`].
+    pub matrices: Vec<f32>,
+    /// See [`PairTargets::parameters`].
+    pub parameters: Vec<f32>,
+    /// See [`PairTargets::translations`].
+    pub translations: Vec<f32>,
+}
+
+impl TargetValues {
     /// The targets of pairs of views with these poses under `transform`.
-    pub fn from_poses(device: &Device, transform: Transform, pairs: &[[ViewPose; 2]]) -> Result<Self> {
-        let n = pairs.len();
+    pub fn from_poses(transform: Transform, pairs: &[[ViewPose; 2]]) -> Self {
         let frame = match transform {
             Transform::RotationBase => FrameKind::Base,
             _ => FrameKind::Object,
         };
         let side = transform.matrix_side();
-        let (mut matrices, mut parameters, mut translations) = (Vec::new(), Vec::new(), Vec::new());
+        let mut values = Self::default();
         for [first, second] in pairs {
             let motion = ViewPose::relative_matrix(frame, first, second);
-            matrices.extend(motion[..side].iter().flat_map(|row| row[..side].iter().map(|&v| v as f32)));
+            values
+                .matrices
+                .extend(motion[..side].iter().flat_map(|row| row[..side].iter().map(|&v| v as f32)));
             let numbers = ViewPose::rotation_and_translation(frame, first, second);
-            parameters.extend(numbers[..transform.parameters()].iter().map(|&v| v as f32));
-            translations.extend(numbers[4..].iter().map(|&v| v as f32));
+            values.parameters.extend(numbers[..transform.parameters()].iter().map(|&v| v as f32));
+            values.translations.extend(numbers[4..].iter().map(|&v| v as f32));
         }
+        values
+    }
+}
+
+impl PairTargets {
+    /// The targets of pairs of views with these poses under `transform`.
+    pub fn from_poses(device: &Device, transform: Transform, pairs: &[[ViewPose; 2]]) -> Result<Self> {
+        let (n, side) = (pairs.len(), transform.matrix_side());
+        let TargetValues { matrices, parameters, translations } = TargetValues::from_poses(transform, pairs);
         Ok(Self {
             matrices: Some(Tensor::from_slice(device, [n, side, side], &matrices)?),
             parameters: Some(Tensor::from_slice(device, [n, transform.parameters()], &parameters)?),

@@ -39,7 +39,7 @@ mod vicreg;
 #[cfg(test)]
 mod vit_tests;
 
-pub use batch::{PairBatch, PairTargets};
+pub use batch::{PairBatch, PairTargets, TargetValues};
 pub use config::{
     LossConfig, MethodConfig, MethodName, PredictorName, Regularise, Task, Transform, UnknownName,
 };

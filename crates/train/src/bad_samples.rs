@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use dataset::{Class, Object, Split, Views};
@@ -32,12 +33,14 @@ pub struct Skipping {
     views: Arc<dyn Views>,
     skip: bool,
     stand_ins: Mutex<HashMap<Item, (Item, String)>>,
+    /// Whether there are any stand-ins: usually not, and then nobody need look.
+    is_any: AtomicBool,
 }
 
 impl Skipping {
     /// Looks for stand-ins if `skip`; otherwise passes failures on.
     pub fn new(views: Arc<dyn Views>, skip: bool) -> Self {
-        Self { views, skip, stand_ins: Mutex::default() }
+        Self { views, skip, stand_ins: Mutex::default(), is_any: AtomicBool::new(false) }
     }
 
     /// The bad pictures found so far, sorted, each with what was wrong.
@@ -68,6 +71,9 @@ impl Skipping {
 
 impl Resolve for Skipping {
     fn resolve(&self, item: Item) -> Item {
+        if !self.is_any.load(Ordering::Acquire) {
+            return item;
+        }
         let stand_ins = self.stand_ins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         stand_ins.get(&item).map_or(item, |(stand_in, _)| *stand_in)
     }
@@ -107,6 +113,7 @@ impl Views for Skipping {
             if self.views.picture(candidate.0, candidate.1, side, pixels).is_ok() {
                 let mut stand_ins = self.stand_ins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 stand_ins.insert((object, view), (candidate, error.to_string()));
+                self.is_any.store(true, Ordering::Release);
                 return Ok(());
             }
         }

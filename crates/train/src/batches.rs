@@ -77,8 +77,7 @@ pub struct TrainingPlan {
 impl TrainingPlan {
     /// Steps in every epoch.
     pub fn steps_per_epoch(&self) -> u64 {
-        let order: Vec<u32> = (0..self.objects as u32).collect();
-        order::batches(&order, self.batch).len() as u64
+        order::batch_count(self.objects, self.batch) as u64
     }
 
     /// The items of all steps from `position` to the end.

@@ -32,6 +32,27 @@ pub struct Environment {
     pub started_unix_secs: u64,
 }
 
+impl Environment {
+    /// What differs now from this session in a way that may change the bits of a run: one sentence each.
+    pub fn differences(&self, device: &str, libraries: &[String]) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.device != device {
+            let before = &self.device;
+            found.push(format!("this run was on {before} before; on {device} it goes on, but not bit for bit"));
+        } else if self.libraries != libraries {
+            let list = |libraries: &[String]| {
+                if libraries.is_empty() { "none".to_owned() } else { libraries.join(", ") }
+            };
+            found.push(format!(
+                "this run used {} before and now uses {}; it goes on, but perhaps not bit for bit",
+                list(&self.libraries),
+                list(libraries)
+            ));
+        }
+        found
+    }
+}
+
 /// Adds `environment` to the file at `path`.
 pub fn append(path: &Path, environment: Environment) -> Result<()> {
     let mut sessions = read(path).unwrap_or_default();
@@ -46,4 +67,23 @@ pub fn read(path: &Path) -> Result<Vec<Environment>> {
     let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
     serde_json::from_str(&text)
         .map_err(|error| Error::content(path, format!("is not a list of sessions: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_devices_and_libraries_are_named() {
+        let before = Environment {
+            device: "cuda:0 (A)".to_owned(),
+            libraries: vec!["cuDNN 9.1".to_owned()],
+            ..Environment::default()
+        };
+        assert!(before.differences("cuda:0 (A)", &["cuDNN 9.1".to_owned()]).is_empty());
+        let other = before.differences("cuda:0 (B)", &["cuDNN 9.1".to_owned()]);
+        assert_eq!(other, ["this run was on cuda:0 (A) before; on cuda:0 (B) it goes on, but not bit for bit"]);
+        let newer = before.differences("cuda:0 (A)", &["cuDNN 9.2".to_owned()]);
+        assert!(newer[0].contains("used cuDNN 9.1 before and now uses cuDNN 9.2"), "{newer:?}");
+    }
 }

@@ -1,6 +1,8 @@
 //! How a representation fares: whether its dimensions still vary, how many directions it really uses, and how evenly
 //! capsules are used. All of it is computed on the host, in float64, from the rows of one batch.
 
+use crate::eigenvalues::eigenvalues;
+
 /// The health of one batch's representation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Health {
@@ -78,7 +80,7 @@ fn effective_rank(rows: &[f32], width: usize) -> f64 {
     for i in 0..count {
         for j in 0..=i {
             let (a, b) = (&centred[i * width..(i + 1) * width], &centred[j * width..(j + 1) * width]);
-            let product = a.iter().zip(b).map(|(a, b)| a * b).sum();
+            let product = dot(a, b);
             gram[i * count + j] = product;
             gram[j * count + i] = product;
         }
@@ -95,39 +97,17 @@ fn effective_rank(rows: &[f32], width: usize) -> f64 {
     (-kept.iter().map(|value| value / total).map(|p| p * p.ln()).sum::<f64>()).exp()
 }
 
-/// Eigenvalues of a symmetric matrix by cyclic Jacobi rotations.
-fn eigenvalues(mut a: Vec<f64>, n: usize) -> Vec<f64> {
-    let total: f64 = a.iter().map(|value| value * value).sum();
-    for _ in 0..30 {
-        let off: f64 =
-            (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| a[i * n + j].powi(2)).sum();
-        if !off.is_finite() || off <= 1e-18 * total {
-            break;
-        }
-        for p in 0..n {
-            for q in p + 1..n {
-                let apq = a[p * n + q];
-                if apq.abs() < 1e-300 {
-                    continue;
-                }
-                let theta = (a[q * n + q] - a[p * n + p]) / (2.0 * apq);
-                let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
-                let cosine = 1.0 / (t * t + 1.0).sqrt();
-                let sine = t * cosine;
-                for k in 0..n {
-                    let (x, y) = (a[p * n + k], a[q * n + k]);
-                    a[p * n + k] = cosine * x - sine * y;
-                    a[q * n + k] = sine * x + cosine * y;
-                }
-                for k in 0..n {
-                    let (x, y) = (a[k * n + p], a[k * n + q]);
-                    a[k * n + p] = cosine * x - sine * y;
-                    a[k * n + q] = sine * x + cosine * y;
-                }
-            }
+/// The sum of products, in eight partial sums: a processor adds several at once.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let (a, a_rest) = a.as_chunks::<8>();
+    let (b, b_rest) = b.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for (a, b) in a.iter().zip(b) {
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += a * b;
         }
     }
-    (0..n).map(|i| a[i * n + i]).collect()
+    sums.iter().sum::<f64>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f64>()
 }
 
 fn usage_entropy(activations: &[f32], capsules: usize) -> f64 {

@@ -1,6 +1,11 @@
 //! What the loop trains, as the loop sees it: steps go in, measurements come out, and the state can be stored. The
 //! loop itself knows no tensors, so it can be tested with a learner of a few lines.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use dataset::Allocate;
+
 use crate::batches::PairBatch;
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
@@ -27,6 +32,10 @@ pub struct Measurement {
     pub probes: Tallies,
     /// Where asked for: the health of the representation.
     pub health: Option<Health>,
+    /// How long the host was busy with the step.
+    pub host: Duration,
+    /// How long the device was.
+    pub device: Duration,
 }
 
 /// A network in training.
@@ -34,11 +43,37 @@ pub trait Learner {
     /// Does one step, or sets it going: what it showed is had by [`Learner::collect`].
     fn step(&mut self, batch: &PairBatch<'_>, ask: Ask) -> Result<()>;
 
-    /// Waits for all steps so far and gives their measurements since the last call, in order.
-    fn collect(&mut self) -> Result<Vec<Measurement>>;
+    /// The measurements of steps since the last call, in order: those that the device is done with, or, with `wait`,
+    /// those of all steps so far.
+    fn collect(&mut self, wait: bool) -> Result<Vec<Measurement>>;
 
     /// Scores of the online probes on pairs that are not trained on; nothing changes.
     fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies>;
+
+    /// How to get memory from which batches come to the device while it works; `None` where any memory will do.
+    fn memory(&self) -> Option<Arc<Allocate>> {
+        None
+    }
+
+    /// What a person should know of how the state was taken up, once.
+    fn remark(&mut self) -> Option<String> {
+        None
+    }
+
+    /// Grows whenever the device chooses among ways to compute the same, by timing them.
+    fn choice_count(&self) -> usize {
+        0
+    }
+
+    /// These choices as text; kept with a run, so that it computes the same bits when it goes on.
+    fn choices(&self) -> Option<String> {
+        None
+    }
+
+    /// Takes choices that were kept.
+    fn set_choices(&mut self, _choices: &str) -> Result<()> {
+        Ok(())
+    }
 
     /// Adds the whole state to a checkpoint.
     fn save(&self, checkpoint: &mut Checkpoint) -> Result<()>;

@@ -1,10 +1,14 @@
 //! A network in training: a method of the `methods` crate with its online probes, one optimiser over both, as a
 //! [`Learner`]. Names no device.
 
-use dataset::Views;
-use engine::ops::{self, Images};
-use engine::{AdamConfig, BufferValue, Device, ParameterStore, State, Tape, Tensor, Var};
-use methods::{LossConfig, MethodConfig, MethodName, Network, Outputs, PairTargets, Transform};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use dataset::{Allocate, Views};
+use engine::ops;
+use engine::{AdamConfig, BufferValue, Device, Feed, ParameterStore, State, Tape, Tensor, Var};
+use methods::{LossConfig, MethodConfig, MethodName, Network, Outputs, Transform};
 use model::{BackboneConfig, ResNet18Config, VitConfig};
 use pose::FrameKind;
 
@@ -12,9 +16,10 @@ use crate::batches::PairBatch;
 use crate::checkpoint::{Checkpoint, Numbers};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::health::Health;
+use crate::inputs::{self, Inputs};
 use crate::learner::{Ask, Learner, Measurement};
 use crate::probes::{Answers, Place, Probes, ProbesConfig, Targets};
+use crate::readout::{Pending, Shown};
 use crate::tally::Tallies;
 
 /// Normalisation of pixels, scaled to 0..1 before: the published mean and standard deviation of each channel.
@@ -25,8 +30,6 @@ pub const STD: [f32; 3] = [0.1030, 0.0999, 0.0969];
 const FIRST_MOMENT: &str = "optimiser.first_moment.";
 const SECOND_MOMENT: &str = "optimiser.second_moment.";
 const STEPS: &str = "optimiser.steps";
-/// Metadata: how a GPU computes its convolutions.
-const CHOICES: &str = "convolutions";
 
 /// The part of a configuration that makes the network, for data with `classes` classes.
 pub fn method_config(config: &Config, classes: usize) -> Result<MethodConfig> {
@@ -91,7 +94,7 @@ pub fn build(config: &Config, views: &dyn Views, device: &Device) -> Result<Netw
         epsilon: config.adam.epsilon,
         weight_decay: config.weight_decay,
     };
-    Ok(NetworkLearner { network, probes, adam, pending: Vec::new() })
+    Ok(NetworkLearner { network, probes, adam, feed: Feed::new(device)?, pending: VecDeque::new(), replaced: 0 })
 }
 
 /// The places that are probed in a network, as published.
@@ -134,41 +137,10 @@ pub struct NetworkLearner {
     network: Network,
     probes: Option<Probes>,
     adam: AdamConfig,
-    pending: Vec<Pending>,
-}
-
-/// What a step left on the device, to be read later.
-#[derive(Debug)]
-struct Pending {
-    loss: Tensor,
-    terms: Vec<(&'static str, Tensor)>,
-    answers: Option<Answers>,
-    /// The representation, and the activations of capsules where there are any.
-    health: Option<(Tensor, Option<Tensor>)>,
-}
-
-impl Pending {
-    fn read(self) -> Result<Measurement> {
-        let mut terms = Vec::new();
-        for (name, value) in &self.terms {
-            terms.push(((*name).to_owned(), f64::from(value.scalar()?)));
-        }
-        let health = match &self.health {
-            Some((rows, activations)) => {
-                let width = rows.dims().last().copied().unwrap_or(1);
-                let activations = match activations {
-                    Some(values) => Some((values.to_f32()?, values.dims().last().copied().unwrap_or(1))),
-                    None => None,
-                };
-                let activations =
-                    activations.as_ref().map(|(values, capsules)| (values.as_slice(), *capsules));
-                Some(Health::of(&rows.to_f32()?, width, activations))
-            }
-            None => None,
-        };
-        let probes = self.answers.as_ref().map(Answers::tallies).transpose()?.unwrap_or_default();
-        Ok(Measurement { loss: f64::from(self.loss.scalar()?), terms, probes, health })
-    }
+    feed: Feed,
+    pending: VecDeque<Pending>,
+    /// Stored choices of convolutions that could not be used, as far as this was said.
+    replaced: usize,
 }
 
 impl NetworkLearner {
@@ -177,21 +149,61 @@ impl NetworkLearner {
         &self.network
     }
 
-    /// The batch on the device.
-    fn on_device(&self, batch: &PairBatch<'_>) -> Result<methods::PairBatch> {
-        let device = self.network.store.device();
-        let images = |bytes: &[u8]| {
-            Images::from_bytes(device, [batch.len(), batch.side, batch.side], bytes, MEAN, STD)
+    /// What the probes are to find in a batch, where there are any.
+    fn probe_targets(&self, batch: &PairBatch<'_>) -> Option<Targets> {
+        self.probes.as_ref().map(|probes| Targets::new(batch, probes.frame()))
+    }
+
+    /// Forward, loss and backward: leaves the gradients in the store.
+    fn gradients(&mut self, inputs: &Inputs) -> Result<Passed> {
+        let model = &self.network.model;
+        let method = model.config().method;
+        self.network.store.clear_gradients();
+        let mut tape = Tape::training(&mut self.network.store);
+        let loss = model.loss(&mut tape, &inputs.pairs)?;
+        let mut answers = None;
+        let total = match (&self.probes, &inputs.probes) {
+            (Some(probes), Some(targets)) => {
+                let features = features(&mut tape, &loss.outputs, method)?;
+                let (losses, said) = probes.forward(&mut tape, &features, targets)?;
+                answers = Some(said);
+                let mut all: Vec<(&Var, f32)> = vec![(&loss.total, 1.0)];
+                all.extend(losses.iter().map(|(loss, weight)| (loss, *weight)));
+                ops::weighted_sum(&mut tape, &all)?
+            }
+            _ => loss.total.clone(),
         };
-        let hues: Vec<[f32; 2]> = batch
-            .hues
-            .iter()
-            .map(|[first, second]| pose::hue_difference(*first, *second).map(|value| value as f32))
-            .collect();
-        let targets = PairTargets::from_poses(device, self.network.model.config().transform, &batch.poses)?
-            .with_labels(device, &batch.labels)?
-            .with_hues(device, &hues)?;
-        Ok(methods::PairBatch { views: [images(batch.first)?, images(batch.second)?], targets })
+        tape.backward(&total)?;
+        let activations = loss.outputs.embeddings.iter().find(|part| part.name == "activations");
+        Ok(Passed {
+            representation: loss.outputs.representations[0].value().clone(),
+            activations: activations.map(|part| part.views[0].value().clone()),
+            terms: loss.terms.iter().map(|term| (term.name, term.value.value().clone())).collect(),
+            loss: loss.total.value().clone(),
+            answers,
+        })
+    }
+}
+
+/// What a pass leaves to look at.
+#[derive(Debug)]
+struct Passed {
+    loss: Tensor,
+    terms: Vec<(&'static str, Tensor)>,
+    answers: Option<Answers>,
+    representation: Tensor,
+    activations: Option<Tensor>,
+}
+
+impl Passed {
+    /// Of it, what was asked for.
+    fn show(self, ask: Ask, targets: Option<Targets>) -> Shown {
+        Shown {
+            loss: self.loss,
+            terms: self.terms,
+            answers: if ask.probes { self.answers.zip(targets) } else { None },
+            health: ask.health.then_some((self.representation, self.activations)),
+        }
     }
 }
 
@@ -231,55 +243,81 @@ fn features(
 
 impl Learner for NetworkLearner {
     fn step(&mut self, batch: &PairBatch<'_>, ask: Ask) -> Result<()> {
-        let pairs = self.on_device(batch)?;
-        let model = &self.network.model;
-        let method = model.config().method;
-        self.network.store.clear_gradients();
-        let mut tape = Tape::training(&mut self.network.store);
-        let loss = model.loss(&mut tape, &pairs)?;
-        let mut answers = None;
-        let total = match &self.probes {
-            None => loss.total.clone(),
-            Some(probes) => {
-                let features = features(&mut tape, &loss.outputs, method)?;
-                let targets = Targets::new(batch, probes.frame());
-                let (losses, said) = probes.forward(&mut tape, &features, targets)?;
-                answers = ask.probes.then_some(said);
-                let mut all: Vec<(&Var, f32)> = vec![(&loss.total, 1.0)];
-                all.extend(losses.iter().map(|(loss, weight)| (loss, *weight)));
-                ops::weighted_sum(&mut tape, &all)?
-            }
-        };
-        tape.backward(&total)?;
-        let part = |name: &str| loss.outputs.embeddings.iter().find(|part| part.name == name);
-        self.pending.push(Pending {
-            health: ask.health.then(|| {
-                let activations = part("activations").map(|part| part.views[0].value().clone());
-                (loss.outputs.representations[0].value().clone(), activations)
-            }),
-            terms: loss.terms.iter().map(|term| (term.name, term.value.value().clone())).collect(),
-            loss: loss.total.value().clone(),
-            answers,
-        });
-        drop(tape);
-        drop((loss, total));
+        let start = Instant::now();
+        let device = self.network.store.device().clone();
+        let targets = self.probe_targets(batch);
+        let transform = self.network.model.config().transform;
+        let inputs = inputs::upload(&mut self.feed, batch, transform, targets.as_ref())?;
+        let began = device.mark()?;
+        let passed = self.gradients(&inputs)?;
+        drop(inputs);
         self.network.store.adam_step(&self.adam)?;
-        Ok(())
+        let shown = passed.show(ask, targets);
+        self.pending.push_back(Pending::begin(&device, shown, began, start.elapsed())?);
+        Ok(self.feed.finish()?)
     }
 
-    fn collect(&mut self) -> Result<Vec<Measurement>> {
-        std::mem::take(&mut self.pending).into_iter().map(Pending::read).collect()
+    fn collect(&mut self, wait: bool) -> Result<Vec<Measurement>> {
+        let mut measurements = Vec::new();
+        while let Some(pending) = self.pending.front() {
+            if !wait && !pending.is_ready()? {
+                break;
+            }
+            measurements.push(pending.read()?);
+            self.pending.pop_front();
+        }
+        Ok(measurements)
     }
 
     fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies> {
-        let Some(probes) = &self.probes else { return Ok(Tallies::default()) };
-        let pairs = self.on_device(batch)?;
+        let Some(targets) = self.probe_targets(batch) else { return Ok(Tallies::default()) };
+        let transform = self.network.model.config().transform;
+        let inputs = inputs::upload(&mut self.feed, batch, transform, Some(&targets))?;
         let model = &self.network.model;
         let mut tape = Tape::inference(&mut self.network.store);
-        let outputs = model.outputs(&mut tape, [&pairs.views[0], &pairs.views[1]])?;
+        let [first, second] = &inputs.pairs.views;
+        let outputs = model.outputs(&mut tape, [first, second])?;
         let features = features(&mut tape, &outputs, model.config().method)?;
-        let (_, answers) = probes.forward(&mut tape, &features, Targets::new(batch, probes.frame()))?;
-        Ok(answers.tallies()?)
+        let (Some(probes), Some(tensors)) = (&self.probes, &inputs.probes) else {
+            return Ok(Tallies::default());
+        };
+        let (_, answers) = probes.forward(&mut tape, &features, tensors)?;
+        let tensors = answers.tensors();
+        let tallies = answers.questions().tallies(&targets, |index| Ok(tensors[index].to_f32()?))?;
+        self.feed.finish()?;
+        Ok(tallies)
+    }
+
+    fn memory(&self) -> Option<Arc<Allocate>> {
+        let device = self.network.store.device().clone();
+        Some(Arc::new(move |bytes| match device.host_memory(bytes) {
+            Ok(memory) => Ok(Box::new(memory)),
+            Err(error) => Err(dataset::Error::Request(format!("no memory for a batch: {error}"))),
+        }))
+    }
+
+    fn remark(&mut self) -> Option<String> {
+        let (_, replaced) = self.network.store.device().choice_counts();
+        let new = replaced - std::mem::replace(&mut self.replaced, replaced);
+        (new > 0).then(|| {
+            format!(
+                "{new} convolutions cannot be computed here as they were before (by another cuDNN or GPU); \
+                 another way was chosen, and the run goes on, but not bit for bit"
+            )
+        })
+    }
+
+    fn choice_count(&self) -> usize {
+        let (made, replaced) = self.network.store.device().choice_counts();
+        made + replaced
+    }
+
+    fn choices(&self) -> Option<String> {
+        self.network.store.device().choices()
+    }
+
+    fn set_choices(&mut self, choices: &str) -> Result<()> {
+        Ok(self.network.store.device().set_choices(choices)?)
     }
 
     fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {
@@ -306,17 +344,11 @@ impl Learner for NetworkLearner {
             }
         }
         checkpoint.insert(STEPS, &[], Numbers::I64(vec![store.steps() as i64]));
-        if let Some(choices) = store.device().choices() {
-            checkpoint.metadata.insert(CHOICES.to_owned(), choices);
-        }
         Ok(())
     }
 
     fn load(&mut self, checkpoint: &Checkpoint) -> Result<()> {
         let store = &mut self.network.store;
-        if let Some(choices) = checkpoint.metadata.get(CHOICES) {
-            store.device().set_choices(choices)?;
-        }
         for id in store.parameters() {
             for (prefix, state) in
                 [("", State::Value), (FIRST_MOMENT, State::FirstMoment), (SECOND_MOMENT, State::SecondMoment)]

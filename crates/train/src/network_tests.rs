@@ -41,7 +41,7 @@ fn train(learner: &mut NetworkLearner, first: u64, steps: u64) -> Vec<Measuremen
         let pairs = PairBatch::new(&*views, &AsPlanned, &batch);
         learner.step(&pairs, Ask { probes: true, health: true }).unwrap();
     }
-    learner.collect().unwrap()
+    learner.collect(true).unwrap()
 }
 
 fn state(learner: &NetworkLearner) -> Checkpoint {
@@ -140,7 +140,7 @@ fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
     for _ in 0..60 {
         learner.step(&pairs, Ask { probes: true, health: false }).unwrap();
     }
-    let measurements = learner.collect().unwrap();
+    let measurements = learner.collect(true).unwrap();
     let (first, last) = (&measurements[0], &measurements[59]);
     assert!(last.loss < 0.95 * first.loss, "{} -> {}", first.loss, last.loss);
     let score = |m: &Measurement, wanted: &str| m.probes.scores().find(|(name, _)| name == wanted).unwrap().1;

@@ -99,9 +99,23 @@ impl ProbesConfig {
 /// What the probes are to find.
 #[derive(Debug)]
 pub struct Targets {
-    labels: Vec<i32>,
-    rotation: Vec<f32>,
-    translation: Option<Vec<f32>>,
+    /// Classes: (pairs).
+    pub labels: Vec<i32>,
+    /// Quaternions: (pairs, 4).
+    pub rotation: Vec<f32>,
+    /// Translations: (pairs, 3).
+    pub translation: Option<Vec<f32>>,
+}
+
+/// The same on the device.
+#[derive(Clone, Debug)]
+pub struct TargetTensors {
+    /// Classes: (pairs).
+    pub labels: Tensor,
+    /// Quaternions: (pairs, 4).
+    pub rotation: Tensor,
+    /// Translations: (pairs, 3).
+    pub translation: Option<Tensor>,
 }
 
 impl Targets {
@@ -119,38 +133,70 @@ impl Targets {
     }
 }
 
-/// What a probe answers, by the score it is given.
-#[derive(Debug)]
-enum Answer {
-    /// Logits, to be compared with the classes.
-    Class(Tensor),
+/// What is compared with a probe's answer.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    /// Logits, with the classes.
+    Class,
     /// Quaternions.
-    Rotation(Tensor),
+    Rotation,
     /// Translations.
-    Translation(Tensor),
+    Translation,
 }
 
-/// What the probes said about a batch; the tensors may still be being computed.
-#[derive(Debug)]
+/// What the probes said about a batch.
+#[derive(Debug, Default)]
 pub struct Answers {
-    targets: Targets,
-    answers: Vec<(&'static str, Answer)>,
+    names: Vec<(&'static str, Task)>,
+    tensors: Vec<Tensor>,
 }
 
 impl Answers {
-    /// The scores.
-    pub fn tallies(&self) -> Result<Tallies> {
-        let targets = &self.targets;
+    fn push(&mut self, place: &'static str, task: Task, answer: &Var) {
+        self.names.push((place, task));
+        self.tensors.push(answer.value().clone());
+    }
+
+    /// The answers on the device.
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// What the answers are about.
+    pub fn questions(&self) -> Questions {
+        Questions(self.names.clone())
+    }
+}
+
+/// What the answers of [`Answers`] are about, in order.
+#[derive(Clone, Debug)]
+pub struct Questions(Vec<(&'static str, Task)>);
+
+impl Questions {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The scores of `answer(index)` for each index.
+    pub fn tallies(
+        &self,
+        targets: &Targets,
+        answer: impl Fn(usize) -> Result<Vec<f32>>,
+    ) -> Result<Tallies> {
         let mut tallies = Tallies::default();
-        for (place, answer) in &self.answers {
-            let (task, tally) = match answer {
-                Answer::Class(logits) => {
-                    ("class_accuracy", Tally::accuracy(&logits.to_f32()?, &targets.labels))
-                }
-                Answer::Rotation(values) => ("rotation_r2", Tally::r2(&values.to_f32()?, &targets.rotation)),
-                Answer::Translation(values) => {
-                    let target = targets.translation.as_deref().unwrap_or_default();
-                    ("translation_r2", Tally::r2(&values.to_f32()?, target))
+        for (index, (place, task)) in self.0.iter().enumerate() {
+            let values = answer(index)?;
+            let (task, tally) = match task {
+                Task::Class => ("class_accuracy", Tally::accuracy(&values, &targets.labels)),
+                Task::Rotation => ("rotation_r2", Tally::r2(&values, &targets.rotation)),
+                Task::Translation => {
+                    ("translation_r2", Tally::r2(&values, targets.translation.as_deref().unwrap_or_default()))
                 }
             };
             tallies.add(format!("{task}/{place}"), tally);
@@ -171,28 +217,23 @@ impl Probes {
         &self,
         tape: &mut Tape<'_>,
         features: &[(&'static str, [Var; 2])],
-        targets: Targets,
+        targets: &TargetTensors,
     ) -> Result<(Vec<(Var, f32)>, Answers)> {
-        let device = tape.device();
-        let rows = targets.labels.len();
-        let labels = Tensor::from_slice(&device, [rows], &targets.labels)?;
-        let rotations = Var::constant(Tensor::from_slice(&device, [rows, 4], &targets.rotation)?);
-        let translations = match &targets.translation {
-            Some(target) => Some(Var::constant(Tensor::from_slice(&device, [rows, 3], target)?)),
-            None => None,
-        };
+        let labels = &targets.labels;
+        let rotations = Var::constant(targets.rotation.clone());
+        let translations = targets.translation.clone().map(Var::constant);
         let find = |place: &str| {
             let found = features.iter().find(|(name, _)| *name == place);
             found.map(|(_, views)| views.each_ref().map(Var::detach))
         };
-        let (mut losses, mut answers) = (Vec::new(), Vec::new());
+        let (mut losses, mut answers) = (Vec::new(), Answers::default());
         for probe in &self.probes {
             let Some(views) = find(probe.place) else { continue };
             if let Some(classifier) = &probe.classifier {
                 for view in &views {
                     let logits = classifier.forward(tape, view)?;
-                    losses.push((ops::class_cross_entropy(tape, &logits, &labels)?, 0.5));
-                    answers.push((probe.place, Answer::Class(logits.value().clone())));
+                    losses.push((ops::class_cross_entropy(tape, &logits, labels)?, 0.5));
+                    answers.push(probe.place, Task::Class, &logits);
                 }
             }
             if probe.rotation.is_none() && probe.translation.is_none() {
@@ -202,12 +243,12 @@ impl Probes {
             if let Some(head) = &probe.rotation {
                 let answer = head.forward(tape, &pair)?;
                 losses.push((ops::mse(tape, &answer, &rotations)?, 1.0));
-                answers.push((probe.place, Answer::Rotation(answer.value().clone())));
+                answers.push(probe.place, Task::Rotation, &answer);
             }
             if let (Some(head), Some(translations)) = (&probe.translation, &translations) {
                 let answer = head.forward(tape, &pair)?;
                 losses.push((ops::mse(tape, &answer, translations)?, 1.0));
-                answers.push((probe.place, Answer::Translation(answer.value().clone())));
+                answers.push(probe.place, Task::Translation, &answer);
             }
         }
         if let (Some((w2, b2)), Some(activations), Some(poses)) =
@@ -217,10 +258,10 @@ impl Probes {
                 let (w2, b2) = (tape.parameter(w2), tape.parameter(b2));
                 // Probabilities, taken for logits: so it is published.
                 let logits = ops::routing_activations(tape, activations, poses, &w2, &b2)?;
-                losses.push((ops::class_cross_entropy(tape, &logits, &labels)?, 0.5));
-                answers.push(("capsules", Answer::Class(logits.value().clone())));
+                losses.push((ops::class_cross_entropy(tape, &logits, labels)?, 0.5));
+                answers.push("capsules", Task::Class, &logits);
             }
         }
-        Ok((losses, Answers { targets, answers }))
+        Ok((losses, answers))
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! RUN/config.toml            the resolved configuration
 //!     environment.json       program, device, libraries: one entry a session
+//!     convolutions.json      on a GPU: which of several ways computes each convolution
 //!     metrics.jsonl          one line a logged step, epoch and look at held-out objects
 //!     tensorboard/           event files, one a session
 //!     checkpoints/epoch_00003.safetensors
@@ -97,6 +98,26 @@ impl RunFolder {
     /// `checkpoints/`.
     pub fn checkpoints_path(&self) -> PathBuf {
         self.root.join("checkpoints")
+    }
+
+    /// `convolutions.json`: the choices of the device, where it made any.
+    pub fn choices_path(&self) -> PathBuf {
+        self.root.join("convolutions.json")
+    }
+
+    /// The choices of the device, where it made any.
+    pub fn choices(&self) -> Result<Option<String>> {
+        let path = self.choices_path();
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::read(&path)(error)),
+        }
+    }
+
+    /// Writes down the choices of the device.
+    pub fn write_choices(&self, text: &str) -> Result<()> {
+        durable::publish_bytes(&self.choices_path(), text.as_bytes())
     }
 
     /// The run's configuration.

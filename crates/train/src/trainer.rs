@@ -4,6 +4,7 @@
 //! learner's state and the position; lines of metrics are durable before the checkpoint that is later than they are,
 //! and lines later than the checkpoint are taken back when a run goes on.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -38,9 +39,11 @@ pub struct Trainer<'a> {
     journal: Journal,
     saver: Saver,
     tell: &'a mut dyn FnMut(Event<'_>),
-    /// Steps done but not yet collected: what was asked of each, and the bad samples in it.
-    pending: Vec<usize>,
+    /// Bad samples in each of the steps that are issued but not yet taken in.
+    pending: VecDeque<usize>,
     clock: Clock,
+    /// The choices of the device that are written down.
+    choices: usize,
 }
 
 impl<'a> Trainer<'a> {
@@ -68,6 +71,10 @@ impl<'a> Trainer<'a> {
             batch: config.batch,
             epochs: config.epochs,
         };
+        if let Some(choices) = folder.choices()? {
+            learner.set_choices(&choices)?;
+        }
+        let choices = learner.choice_count();
         let newest = checkpoint::newest(&folder.checkpoints_path(), |text| tell(Event::Warning(text)))?;
         let mut position = Position::default();
         let mut means = Means::default();
@@ -94,8 +101,9 @@ impl<'a> Trainer<'a> {
             journal: Journal::open(folder, position.step)?,
             saver: Saver::new(folder.checkpoints_path(), config.checkpoints.clone(), config.epochs),
             tell,
-            pending: Vec::new(),
+            pending: VecDeque::new(),
             clock: Clock::new(),
+            choices,
             config,
         }))
     }
@@ -137,13 +145,13 @@ impl<'a> Trainer<'a> {
             };
             let pairs = PairBatch::new(&*self.views, &*self.views, &batch);
             self.learner.step(&pairs, ask)?;
-            self.pending.push(self.views.count(&batch.items));
+            self.pending.push_back(self.views.count(&batch.items));
             loader.recycle(batch);
             self.position.step = step;
             self.position.step_in_epoch += 1;
             let ends_epoch = self.position.step_in_epoch == steps_per_epoch;
             if self.is_logged(step) || ask.health || ends_epoch {
-                self.collect()?;
+                self.collect(false)?;
             }
             if ends_epoch {
                 self.position.epoch += 1;
@@ -165,7 +173,11 @@ impl<'a> Trainer<'a> {
         let workers = if self.config.loader.workers == 0 { cores } else { self.config.loader.workers };
         let options =
             LoaderOptions { side: self.config.image_size, workers, queue: self.config.loader.queue };
-        Ok(Loader::start(Arc::clone(&self.views) as Arc<dyn Views>, plan, options)?)
+        let views = Arc::clone(&self.views) as Arc<dyn Views>;
+        Ok(match self.learner.memory() {
+            Some(memory) => Loader::start_in(views, plan, options, memory)?,
+            None => Loader::start(views, plan, options)?,
+        })
     }
 
     fn is_logged(&self, step: u64) -> bool {
@@ -177,16 +189,22 @@ impl<'a> Trainer<'a> {
         minutes > 0.0 && self.clock.minutes_unsaved() >= minutes
     }
 
-    /// Takes in what the pending steps showed: means, lines, guards.
-    fn collect(&mut self) -> Result<()> {
-        let measurements = self.learner.collect()?;
+    /// Takes in what issued steps showed: means, lines, guards. Without `wait`, only of those that the device is done
+    /// with, so that it need not wait for us; what is missing comes in later, in order.
+    fn collect(&mut self, wait: bool) -> Result<()> {
+        let measurements = self.learner.collect(wait)?;
         if measurements.is_empty() {
             return Ok(());
         }
+        measurements.iter().for_each(|measurement| self.clock.done(measurement.host, measurement.device));
         self.clock.look();
-        let first = self.position.step + 1 - measurements.len() as u64;
-        let pending = std::mem::take(&mut self.pending);
-        for ((step, measurement), bad) in (first..).zip(&measurements).zip(pending) {
+        if let Some(text) = self.learner.remark() {
+            (self.tell)(Event::Warning(text));
+        }
+        self.keep_choices()?;
+        let first = self.position.step + 1 - self.pending.len() as u64;
+        for (step, measurement) in (first..).zip(&measurements) {
+            let bad = self.pending.pop_front().unwrap_or(0);
             self.take_in(step, measurement, bad)?;
         }
         if let Some(last) = measurements.into_iter().last() {
@@ -211,15 +229,47 @@ impl<'a> Trainer<'a> {
         self.means.add_measurement(&values);
         self.means.add("bad_samples", bad as f64);
         let trouble = self.guard.check(step, measurement.loss, measurement.health.as_ref());
+        let per_epoch = self.plan.steps_per_epoch();
         if self.is_logged(step) || trouble.is_some() {
-            let epoch = (step - 1) / self.plan.steps_per_epoch() + 1;
-            let timing = [("images_per_second", self.clock.rate), ("waited_share", self.clock.waited_share)];
-            self.write_record((Kind::Step, epoch, step), values, &timing)?;
+            let timing = self.clock.timing();
+            self.write_record((Kind::Step, (step - 1) / per_epoch + 1, step), values, &timing)?;
         }
         match trouble {
             Some(what) => Err(self.unhealthy(step, &what)),
+            None if step.is_multiple_of(per_epoch) => self.write_epoch(step / per_epoch, step),
             None => Ok(()),
         }
+    }
+
+    /// Writes down the means of an epoch, whose last step is `step`.
+    fn write_epoch(&mut self, epoch: u64, step: u64) -> Result<()> {
+        let means = std::mem::take(&mut self.means);
+        let bad = means.sum("bad_samples");
+        let mut values: Vec<(String, f64)> =
+            means.means().filter(|(name, _)| name != "bad_samples").collect();
+        if bad > 0.0 {
+            values.push(("bad_samples".to_owned(), bad));
+            let found = self.views.found();
+            if let Some((_, what)) = found.first() {
+                let text =
+                    format!("{bad} pictures were replaced in epoch {epoch}; the first bad one: {what}");
+                (self.tell)(Event::Warning(text));
+            }
+        }
+        let timing = self.clock.timing();
+        self.write_record((Kind::Epoch, epoch, step), values, &timing)
+    }
+
+    /// Writes down new choices of the device, before anything that depends on them.
+    fn keep_choices(&mut self) -> Result<()> {
+        let count = self.learner.choice_count();
+        if count != self.choices
+            && let Some(text) = self.learner.choices()
+        {
+            self.run.folder().write_choices(&text)?;
+            self.choices = count;
+        }
+        Ok(())
     }
 
     fn unhealthy(&mut self, step: u64, what: &str) -> Error {
@@ -251,29 +301,20 @@ impl<'a> Trainer<'a> {
 
     fn end_epoch(&mut self) -> Result<()> {
         let epoch = self.position.epoch;
-        let means = std::mem::take(&mut self.means);
-        let bad = means.sum("bad_samples");
-        let mut values: Vec<(String, f64)> =
-            means.means().filter(|(name, _)| name != "bad_samples").collect();
-        if bad > 0.0 {
-            values.push(("bad_samples".to_owned(), bad));
-            let found = self.views.found();
-            if let Some((_, what)) = found.first() {
-                let text =
-                    format!("{bad} pictures were replaced in epoch {epoch}; the first bad one: {what}");
-                (self.tell)(Event::Warning(text));
-            }
-        }
-        let timing = [("images_per_second", self.clock.rate)];
-        self.write_record((Kind::Epoch, epoch, self.position.step), values, &timing)?;
         let is_last = epoch == self.config.epochs;
         let every = self.config.probes.held_out_every;
-        if self.config.probes.enabled && every > 0 && (epoch.is_multiple_of(every) || is_last) {
-            self.look_at_held_out()?;
-        }
+        let looks = self.config.probes.enabled && every > 0 && (epoch.is_multiple_of(every) || is_last);
         let checkpoints = &self.config.checkpoints;
         let by_epochs = checkpoints.every_epochs > 0 && epoch.is_multiple_of(checkpoints.every_epochs);
-        if by_epochs || self.saver.is_milestone(epoch) || self.is_time_to_save() {
+        let saves = by_epochs || self.saver.is_milestone(epoch) || self.is_time_to_save();
+        if !looks && !saves {
+            return Ok(());
+        }
+        self.collect(true)?;
+        if looks {
+            self.look_at_held_out()?;
+        }
+        if saves {
             self.save()?;
         }
         self.clock.restart();
@@ -306,6 +347,7 @@ impl<'a> Trainer<'a> {
             tallies.merge(&self.learner.probe(&pairs)?);
             loader.recycle(batch);
         }
+        self.keep_choices()?;
         let values: Vec<(String, f64)> =
             tallies.scores().map(|(name, score)| (format!("probe/{name}"), score)).collect();
         self.write_record((Kind::HeldOut, self.position.epoch, self.position.step), values, &[])
@@ -317,7 +359,7 @@ impl<'a> Trainer<'a> {
 
     /// Copies the state and begins to write it.
     fn save(&mut self) -> Result<()> {
-        self.collect()?;
+        self.collect(true)?;
         let mut checkpoint = Checkpoint { position: self.position, ..Checkpoint::default() };
         let metadata = [
             ("seed", self.config.seed.to_string()),

@@ -76,23 +76,32 @@ pub fn vector(channels: usize) -> usize {
     if channels.is_multiple_of(8) { 8 } else { 1 }
 }
 
-/// A kernel file with its macros.
-#[derive(Clone, Debug)]
+/// Most macros of a program besides its storage type.
+const MOST_DEFINES: usize = 4;
+
+/// A kernel file with its macros. Made anew for every launch, so it needs no memory of its own.
+#[derive(Clone, Copy, Debug)]
 pub struct Program {
     file: KernelFile,
-    defines: Vec<String>,
+    storage: &'static str,
+    defines: [(&'static str, usize); MOST_DEFINES],
+    count: usize,
 }
 
 impl Program {
     /// `file` for tensors of `dtype`.
     pub fn new(file: KernelFile, dtype: DType) -> Self {
         let storage = if dtype == DType::Bf16 { "bf16" } else { "float" };
-        Self { file, defines: vec![format!("STORAGE={storage}")] }
+        Self { file, storage, defines: [("", 0); MOST_DEFINES], count: 0 }
     }
 
-    /// With one more macro.
-    pub fn define(mut self, name: &str, value: usize) -> Self {
-        self.defines.push(format!("{name}={value}"));
+    /// With one more macro, of at most four.
+    pub fn define(mut self, name: &'static str, value: usize) -> Self {
+        debug_assert!(self.count < MOST_DEFINES, "a program has at most {MOST_DEFINES} macros");
+        if let Some(slot) = self.defines.get_mut(self.count) {
+            *slot = (name, value);
+            self.count += 1;
+        }
         self
     }
 
@@ -103,14 +112,25 @@ impl Program {
 
     /// What is compiled.
     pub fn source(&self) -> KernelSource {
+        let defines = self.defines[..self.count].iter().map(|(name, value)| format!("{name}={value}"));
         KernelSource {
             name: self.file.name,
             prelude: PRELUDE,
             text: self.file.text,
-            defines: self.defines.clone(),
+            defines: std::iter::once(format!("STORAGE={}", self.storage)).chain(defines).collect(),
         }
     }
+
+    /// What tells this program's kernel `name` from all others, without looking at texts: where constant strings lie,
+    /// how long they are, and the macros' values. Which macros there are follows from the file.
+    pub(super) fn key(&self, name: &'static str) -> KernelKey {
+        let place = |text: &'static str| (text.as_ptr() as usize, text.len());
+        (place(self.file.name), place(name), self.storage.len(), self.defines.map(|(_, value)| value))
+    }
 }
+
+/// See [`Program::key`].
+pub(super) type KernelKey = ((usize, usize), (usize, usize), usize, [usize; MOST_DEFINES]);
 
 #[cfg(test)]
 mod tests {

@@ -35,11 +35,16 @@ impl Images {
         std: [f32; 3],
     ) -> Result<Self> {
         let [batch, height, width] = dims;
-        Ok(Self {
-            pixels: Tensor::from_slice(device, [batch, height, width, 3], bytes)?,
+        Ok(Self::from_pixels(Tensor::from_slice(device, [batch, height, width, 3], bytes)?, mean, std))
+    }
+
+    /// As [`Self::from_bytes`], for bytes (n, height, width, 3) that are on the device already.
+    pub fn from_pixels(pixels: Tensor, mean: [f32; 3], std: [f32; 3]) -> Self {
+        Self {
+            pixels,
             scale: std.map(|std| 1.0 / (255.0 * std)),
             shift: std::array::from_fn(|c| -mean[c] / std[c]),
-        })
+        }
     }
 
     /// Normalised floats in the order (n, 3, height, width).

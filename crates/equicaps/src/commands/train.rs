@@ -66,6 +66,9 @@ pub struct Arguments {
     /// Start from the weights of this checkpoint, with a new optimiser
     #[arg(long, value_name = "CHECKPOINT", conflicts_with = "resume")]
     init_from: Option<PathBuf>,
+    /// Compute convolutions on the GPU as this run did, for the same bits
+    #[arg(long, value_name = "RUN", conflicts_with = "resume")]
+    choices_of: Option<PathBuf>,
     /// Print the resolved configuration and do nothing
     #[arg(long)]
     print_config: bool,
@@ -110,7 +113,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         Some(root) => RunFolder::open(root)?.acquire()?,
         None => OwnedRun::create(root, &config)?,
     };
-    train_run(&run, config, views, &mut learner, &device.name(), terminal)
+    if let Some(other) = &arguments.choices_of {
+        match RunFolder::open(other)?.choices()? {
+            Some(choices) => run.folder().write_choices(&choices)?,
+            None => terminal.warn(format!("{} was not on a GPU: it made no choices", other.display())),
+        }
+    }
+    train_run(&run, config, views, &mut learner, &device, terminal)
 }
 
 /// The configuration of a new run.
@@ -177,11 +186,13 @@ fn train_run(
     config: Config,
     views: Arc<dyn Views>,
     learner: &mut dyn Learner,
-    device: &str,
+    device: &engine::Device,
     terminal: &Terminal,
 ) -> anyhow::Result<ExitCode> {
     let folder = run.folder().clone();
     let data = views.description();
+    let libraries = crate::device::libraries(&device.name());
+    let device = &device.description();
     let mut progress = TrainingProgress::new(terminal);
     let mut tell = |event: Event<'_>| progress.tell(&event);
     let outcome = match Trainer::prepare(run, config.clone(), views, learner, &mut tell)? {
@@ -190,13 +201,11 @@ fn train_run(
             run.write_config(&config)?;
             let from = trainer.position();
             let before = environment::read(&folder.environment_path()).unwrap_or_default();
-            if let Some(before) = before.last().filter(|before| before.device != device) {
-                terminal.warn(format!(
-                    "this run was on {} before; on {device} it goes on, but not bit for bit",
-                    before.device
-                ));
+            if let Some(before) = before.last() {
+                before.differences(device, &libraries).into_iter().for_each(|text| terminal.warn(text));
             }
-            environment::append(&folder.environment_path(), surroundings(device, data, from.step))?;
+            let environment = surroundings(device, libraries, data, from.step);
+            environment::append(&folder.environment_path(), environment)?;
             let plan = format!("{} steps an epoch, {} epochs", trainer.steps_per_epoch(), config.epochs);
             terminal.note(if from.step == 0 {
                 format!("{} on {device}: {plan}", config.method)
@@ -276,14 +285,14 @@ fn report(
     Ok(code)
 }
 
-fn surroundings(device: &str, data: String, from_step: u64) -> Environment {
+fn surroundings(device: &str, libraries: Vec<String>, data: String, from_step: u64) -> Environment {
     Environment {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("EQUICAPS_COMMIT").map(str::to_owned),
         command: std::env::args().collect(),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         device: device.to_owned(),
-        libraries: crate::device::libraries(device),
+        libraries,
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         data,
         from_step,

@@ -22,7 +22,7 @@ fn blocks(cuda: &CudaDevice, count: usize) -> usize {
 fn sum(
     cuda: &CudaDevice,
     device: &Device,
-    kernel: &str,
+    kernel: &'static str,
     blocks: usize,
     arguments: &[Argument],
     (scale, offset): (f64, f64),

@@ -81,7 +81,7 @@ fn check(arguments: &Arguments, root: &Path, terminal: &Terminal) -> anyhow::Res
     }
     std::fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
     terminal.note("a run that is left alone");
-    finish(start(arguments, &whole)?, &whole)?;
+    finish(start(arguments, &whole, None)?, &whole)?;
     let expected = Remains::of(&whole)?;
     let last = expected.records.last().map_or(0, |record| record.step);
 
@@ -94,7 +94,7 @@ fn check(arguments: &Arguments, root: &Path, terminal: &Terminal) -> anyhow::Res
             delay: Duration::from_micros(random.below(40_000)),
             in_checkpoint: round % 2 == 1,
         };
-        let mut child = start(arguments, &broken)?;
+        let mut child = start(arguments, &broken, Some(&whole))?;
         let Some(seen) = wait_for(&mut child, &broken, &moment)? else { break };
         child.kill()?;
         child.wait()?;
@@ -102,7 +102,7 @@ fn check(arguments: &Arguments, root: &Path, terminal: &Terminal) -> anyhow::Res
         in_checkpoint += u32::from(seen);
         terminal.note(format!("killed around step {} of {last}", steps_done(&broken)));
     }
-    finish(start(arguments, &broken)?, &broken)?;
+    finish(start(arguments, &broken, Some(&whole))?, &broken)?;
     let found = Remains::of(&broken)?;
     let same_weights = expected.checkpoint == found.checkpoint;
     let same_metrics = expected.records == found.records;
@@ -180,8 +180,9 @@ fn steps_done(run: &Path) -> u64 {
         .unwrap_or(0)
 }
 
-/// Begins the run, or continues it.
-fn start(arguments: &Arguments, run: &Path) -> anyhow::Result<Child> {
+/// Begins the run, or continues it. A new one computes as `model` does, where a device has a choice: which way is the
+/// fastest, and is taken, may turn out differently every time.
+fn start(arguments: &Arguments, run: &Path, model: Option<&Path>) -> anyhow::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["train", "--quiet", "--json"]);
     if RunFolder::open(run).is_ok() {
@@ -189,6 +190,9 @@ fn start(arguments: &Arguments, run: &Path) -> anyhow::Result<Child> {
     } else {
         command.args(["--preset", "demo", "--method", &arguments.method, "--data", &arguments.data]);
         command.args(["--device", &arguments.device]).arg("--run").arg(run);
+        if let Some(model) = model.filter(|model| model.join("convolutions.json").exists()) {
+            command.arg("--choices-of").arg(model);
+        }
         let settings = SETTINGS.iter().copied().chain(arguments.set.iter().map(String::as_str));
         settings.for_each(|setting| {
             command.args(["--set", setting]);

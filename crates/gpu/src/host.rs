@@ -1,0 +1,133 @@
+//! Page-locked host memory: copies from and to it run beside the device's work. Taking it from the driver is slow, so
+//! pieces are kept and handed out again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::c_void;
+
+use crate::driver::Driver;
+use crate::{Context, Result};
+
+/// Pieces of at most this size have a power of two as size; larger ones a multiple of it.
+const LARGE: usize = 1 << 20;
+
+/// The page-locked memory of a context.
+#[derive(Debug, Default)]
+pub(crate) struct HostPool {
+    free: HashMap<usize, Vec<Piece>>,
+    /// All pieces by address, with their sizes.
+    pieces: BTreeMap<usize, usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece(*mut u8);
+
+// SAFETY: plain memory that nobody refers to while it lies in the pool.
+unsafe impl Send for Piece {}
+
+fn capacity_for(bytes: usize) -> usize {
+    if bytes <= LARGE { bytes.next_power_of_two().max(4096) } else { bytes.next_multiple_of(LARGE) }
+}
+
+impl HostPool {
+    fn contains(&self, address: usize, bytes: usize) -> bool {
+        let before = self.pieces.range(..=address).next_back();
+        before.is_some_and(|(start, length)| address + bytes <= start + length)
+    }
+
+    /// Hands everything back to the driver; for the end of a context.
+    pub(crate) fn release_all(&mut self, driver: &Driver) {
+        for piece in self.free.values().flatten() {
+            // SAFETY: the piece came from the driver and nothing uses it any more.
+            unsafe { (driver.host_free)(piece.0.cast()) };
+        }
+        *self = Self::default();
+    }
+}
+
+/// Page-locked host memory; goes back to the pool when dropped. Whoever lets the device copy from or to it keeps it until
+/// the copy is done.
+#[derive(Debug)]
+pub struct HostBuffer {
+    context: Context,
+    pointer: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: plain memory with one owner.
+unsafe impl Send for HostBuffer {}
+// SAFETY: shared access is read-only.
+unsafe impl Sync for HostBuffer {}
+
+impl HostBuffer {
+    pub(crate) fn pointer(&self) -> *mut u8 {
+        self.pointer
+    }
+}
+
+impl std::ops::Deref for HostBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the pointer is valid for `bytes`, which were initialised when the driver gave them.
+        unsafe { std::slice::from_raw_parts(self.pointer, self.bytes) }
+    }
+}
+
+impl std::ops::DerefMut for HostBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and we are its only user.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer, self.bytes) }
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        let piece = Piece(self.pointer);
+        self.context.host_pool().free.entry(capacity_for(self.bytes)).or_default().push(piece);
+    }
+}
+
+impl Context {
+    /// Page-locked host memory of `bytes` with arbitrary contents.
+    pub fn allocate_host(&self, bytes: usize) -> Result<HostBuffer> {
+        let capacity = capacity_for(bytes);
+        let mut pool = self.host_pool();
+        if let Some(Piece(pointer)) = pool.free.get_mut(&capacity).and_then(Vec::pop) {
+            return Ok(HostBuffer { context: self.clone(), pointer, bytes });
+        }
+        self.bind()?;
+        let driver = self.driver();
+        let mut pointer: *mut c_void = std::ptr::null_mut();
+        // SAFETY: writes one pointer, to at least `capacity` bytes.
+        driver.check("cuMemHostAlloc", unsafe { (driver.host_allocate)(&mut pointer, capacity, 0) })?;
+        // SAFETY: as above.
+        unsafe { std::ptr::write_bytes(pointer.cast::<u8>(), 0, capacity) };
+        pool.pieces.insert(pointer as usize, capacity);
+        Ok(HostBuffer { context: self.clone(), pointer: pointer.cast(), bytes })
+    }
+
+    /// Whether `data` lies in page-locked memory of this context.
+    pub(crate) fn is_host_memory(&self, data: &[u8]) -> bool {
+        self.host_pool().contains(data.as_ptr() as usize, data.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_found_inside_pieces_only() {
+        let mut pool = HostPool::default();
+        pool.pieces.extend([(1000, 100), (2000, 50)]);
+        assert!(pool.contains(1000, 100) && pool.contains(1099, 1) && pool.contains(2010, 40));
+        assert!(!pool.contains(999, 1) && !pool.contains(1099, 2) && !pool.contains(2051, 1));
+    }
+
+    #[test]
+    fn sizes_fall_into_few_classes() {
+        assert_eq!(capacity_for(1), 4096);
+        assert_eq!(capacity_for(5000), 8192);
+        assert_eq!(capacity_for(LARGE + 1), 2 * LARGE);
+    }
+}

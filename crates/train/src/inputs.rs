@@ -1,0 +1,71 @@
+//! A batch on its way to the device: 8-bit pixels and all targets in one upload, which runs beside the step before it.
+
+use engine::ops::Images;
+use engine::{Feed, Part, Tensor};
+use methods::{PairTargets, TargetValues, Transform};
+
+use crate::batches::PairBatch;
+use crate::error::Result;
+use crate::network::{MEAN, STD};
+use crate::probes::{TargetTensors, Targets};
+
+/// A batch on the device.
+#[derive(Debug)]
+pub struct Inputs {
+    /// What the method sees.
+    pub pairs: methods::PairBatch,
+    /// What the probes are to find, where there are any.
+    pub probes: Option<TargetTensors>,
+}
+
+/// Uploads `batch` for a method that is trained on `transform`, and the targets of its probes.
+pub fn upload(
+    feed: &mut Feed,
+    batch: &PairBatch<'_>,
+    transform: Transform,
+    probes: Option<&Targets>,
+) -> Result<Inputs> {
+    let (pairs, side) = (batch.len(), batch.side);
+    let hues: Vec<f32> = batch
+        .hues
+        .iter()
+        .flat_map(|[first, second]| pose::hue_difference(*first, *second).map(|value| value as f32))
+        .collect();
+    let values = TargetValues::from_poses(transform, &batch.poses);
+    let matrix_side = transform.matrix_side();
+    let mut parts = vec![
+        Part::new([pairs, side, side, 3], batch.first)?,
+        Part::new([pairs, side, side, 3], batch.second)?,
+        Part::new([pairs, matrix_side, matrix_side], &values.matrices)?,
+        Part::new([pairs, transform.parameters()], &values.parameters)?,
+        Part::new([pairs, 3], &values.translations)?,
+        Part::new([pairs, 2], &hues)?,
+        Part::new([pairs], &batch.labels)?,
+    ];
+    if let Some(targets) = probes {
+        parts.push(Part::new([pairs, 4], &targets.rotation)?);
+        if let Some(translation) = &targets.translation {
+            parts.push(Part::new([pairs, 3], translation)?);
+        }
+    }
+    let mut tensors = feed.upload(&parts)?.into_iter();
+    let mut next = || tensors.next().ok_or_else(|| engine::Error::shape("upload", "a part is missing"));
+    let images = |pixels: Tensor| Images::from_pixels(pixels, MEAN, STD);
+    let views = [images(next()?), images(next()?)];
+    let targets = PairTargets {
+        matrices: Some(next()?),
+        parameters: Some(next()?),
+        translations: Some(next()?),
+        hues: Some(next()?),
+        labels: Some(next()?),
+    };
+    let probes = match (probes, &targets.labels) {
+        (Some(wanted), Some(labels)) => Some(TargetTensors {
+            labels: labels.clone(),
+            rotation: next()?,
+            translation: if wanted.translation.is_some() { Some(next()?) } else { None },
+        }),
+        _ => None,
+    };
+    Ok(Inputs { pairs: methods::PairBatch { views, targets }, probes })
+}
