@@ -77,7 +77,8 @@ impl Device {
         let Self::Cuda(cuda) = self else { return None };
         let choices = cuda.context().convolutions().ok()?.choices();
         // What the timing said is no part of the choice.
-        let untimed = choices.into_iter().map(|choice| gpu::convolution::Choice { milliseconds: 0.0, ..choice });
+        let untimed =
+            choices.into_iter().map(|choice| gpu::convolution::Choice { milliseconds: 0.0, ..choice });
         serde_json::to_string(&untimed.collect::<Vec<_>>()).ok()
     }
 

@@ -208,7 +208,8 @@ mod tests {
     fn parts_arrive_and_results_come_back() {
         let device = Device::cpu();
         let mut feed = Feed::new(&device).unwrap();
-        let parts = [Part::new([2, 2], &[1.0_f32, 2.0, 3.0, 4.0]).unwrap(), Part::new([3], &[7_u8; 3]).unwrap()];
+        let parts =
+            [Part::new([2, 2], &[1.0_f32, 2.0, 3.0, 4.0]).unwrap(), Part::new([3], &[7_u8; 3]).unwrap()];
         let tensors = feed.upload(&parts).unwrap();
         feed.finish().unwrap();
         assert_eq!(tensors[0].dims(), [2, 2]);

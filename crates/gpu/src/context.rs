@@ -221,9 +221,7 @@ impl Context {
         self.bind()?;
         let mut stream = std::ptr::null_mut();
         // SAFETY: writes one handle. 1: not tied to the default stream.
-        self.0
-            .driver
-            .check("cuStreamCreate", unsafe { (self.0.driver.stream_create)(&mut stream, 1) })?;
+        self.0.driver.check("cuStreamCreate", unsafe { (self.0.driver.stream_create)(&mut stream, 1) })?;
         Ok(stream)
     }
 

@@ -44,7 +44,11 @@ impl Module {
                 symbol: name.to_owned(),
             });
         }
-        Ok(Kernel { context: context.clone(), handle, shared_bytes: Arc::new(AtomicUsize::new(ORDINARY_SHARED)) })
+        Ok(Kernel {
+            context: context.clone(),
+            handle,
+            shared_bytes: Arc::new(AtomicUsize::new(ORDINARY_SHARED)),
+        })
     }
 }
 

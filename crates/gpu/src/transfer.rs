@@ -91,7 +91,9 @@ impl Feed {
     /// Sees to it that slot `index` exists, is free and large enough.
     fn make_room(&mut self, index: usize, bytes: usize, staged: usize) -> Result<()> {
         let fits = self.slots.get_mut(index).is_some_and(|slot| {
-            slot.buffer.bytes() >= bytes && slot.staging.len() >= staged && Arc::get_mut(&mut slot.buffer).is_some()
+            slot.buffer.bytes() >= bytes
+                && slot.staging.len() >= staged
+                && Arc::get_mut(&mut slot.buffer).is_some()
         });
         if fits {
             // An upload that was not finished may still be reading the staging memory.

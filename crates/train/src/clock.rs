@@ -71,7 +71,8 @@ impl Clock {
         self.rate = if self.rate == 0.0 { rate } else { 0.8 * self.rate + 0.2 * rate };
         self.waited_share = (self.waited.as_secs_f64() / elapsed).min(1.0);
         if self.steps > 0 {
-            self.step_ms = [self.host, self.device].map(|time| 1e3 * time.as_secs_f64() / f64::from(self.steps));
+            self.step_ms =
+                [self.host, self.device].map(|time| 1e3 * time.as_secs_f64() / f64::from(self.steps));
         }
         (self.steps, self.host, self.device) = (0, Duration::ZERO, Duration::ZERO);
         self.restart();

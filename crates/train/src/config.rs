@@ -27,6 +27,8 @@ pub struct Config {
     pub batch: usize,
     pub image_size: usize,
     pub learning_rate: f64,
+    pub schedule: String,
+    pub warmup_epochs: u64,
     pub weight_decay: f64,
     pub recompute: bool,
     pub adam: Adam,
@@ -256,8 +258,9 @@ impl Config {
     /// The settings that the weights depend on, as TOML, one dotted key a line.
     pub fn identity_toml(&self) -> Result<String> {
         let settings = Self::settings_of("configuration", &self.to_toml()?)?;
-        let keys: Vec<String> =
-            settings.keys().filter(|key| !Self::is_free(key)).map(str::to_owned).collect();
+        // A learning rate that falls until the end of the run makes its length matter.
+        let is_counted = |key: &str| !Self::is_free(key) || (key == "epochs" && self.schedule != "constant");
+        let keys: Vec<String> = settings.keys().filter(|key| is_counted(key)).map(str::to_owned).collect();
         let table = toml::Value::Table(settings.into_table());
         let mut text = String::new();
         for key in keys {
@@ -293,6 +296,7 @@ impl Config {
         word("method", &self.method, &methods)?;
         word("backbone", &self.backbone, &["resnet18", "vit_tiny"])?;
         word("transform", &self.transform, &["rotation", "rotation+object", "rotation+base"])?;
+        word("schedule", &self.schedule, &["constant", "cosine"])?;
         word("precision", &self.precision, &["auto", "f32", "bf16"])?;
         word("network.predictor", &self.network.predictor, &["none", "mlp", "hypernetwork"])?;
         let tasks = ["classification", "rotation", "translation", "colour"];
@@ -310,6 +314,10 @@ impl Config {
             &format!("image_size is {}, but must be a multiple of {multiple}, 32 or more", self.image_size),
         )?;
         rule(self.learning_rate > 0.0, "learning_rate must be positive")?;
+        rule(
+            self.schedule == "constant" || self.warmup_epochs < self.epochs,
+            "warmup_epochs must be less than epochs",
+        )?;
         rule(self.weight_decay >= 0.0, "weight_decay must not be negative")?;
         let fraction = |beta: f64| (0.0..1.0).contains(&beta);
         rule(
@@ -397,6 +405,11 @@ mod tests {
         {
             assert_eq!(identity(same), base, "{same}");
         }
+        let cosine = identity("schedule=cosine");
+        assert_ne!(cosine, base);
+        let mut longer = Config::settings("equicaps", "demo").unwrap();
+        ["schedule=cosine", "epochs=9"].iter().for_each(|text| longer.set(text).unwrap());
+        assert_ne!(Config::resolve(longer).unwrap().identity().unwrap(), cosine);
         for different in ["seed=1", "batch=31", "loss.variance=9", "loader.on_bad_sample=skip"] {
             assert_ne!(identity(different), base, "{different}");
         }

@@ -36,7 +36,8 @@ fn tridiagonal(a: &mut [f64], n: usize) -> (Vec<f64>, Vec<f64>) {
             let row = &a[i * n + k + 1..(i + 1) * n];
             w[i] = scale * row.iter().zip(&v[below.clone()]).map(|(a, v)| a * v).sum::<f64>();
         }
-        let along = 0.5 * scale * w[below.clone()].iter().zip(&v[below.clone()]).map(|(w, v)| w * v).sum::<f64>();
+        let along =
+            0.5 * scale * w[below.clone()].iter().zip(&v[below.clone()]).map(|(w, v)| w * v).sum::<f64>();
         for i in below.clone() {
             w[i] -= along * v[i];
         }
@@ -115,7 +116,11 @@ mod tests {
         close(vec![3.0], 1, &[3.0]);
         close(vec![2.0, 1.0, 1.0, 2.0], 2, &[1.0, 3.0]);
         close(vec![0.0; 16], 4, &[0.0; 4]);
-        close(vec![2.0, -1.0, 0.0, -1.0, 2.0, -1.0, 0.0, -1.0, 2.0], 3, &[2.0 - 2.0_f64.sqrt(), 2.0, 2.0 + 2.0_f64.sqrt()]);
+        close(
+            vec![2.0, -1.0, 0.0, -1.0, 2.0, -1.0, 0.0, -1.0, 2.0],
+            3,
+            &[2.0 - 2.0_f64.sqrt(), 2.0, 2.0 + 2.0_f64.sqrt()],
+        );
         // All ones: n once, zero otherwise.
         close(vec![1.0; 25], 5, &[0.0, 0.0, 0.0, 0.0, 5.0]);
     }

@@ -38,7 +38,9 @@ impl Environment {
         let mut found = Vec::new();
         if self.device != device {
             let before = &self.device;
-            found.push(format!("this run was on {before} before; on {device} it goes on, but not bit for bit"));
+            found.push(format!(
+                "this run was on {before} before; on {device} it goes on, but not bit for bit"
+            ));
         } else if self.libraries != libraries {
             let list = |libraries: &[String]| {
                 if libraries.is_empty() { "none".to_owned() } else { libraries.join(", ") }
@@ -82,7 +84,10 @@ mod tests {
         };
         assert!(before.differences("cuda:0 (A)", &["cuDNN 9.1".to_owned()]).is_empty());
         let other = before.differences("cuda:0 (B)", &["cuDNN 9.1".to_owned()]);
-        assert_eq!(other, ["this run was on cuda:0 (A) before; on cuda:0 (B) it goes on, but not bit for bit"]);
+        assert_eq!(
+            other,
+            ["this run was on cuda:0 (A) before; on cuda:0 (B) it goes on, but not bit for bit"]
+        );
         let newer = before.differences("cuda:0 (A)", &["cuDNN 9.2".to_owned()]);
         assert!(newer[0].contains("used cuDNN 9.1 before and now uses cuDNN 9.2"), "{newer:?}");
     }

@@ -23,6 +23,7 @@ pub mod learner;
 mod means;
 pub mod metrics;
 pub mod network;
+mod network_state;
 #[cfg(test)]
 mod network_tests;
 mod pairs_picture;
@@ -30,6 +31,7 @@ pub mod probes;
 mod readout;
 pub mod run_folder;
 mod saver;
+mod schedule;
 pub mod settings;
 pub mod suggest;
 pub mod summary;

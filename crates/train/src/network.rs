@@ -5,31 +5,29 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dataset::{Allocate, Views};
+use dataset::{Allocate, Split, Views};
 use engine::ops;
-use engine::{AdamConfig, BufferValue, Device, Feed, ParameterStore, State, Tape, Tensor, Var};
+use engine::{AdamConfig, Device, Feed, Tape, Tensor, Var};
 use methods::{LossConfig, MethodConfig, MethodName, Network, Outputs, Transform};
 use model::{BackboneConfig, ResNet18Config, VitConfig};
 use pose::FrameKind;
 
 use crate::batches::PairBatch;
-use crate::checkpoint::{Checkpoint, Numbers};
+use crate::checkpoint::Checkpoint;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::inputs::{self, Inputs};
 use crate::learner::{Ask, Learner, Measurement};
+use crate::network_state;
 use crate::probes::{Answers, Place, Probes, ProbesConfig, Targets};
 use crate::readout::{Pending, Shown};
+use crate::schedule::Schedule;
 use crate::tally::Tallies;
 
 /// Normalisation of pixels, scaled to 0..1 before: the published mean and standard deviation of each channel.
 pub const MEAN: [f32; 3] = [0.5016, 0.5037, 0.5060];
 /// See [`MEAN`].
 pub const STD: [f32; 3] = [0.1030, 0.0999, 0.0969];
-
-const FIRST_MOMENT: &str = "optimiser.first_moment.";
-const SECOND_MOMENT: &str = "optimiser.second_moment.";
-const STEPS: &str = "optimiser.steps";
 
 /// The part of a configuration that makes the network, for data with `classes` classes.
 pub fn method_config(config: &Config, classes: usize) -> Result<MethodConfig> {
@@ -94,7 +92,16 @@ pub fn build(config: &Config, views: &dyn Views, device: &Device) -> Result<Netw
         epsilon: config.adam.epsilon,
         weight_decay: config.weight_decay,
     };
-    Ok(NetworkLearner { network, probes, adam, feed: Feed::new(device)?, pending: VecDeque::new(), replaced: 0 })
+    let schedule = Schedule::of(config, views.split(Split::Train).len());
+    Ok(NetworkLearner {
+        schedule,
+        network,
+        probes,
+        adam,
+        feed: Feed::new(device)?,
+        pending: VecDeque::new(),
+        replaced: 0,
+    })
 }
 
 /// The places that are probed in a network, as published.
@@ -137,6 +144,7 @@ pub struct NetworkLearner {
     network: Network,
     probes: Option<Probes>,
     adam: AdamConfig,
+    schedule: Schedule,
     feed: Feed,
     pending: VecDeque<Pending>,
     /// Stored choices of convolutions that could not be used, as far as this was said.
@@ -251,7 +259,9 @@ impl Learner for NetworkLearner {
         let began = device.mark()?;
         let passed = self.gradients(&inputs)?;
         drop(inputs);
-        self.network.store.adam_step(&self.adam)?;
+        let factor = self.schedule.factor(self.network.store.steps());
+        let adam = AdamConfig { learning_rate: self.adam.learning_rate * factor, ..self.adam };
+        self.network.store.adam_step(&adam)?;
         let shown = passed.show(ask, targets);
         self.pending.push_back(Pending::begin(&device, shown, began, start.elapsed())?);
         Ok(self.feed.finish()?)
@@ -283,7 +293,7 @@ impl Learner for NetworkLearner {
         };
         let (_, answers) = probes.forward(&mut tape, &features, tensors)?;
         let tensors = answers.tensors();
-        let tallies = answers.questions().tallies(&targets, |index| Ok(tensors[index].to_f32()?))?;
+        let tallies = answers.questions().tallies(&targets, |index| tensors[index].to_f32())?;
         self.feed.finish()?;
         Ok(tallies)
     }
@@ -321,129 +331,14 @@ impl Learner for NetworkLearner {
     }
 
     fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {
-        let store = &self.network.store;
-        for id in store.parameters() {
-            let (name, shape) = (store.name(id), store.shape(id));
-            for (prefix, state) in
-                [("", State::Value), (FIRST_MOMENT, State::FirstMoment), (SECOND_MOMENT, State::SecondMoment)]
-            {
-                checkpoint.insert(
-                    format!("{prefix}{name}"),
-                    shape.dims(),
-                    Numbers::F32(store.export(state, id)?),
-                );
-            }
-        }
-        for id in store.buffers() {
-            let name = store.buffer_name(id);
-            match store.buffer(id) {
-                BufferValue::Tensor(tensor) => {
-                    checkpoint.insert(name, tensor.dims(), Numbers::F32(tensor.to_f32()?));
-                }
-                BufferValue::Count(count) => checkpoint.insert(name, &[], Numbers::I64(vec![*count as i64])),
-            }
-        }
-        checkpoint.insert(STEPS, &[], Numbers::I64(vec![store.steps() as i64]));
-        Ok(())
+        network_state::save(&self.network.store, checkpoint)
     }
 
     fn load(&mut self, checkpoint: &Checkpoint) -> Result<()> {
-        let store = &mut self.network.store;
-        for id in store.parameters() {
-            for (prefix, state) in
-                [("", State::Value), (FIRST_MOMENT, State::FirstMoment), (SECOND_MOMENT, State::SecondMoment)]
-            {
-                let name = format!("{prefix}{}", store.name(id));
-                let dims = store.shape(id).dims().to_vec();
-                let values = floats(checkpoint, &name, &dims)?.ok_or_else(|| missing(&name))?;
-                store.import(state, id, values)?;
-            }
-        }
-        load_buffers(store, checkpoint, true)?;
-        let steps = whole(checkpoint, STEPS).ok_or_else(|| missing(STEPS))?;
-        store.set_steps(steps);
-        Ok(())
+        network_state::load(&mut self.network.store, checkpoint)
     }
 
     fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<usize> {
-        let store = &mut self.network.store;
-        let mut count = 0;
-        for id in store.parameters() {
-            let name = store.name(id).to_owned();
-            let dims = store.shape(id).dims().to_vec();
-            // Heads for other classes, or projectors of other sizes, stay as they are.
-            if let Ok(Some(values)) = floats(checkpoint, &name, &dims) {
-                store.import(State::Value, id, values)?;
-                count += 1;
-            } else if let Some(values) = positions(checkpoint, &name, &dims) {
-                store.import(State::Value, id, &values)?;
-                count += 1;
-            }
-        }
-        if count == 0 {
-            return Err(Error::Request(
-                "no tensor of the checkpoint has a name and shape of this network".to_owned(),
-            ));
-        }
-        Ok(count + load_buffers(store, checkpoint, false)?)
+        network_state::load_weights(&mut self.network.store, checkpoint)
     }
-}
-
-fn missing(name: &str) -> Error {
-    Error::Request(format!("the checkpoint has no tensor {name}"))
-}
-
-/// The numbers of the tensor `name`, which must have this shape.
-fn floats<'a>(checkpoint: &'a Checkpoint, name: &str, dims: &[usize]) -> Result<Option<&'a [f32]>> {
-    match checkpoint.tensors.get(name) {
-        None => Ok(None),
-        Some(stored) => match &stored.numbers {
-            Numbers::F32(values) if stored.shape == dims => Ok(Some(values)),
-            _ => Err(Error::Request(format!(
-                "tensor {name} of the checkpoint has shape {:?}, but the network's has {dims:?}",
-                stored.shape
-            ))),
-        },
-    }
-}
-
-/// The position table `name` of a network for another image size, interpolated to this shape.
-fn positions(checkpoint: &Checkpoint, name: &str, dims: &[usize]) -> Option<Vec<f32>> {
-    let stored = checkpoint.tensors.get(name)?;
-    let Numbers::F32(values) = &stored.numbers else { return None };
-    model::fit_positions(name, &stored.shape, values, dims)
-}
-
-fn whole(checkpoint: &Checkpoint, name: &str) -> Option<u64> {
-    match &checkpoint.tensors.get(name)?.numbers {
-        Numbers::I64(values) => u64::try_from(*values.first()?).ok(),
-        _ => None,
-    }
-}
-
-/// Takes over running statistics; all of them where `strict`, those that fit otherwise. Says how many.
-fn load_buffers(store: &mut ParameterStore, checkpoint: &Checkpoint, strict: bool) -> Result<usize> {
-    let mut count = 0;
-    for id in store.buffers() {
-        let name = store.buffer_name(id).to_owned();
-        let found = match store.buffer_mut(id) {
-            BufferValue::Count(current) => whole(checkpoint, &name).map(|value| *current = value).is_some(),
-            BufferValue::Tensor(tensor) => {
-                let dims = tensor.dims().to_vec();
-                match floats(checkpoint, &name, &dims) {
-                    Ok(Some(values)) => {
-                        tensor.write(values)?;
-                        true
-                    }
-                    Err(error) if strict => return Err(error),
-                    _ => false,
-                }
-            }
-        };
-        if strict && !found {
-            return Err(missing(&name));
-        }
-        count += usize::from(found);
-    }
-    Ok(count)
 }

@@ -184,11 +184,7 @@ impl Questions {
     }
 
     /// The scores of `answer(index)` for each index.
-    pub fn tallies(
-        &self,
-        targets: &Targets,
-        answer: impl Fn(usize) -> Result<Vec<f32>>,
-    ) -> Result<Tallies> {
+    pub fn tallies(&self, targets: &Targets, answer: impl Fn(usize) -> Result<Vec<f32>>) -> Result<Tallies> {
         let mut tallies = Tallies::default();
         for (index, (place, task)) in self.0.iter().enumerate() {
             let values = answer(index)?;

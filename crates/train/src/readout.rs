@@ -48,7 +48,8 @@ impl Pending {
             tensors.extend(activations);
         }
         let width = |tensor: &Tensor| tensor.dims().last().copied().unwrap_or(1);
-        let health = shown.health.as_ref().map(|(rows, activations)| (width(rows), activations.as_ref().map(width)));
+        let health =
+            shown.health.as_ref().map(|(rows, activations)| (width(rows), activations.as_ref().map(width)));
         let ended = device.mark()?;
         Ok(Self {
             readback: device.read_later(&tensors)?,
@@ -90,7 +91,8 @@ impl Pending {
                     Some(capsules) => Some((self.readback.floats(next + 1)?, capsules)),
                     None => None,
                 };
-                let activations = activations.as_ref().map(|(values, capsules)| (values.as_slice(), *capsules));
+                let activations =
+                    activations.as_ref().map(|(values, capsules)| (values.as_slice(), *capsules));
                 Some(Health::of(&rows, width, activations))
             }
             None => None,

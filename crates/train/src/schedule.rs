@@ -1,0 +1,63 @@
+//! The learning rate over a run, as a factor that depends on the step alone.
+
+use std::f64::consts::PI;
+
+use dataset::order;
+
+use crate::config::Config;
+
+/// How the learning rate goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    /// It stays, as published.
+    Constant,
+    /// It rises over `warmup` steps and falls by half a cosine until `steps` are done.
+    Cosine {
+        /// Steps of the rise.
+        warmup: u64,
+        /// Steps of the run.
+        steps: u64,
+    },
+}
+
+impl Schedule {
+    /// The schedule of a run on `objects` objects.
+    pub fn of(config: &Config, objects: usize) -> Self {
+        let per_epoch = order::batch_count(objects, config.batch) as u64;
+        match config.schedule.as_str() {
+            "cosine" => {
+                Self::Cosine { warmup: config.warmup_epochs * per_epoch, steps: config.epochs * per_epoch }
+            }
+            _ => Self::Constant,
+        }
+    }
+
+    /// The factor of the step after `done` others.
+    pub fn factor(&self, done: u64) -> f64 {
+        match *self {
+            Self::Constant => 1.0,
+            Self::Cosine { warmup, .. } if done < warmup => (done + 1) as f64 / warmup as f64,
+            Self::Cosine { warmup, steps } => {
+                let share = (done - warmup) as f64 / steps.saturating_sub(warmup).max(1) as f64;
+                0.5 * (1.0 + (PI * share.min(1.0)).cos())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_rises_and_falls() {
+        let cosine = Schedule::Cosine { warmup: 4, steps: 104 };
+        assert_eq!(cosine.factor(0), 0.25);
+        assert_eq!(cosine.factor(3), 1.0);
+        assert_eq!(cosine.factor(4), 1.0);
+        assert!((cosine.factor(54) - 0.5).abs() < 1e-12);
+        assert!(cosine.factor(103) < 1e-3 && cosine.factor(103) > 0.0);
+        assert_eq!(cosine.factor(500), 0.0);
+        assert_eq!(Schedule::Constant.factor(7), 1.0);
+    }
+}
