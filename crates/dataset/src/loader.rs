@@ -73,7 +73,7 @@ impl DerefMut for Pixels {
 /// How to load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoaderOptions {
-    /// Side of the pictures in pixels; others are resized.
+    /// Side of the pictures in pixels; others are resized. 0: no pixels; the views are only told what is coming.
     pub side: usize,
     /// Threads that decode.
     pub workers: usize,
@@ -152,7 +152,13 @@ impl Loader {
 /// Decodes one batch on the current pool.
 fn load(views: &dyn Views, items: Vec<Item>, side: usize, mut pixels: Pixels) -> Result<Batch> {
     let bytes = side * side * 3;
-    let slots: Vec<(&mut [u8], &Item)> = pixels.chunks_exact_mut(bytes.max(1)).zip(&items).collect();
+    let mut rest: &mut [u8] = &mut pixels;
+    let mut slots: Vec<(&mut [u8], &Item)> = Vec::with_capacity(items.len());
+    for item in &items {
+        let (slot, others) = std::mem::take(&mut rest).split_at_mut(bytes);
+        slots.push((slot, item));
+        rest = others;
+    }
     // Collected before it is looked at, so that the first failure in order is the one reported.
     let outcomes: Vec<Result<()>> = slots
         .into_par_iter()

@@ -1,7 +1,9 @@
 //! Views that are rendered when somebody asks for them: the same interface as a dataset on disk, without the disk.
 //!
-//! Latents, split and pictures are those that `equicaps render` would write (up to JPEG). Pictures are kept within a
-//! memory budget, so that a small set is rendered once; prepared objects are kept while they last.
+//! Latents, split and pictures are those that `equicaps render` would write (up to JPEG). An object has as many places
+//! for pictures as it has views; view `place + n * views`, for any `n`, is one more view of the object, and takes the
+//! place of the one before it. Pictures are kept within a memory budget, so that a small set is rendered once; prepared
+//! objects are kept within another, the ones used last.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,10 +30,9 @@ pub struct OnTheFlyOptions {
     pub ranges: LatentRanges,
     /// Bytes of pictures to keep.
     pub memory: usize,
+    /// Prepared objects to keep.
+    pub prepared: usize,
 }
-
-/// Objects ready to be rendered are kept up to this many.
-const PREPARED: usize = 128;
 
 /// Views made when asked for.
 pub struct OnTheFly<S: ViewSource> {
@@ -39,14 +40,49 @@ pub struct OnTheFly<S: ViewSource> {
     options: OnTheFlyOptions,
     objects: Vec<Object>,
     classes: Vec<Class>,
-    prepared: Mutex<HashMap<usize, Arc<S::Prepared>>>,
+    prepared: Mutex<Prepared<S::Prepared>>,
     pictures: Mutex<Pictures>,
 }
 
+/// Prepared objects, and when each was used last.
+struct Prepared<P> {
+    kept: HashMap<usize, (Arc<P>, u64)>,
+    uses: u64,
+}
+
+impl<P> Default for Prepared<P> {
+    fn default() -> Self {
+        Self { kept: HashMap::new(), uses: 0 }
+    }
+}
+
+impl<P> Prepared<P> {
+    fn get(&mut self, object: usize) -> Option<Arc<P>> {
+        self.uses += 1;
+        let (prepared, used) = self.kept.get_mut(&object)?;
+        *used = self.uses;
+        Some(Arc::clone(prepared))
+    }
+
+    /// Keeps one more; where there are more than `most`, an eighth leaves, those used longest ago.
+    fn put(&mut self, object: usize, prepared: Arc<P>, most: usize) {
+        self.kept.insert(object, (prepared, self.uses));
+        if self.kept.len() > most.max(1) {
+            let mut ages: Vec<u64> = self.kept.values().map(|(_, used)| *used).collect();
+            ages.sort_unstable();
+            let oldest = ages[ages.len() / 8];
+            self.kept.retain(|_, (_, used)| *used > oldest);
+        }
+    }
+}
+
+/// A picture and the number of its view.
+type Kept = (usize, Arc<[u8]>);
+
 #[derive(Default)]
 struct Pictures {
-    /// By object, view and side.
-    kept: HashMap<(usize, usize, usize), Arc<[u8]>>,
+    /// By object, place and side.
+    kept: HashMap<(usize, usize, usize), Kept>,
     bytes: usize,
 }
 
@@ -58,20 +94,22 @@ impl<S: ViewSource> OnTheFly<S> {
         Self { source, options, objects, classes, prepared: Mutex::default(), pictures: Mutex::default() }
     }
 
-    fn prepare(&self, object: usize) -> Result<Arc<S::Prepared>> {
-        if let Some(prepared) = lock(&self.prepared).get(&object) {
-            return Ok(Arc::clone(prepared));
+    /// The source.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// The object of this number, ready to be rendered.
+    pub fn prepare(&self, object: usize) -> Result<Arc<S::Prepared>> {
+        if let Some(prepared) = lock(&self.prepared).get(object) {
+            return Ok(prepared);
         }
         let prepared = self
             .source
             .prepare(&self.objects[object])
             .map_err(|reason| Error::Request(format!("{}: {reason}", self.objects[object].id())))?;
         let prepared = Arc::new(prepared);
-        let mut all = lock(&self.prepared);
-        if all.len() >= PREPARED {
-            all.clear();
-        }
-        all.insert(object, Arc::clone(&prepared));
+        lock(&self.prepared).put(object, Arc::clone(&prepared), self.options.prepared);
         Ok(prepared)
     }
 }
@@ -101,14 +139,21 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
         self.options.ranges.translation.is_some()
     }
 
+    fn has_more_views(&self) -> bool {
+        true
+    }
+
     fn latents(&self, object: usize, view: usize) -> Latents {
         self.options.ranges.sample(self.options.seed, &self.objects[object].id(), view as u64)
     }
 
     fn picture(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
-        let key = (object, view, side);
+        if side == 0 {
+            return self.prepare(object).map(|_| ());
+        }
+        let key = (object, view % self.options.views.max(1), side);
         let known = lock(&self.pictures).kept.get(&key).cloned();
-        if let Some(known) = known {
+        if let Some((_, known)) = known.filter(|(known, _)| *known == view) {
             pixels.copy_from_slice(&known);
             return Ok(());
         }
@@ -119,11 +164,10 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
             .map_err(|failure| Error::Request(format!("{}: {failure}", self.objects[object].id())))?;
         pixels.copy_from_slice(&picture);
         let mut pictures = lock(&self.pictures);
-        if pictures.bytes + picture.len() <= self.options.memory {
-            let added = picture.len();
-            if pictures.kept.insert(key, picture.into()).is_none() {
-                pictures.bytes += added;
-            }
+        let (new, old) = (picture.len(), pictures.kept.get(&key).map_or(0, |(_, picture)| picture.len()));
+        if pictures.bytes - old + new <= self.options.memory {
+            pictures.kept.insert(key, (view, picture.into()));
+            pictures.bytes = pictures.bytes - old + new;
         }
         Ok(())
     }
@@ -176,6 +220,7 @@ mod tests {
             seed: 3,
             ranges: LatentRanges::BENCH,
             memory: 8 * 8 * 3 * 20,
+            prepared: 3,
         };
         let views = OnTheFly::new(Counting::default(), &ids, options);
         let mut pixels = vec![0; 8 * 8 * 3];
@@ -196,5 +241,41 @@ mod tests {
         }
         assert_eq!(views.source.0.load(Ordering::Relaxed), 40 + 20);
         assert!(!views.has_translation());
+    }
+
+    #[test]
+    fn a_fresh_view_takes_the_place_of_the_one_before_it() {
+        let ids: Vec<_> = (0..5).map(|k| ("c".to_owned(), k.to_string())).collect();
+        let options = OnTheFlyOptions {
+            views: 4,
+            side: 8,
+            seed: 3,
+            ranges: LatentRanges::BENCH,
+            memory: 8 * 8 * 3,
+            prepared: 9,
+        };
+        let views = OnTheFly::new(Counting::default(), &ids, options);
+        let mut pixels = vec![0; 8 * 8 * 3];
+        // View 9 is the third for place 1; two of them do not fit together, nor does another place.
+        for (view, renders) in [(1, 1), (1, 1), (9, 2), (9, 2), (1, 3), (2, 4), (1, 4)] {
+            views.picture(0, view, 8, &mut pixels).unwrap();
+            assert_eq!(views.source.0.load(Ordering::Relaxed), renders, "view {view}");
+            assert_eq!(pixels[1], (views.latents(0, view).floor_hue * 255.0) as u8);
+        }
+        assert_eq!(lock(&views.pictures).bytes, 8 * 8 * 3);
+        // No pixels, no picture.
+        views.picture(1, 0, 0, &mut []).unwrap();
+        assert_eq!(views.source.0.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn the_objects_used_last_are_kept() {
+        let mut prepared = Prepared::default();
+        for object in 0..20 {
+            prepared.put(object, Arc::new(object), 8);
+            prepared.get(0);
+        }
+        assert!(prepared.kept.len() <= 9);
+        assert!(prepared.get(0).is_some() && prepared.get(19).is_some() && prepared.get(1).is_none());
     }
 }

@@ -6,6 +6,7 @@ use random::{Random, Stream, fnv1a};
 const EPOCH_ORDER: Stream = Stream::new("epoch-order");
 const PAIR: Stream = Stream::new("epoch-pair");
 const VIEW: Stream = Stream::new("epoch-view");
+const REFRESH: Stream = Stream::new("epoch-refresh");
 
 /// A permutation of `0..objects`: the order in which epoch `epoch` visits the objects.
 pub fn epoch_order(seed: u64, epoch: u64, objects: usize) -> Vec<u32> {
@@ -24,6 +25,12 @@ pub fn pair(seed: u64, epoch: u64, object: usize, views: usize) -> (usize, usize
     let first = random.below(views as u64) as usize;
     let second = random.below(views as u64 - 1) as usize;
     (first, if second < first { second } else { second + 1 })
+}
+
+/// Whether each of the two images of `object` in `epoch` is one of the share that is rendered anew.
+pub fn refreshed(seed: u64, epoch: u64, object: usize, share: f64) -> [bool; 2] {
+    let mut random = Random::new(seed, REFRESH, position(epoch, object));
+    [random.uniform() < share, random.uniform() < share]
 }
 
 /// One view of `object` in `epoch`, uniform.
@@ -89,6 +96,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_share_of_fresh_images_is_the_one_asked_for() {
+        let count = |share| {
+            let draws = (0..20_000).flat_map(|object| refreshed(5, 3, object, share));
+            draws.filter(|fresh| *fresh).count()
+        };
+        assert_eq!(count(0.0), 0);
+        assert_eq!(count(1.0), 40_000);
+        assert!((3_800..4_200).contains(&count(0.1)), "{}", count(0.1));
     }
 
     #[test]

@@ -87,6 +87,15 @@ impl ObjectSet {
         Ok(Self::Meshes { options, files, ids })
     }
 
+    /// Whether `folder` holds meshes and no dataset.
+    pub fn is_mesh_folder(folder: &Path) -> bool {
+        let is_dataset = || {
+            let list = crate::lists::image_list(crate::object::Split::Train);
+            folder.join(crate::card::CARD).exists() || folder.join(list).exists()
+        };
+        folder.is_dir() && !is_dataset() && objects::discover(folder).is_ok_and(|found| !found.is_empty())
+    }
+
     /// All (synset, name).
     pub fn ids(&self) -> Vec<(String, String)> {
         match self {

@@ -30,7 +30,13 @@ pub trait Views: Send + Sync {
     /// The scene parameters of one view.
     fn latents(&self, object: usize, view: usize) -> Latents;
 
-    /// The picture of one view at `side * side` pixels, into `pixels`: `[side, side, 3]`, RGB, row 0 on top.
+    /// Whether every view `place + n * views` of an object exists, too: one more, for any `n`.
+    fn has_more_views(&self) -> bool {
+        false
+    }
+
+    /// The picture of one view at `side * side` pixels, into `pixels`: `[side, side, 3]`, RGB, row 0 on top. With side
+    /// 0 there is no picture; views made on the fly then get the object ready.
     fn picture(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()>;
 
     /// One sentence on what this is, for logs.
@@ -61,6 +67,9 @@ impl<T: Views + ?Sized> Views for Arc<T> {
     }
     fn has_translation(&self) -> bool {
         (**self).has_translation()
+    }
+    fn has_more_views(&self) -> bool {
+        (**self).has_more_views()
     }
     fn latents(&self, object: usize, view: usize) -> Latents {
         (**self).latents(object, view)

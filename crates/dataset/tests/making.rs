@@ -370,8 +370,14 @@ fn views_on_the_fly_are_those_that_would_be_written() {
     let source = dataset::CpuRenderer::new(set(), quality);
     produce(folder.path(), Plan::new(settings, &set().ids()), &source, &options).unwrap();
     let written = Dataset::open(folder.path()).unwrap();
-    let on_the_fly =
-        dataset::OnTheFlyOptions { views: 2, side, seed: 5, ranges: LatentRanges::BENCH_T, memory: 1 << 20 };
+    let on_the_fly = dataset::OnTheFlyOptions {
+        views: 2,
+        side,
+        seed: 5,
+        ranges: LatentRanges::BENCH_T,
+        memory: 1 << 20,
+        prepared: 8,
+    };
     let made = dataset::DataSpec::Procedural(size).open(on_the_fly, quality).unwrap();
     assert_eq!(made.objects(), written.objects());
     assert_eq!(made.classes(), written.classes());

@@ -2,7 +2,10 @@
 //! Operations keep their launch code beside their formula, in `ops/NAME/cuda.rs`, and their kernels in `ops/NAME.cu`.
 
 pub mod kernels;
+mod pictures;
 pub(crate) mod sums;
+
+pub use pictures::{Pictures, Place};
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

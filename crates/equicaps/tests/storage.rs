@@ -103,7 +103,18 @@ fn data_that_disappear_end_the_run_saved() {
     let path = |name: &str| root.path().join(name);
     let (data, away) = (path("data"), path("away"));
     let made = Command::new(env!("CARGO_BIN_EXE_equicaps"))
-        .args(["render", "--quiet", "--procedural", "2x5", "--views", "4", "--size", "32", "--quality", "fast"])
+        .args([
+            "render",
+            "--quiet",
+            "--procedural",
+            "2x5",
+            "--views",
+            "4",
+            "--size",
+            "32",
+            "--quality",
+            "fast",
+        ])
         .args(["--preset", "3diebench", "--out"])
         .arg(&data)
         .output()
@@ -127,6 +138,7 @@ fn data_that_disappear_end_the_run_saved() {
     fs::rename(&away, &data).unwrap();
     assert!(resume(&path("run")).output().unwrap().status.success());
     assert!(train(&data_text, &path("whole"), EPOCHS).output().unwrap().status.success());
-    let end = |run: &str| fs::read(path(run).join(format!("checkpoints/epoch_{EPOCHS:05}.safetensors"))).unwrap();
+    let end =
+        |run: &str| fs::read(path(run).join(format!("checkpoints/epoch_{EPOCHS:05}.safetensors"))).unwrap();
     assert!(end("run") == end("whole"), "the end is that of a run whose data were there all the time");
 }

@@ -215,6 +215,10 @@ impl Context {
     /// # Safety
     /// `target` must be memory of this device that is alive.
     pub unsafe fn write(&self, target: View, data: &[u8]) -> Result<()> {
+        if self.wants_staging(data) {
+            // SAFETY: passed on to the caller.
+            return unsafe { self.write_staged(target, data) };
+        }
         // SAFETY: passed on to the caller.
         unsafe { self.write_on(self.stream(), target, data) }
     }

@@ -95,6 +95,9 @@ impl Views for Skipping {
     fn has_translation(&self) -> bool {
         self.views.has_translation()
     }
+    fn has_more_views(&self) -> bool {
+        self.views.has_more_views()
+    }
     fn latents(&self, object: usize, view: usize) -> Latents {
         self.views.latents(object, view)
     }

@@ -14,12 +14,14 @@ pub type Item = (usize, usize);
 /// Pairs of views, ready for a network.
 #[derive(Debug)]
 pub struct PairBatch<'a> {
-    /// Side of the pictures in pixels.
+    /// Side of the pictures in pixels; 0 where there are none, and whoever takes the batch makes them.
     pub side: usize,
     /// `[pairs, side, side, 3]` bytes, RGB: the first views.
     pub first: &'a [u8],
     /// The second views.
     pub second: &'a [u8],
+    /// Which pictures they are: all first views, then all second ones.
+    pub items: Vec<Item>,
     /// The class of each pair's object.
     pub labels: Vec<i32>,
     /// Both poses of each pair.
@@ -36,8 +38,9 @@ impl<'a> PairBatch<'a> {
         let mut labels = Vec::with_capacity(pairs);
         let mut poses = Vec::with_capacity(pairs);
         let mut hues = Vec::with_capacity(pairs);
+        let resolved: Vec<Item> = batch.items.iter().map(|&item| resolve.resolve(item)).collect();
         for pair in 0..pairs {
-            let items = [batch.items[pair], batch.items[pairs + pair]].map(|item| resolve.resolve(item));
+            let items = [resolved[pair], resolved[pairs + pair]];
             let latents = items.map(|(object, view)| views.latents(object, view));
             labels.push(views.objects()[items[0].0].label as i32);
             poses.push(
@@ -45,7 +48,7 @@ impl<'a> PairBatch<'a> {
             );
             hues.push(latents.map(|l| [l.floor_hue, l.spot_hue]));
         }
-        Self { side: batch.side, first, second, labels, poses, hues }
+        Self { side: batch.side, first, second, items: resolved, labels, poses, hues }
     }
 
     /// Number of pairs.
@@ -60,7 +63,7 @@ impl<'a> PairBatch<'a> {
 }
 
 /// Which objects are trained on, and how they are cut into steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingPlan {
     /// The seed of order and pairs.
     pub seed: u64,
@@ -72,6 +75,69 @@ pub struct TrainingPlan {
     pub batch: usize,
     /// Epochs.
     pub epochs: u64,
+    /// The share of images that are rendered anew; 0 for views on disk.
+    pub refresh: f64,
+}
+
+/// How often each view of the pool has been replaced by a fresh one.
+///
+/// An object has a pool of [`TrainingPlan::views`] views. An epoch takes two of them, and each of these two is, with
+/// probability [`TrainingPlan::refresh`], first replaced. The view that was replaced `n` times is view
+/// `place + n * views` of its object: what the pool holds is a function of (seed, epoch, object) alone.
+struct Pool {
+    plan: TrainingPlan,
+    /// By object and place; empty where nothing is ever replaced.
+    replaced: Vec<u32>,
+}
+
+impl Pool {
+    /// The pool before the first epoch.
+    fn new(plan: TrainingPlan) -> Self {
+        let places = if plan.refresh > 0.0 { plan.objects * plan.views } else { 0 };
+        Self { plan, replaced: vec![0; places] }
+    }
+
+    /// The pool before `epoch`.
+    fn before(plan: TrainingPlan, epoch: u64) -> Self {
+        let mut pool = Self::new(plan);
+        if plan.refresh > 0.0 {
+            (0..epoch).for_each(|epoch| {
+                (0..plan.objects).for_each(|object| {
+                    pool.take(epoch, object);
+                });
+            });
+        }
+        pool
+    }
+
+    /// The two views of `object` in `epoch`, which is the next one.
+    fn take(&mut self, epoch: u64, object: usize) -> [usize; 2] {
+        let TrainingPlan { seed, views, refresh, .. } = self.plan;
+        let (first, second) = order::pair(seed, epoch, object, views);
+        if refresh <= 0.0 {
+            return [first, second];
+        }
+        let fresh = order::refreshed(seed, epoch, object, refresh);
+        std::array::from_fn(|k| {
+            let place = [first, second][k];
+            let replaced = &mut self.replaced[object * views + place];
+            *replaced += u32::from(fresh[k]);
+            place + *replaced as usize * views
+        })
+    }
+
+    /// The items of all steps of `epoch`, which is the next one.
+    fn steps(&mut self, epoch: u64) -> Vec<Vec<Item>> {
+        let TrainingPlan { seed, objects, batch, .. } = self.plan;
+        let order = order::epoch_order(seed, epoch, objects);
+        let step = |objects: &[u32]| {
+            let pairs: Vec<(usize, [usize; 2])> =
+                objects.iter().map(|&object| (object as usize, self.take(epoch, object as usize))).collect();
+            let view = |k: usize| pairs.iter().map(move |(object, views)| (*object, views[k]));
+            view(0).chain(view(1)).collect()
+        };
+        order::batches(&order, batch).into_iter().map(step).collect()
+    }
 }
 
 impl TrainingPlan {
@@ -82,18 +148,11 @@ impl TrainingPlan {
 
     /// The items of all steps from `position` to the end.
     pub fn steps_from(self, position: Position) -> impl Iterator<Item = Vec<Item>> + Send + 'static {
+        let mut pool = Pool::before(self, position.epoch);
         (position.epoch..self.epochs).flat_map(move |epoch| {
             let skip = if epoch == position.epoch { position.step_in_epoch } else { 0 };
-            self.epoch_steps(epoch).into_iter().skip(skip as usize)
+            pool.steps(epoch).into_iter().skip(skip as usize)
         })
-    }
-
-    fn epoch_steps(&self, epoch: u64) -> Vec<Vec<Item>> {
-        let order = order::epoch_order(self.seed, epoch, self.objects);
-        order::batches(&order, self.batch)
-            .into_iter()
-            .map(|objects| pair_items(objects.iter().map(|&o| o as usize), self.seed, epoch, self.views))
-            .collect()
     }
 }
 
@@ -117,9 +176,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_plan_can_start_anywhere(
-            seed: u64, objects in 2_usize..40, batch in 2_usize..12, epochs in 1_u64..4, cut in 0.0..1.0_f64,
+            seed: u64, objects in 2_usize..40, batch in 2_usize..12, epochs in 1_u64..6, cut in 0.0..1.0_f64,
+            refresh in prop::sample::select(vec![0.0, 0.1, 0.7, 1.0]),
         ) {
-            let plan = TrainingPlan { seed, objects, views: 7, batch, epochs };
+            let plan = TrainingPlan { seed, objects, views: 7, batch, epochs, refresh };
             let whole: Vec<_> = plan.steps_from(Position::default()).collect();
             let per_epoch = plan.steps_per_epoch();
             prop_assert_eq!(whole.len() as u64, per_epoch * epochs);
@@ -132,12 +192,31 @@ mod tests {
 
     #[test]
     fn items_are_first_views_then_second_views_of_the_same_objects() {
-        let plan = TrainingPlan { seed: 3, objects: 9, views: 5, batch: 4, epochs: 1 };
+        let plan = TrainingPlan { seed: 3, objects: 9, views: 5, batch: 4, epochs: 1, refresh: 0.0 };
         let steps: Vec<_> = plan.steps_from(Position::default()).collect();
         assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [8, 10]);
         for items in steps {
             let (first, second) = items.split_at(items.len() / 2);
             assert!(first.iter().zip(second).all(|(a, b)| a.0 == b.0 && a.1 != b.1));
         }
+    }
+
+    #[test]
+    fn a_share_of_the_images_is_fresh_and_the_rest_comes_from_the_pool() {
+        let seen_before = |refresh: f64| {
+            let plan = TrainingPlan { seed: 1, objects: 40, views: 5, batch: 8, epochs: 60, refresh };
+            let (mut seen, mut fresh) = (std::collections::HashSet::new(), Vec::new());
+            for (step, items) in plan.steps_from(Position::default()).enumerate() {
+                // The pool is filled in the first epochs.
+                let new = items.into_iter().filter(|item| seen.insert(*item)).count();
+                if step >= 20 * 5 {
+                    fresh.push(new as f64 / 16.0);
+                }
+            }
+            fresh.iter().sum::<f64>() / fresh.len() as f64
+        };
+        assert_eq!(seen_before(0.0), 0.0);
+        assert_eq!(seen_before(1.0), 1.0);
+        assert!((seen_before(0.25) - 0.25).abs() < 0.03, "{}", seen_before(0.25));
     }
 }

@@ -20,6 +20,7 @@ pub struct Config {
     pub backbone: String,
     pub transform: String,
     pub data: String,
+    pub refresh: f64,
     pub seed: u64,
     pub device: String,
     pub precision: String,
@@ -102,6 +103,7 @@ pub struct Procedural {
     pub quality: String,
     pub seed: u64,
     pub memory_mib: usize,
+    pub prepared_objects: usize,
 }
 
 /// Online probes.
@@ -172,13 +174,14 @@ const METHODS: [(&str, &str); 9] = [
 
 /// Settings that may differ between a run and its continuation, because no weight depends on them; a key that ends
 /// in a dot stands for its group.
-const FREE_KEYS: [&str; 9] = [
+const FREE_KEYS: [&str; 10] = [
     "data",
     "device",
     "epochs",
     "loader.workers",
     "loader.queue",
     "procedural.memory_mib",
+    "procedural.prepared_objects",
     "checkpoints.",
     "guards.",
     "logging.",
@@ -318,6 +321,7 @@ impl Config {
             self.schedule == "constant" || self.warmup_epochs < self.epochs,
             "warmup_epochs must be less than epochs",
         )?;
+        rule((0.0..=1.0).contains(&self.refresh), "refresh must be between 0 and 1")?;
         rule(self.weight_decay >= 0.0, "weight_decay must not be negative")?;
         let fraction = |beta: f64| (0.0..1.0).contains(&beta);
         rule(

@@ -1,27 +1,47 @@
-//! Where a run's views come from: a dataset on disk, or the procedural library rendered on the fly.
+//! Where a run's views come from: a dataset on disk, or objects (meshes, or the procedural library) rendered on the fly,
+//! on the CPU or on the GPU that trains on them.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use dataset::{
-    CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, ProceduralSize, Split, Views,
-};
+use dataset::{CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Split, Views};
+use engine::Device;
 use render::Quality;
 use scene::LatentRanges;
 
 use crate::config::Config;
+use crate::device_views::{DeviceObjects, DeviceViews, cuda};
 use crate::error::{Error, Result};
 
-/// Opens the views that `config.data` names.
-pub fn open(config: &Config) -> Result<Arc<dyn Views>> {
+/// The views of a run.
+pub struct Data {
+    /// What they are.
+    pub views: Arc<dyn Views>,
+    /// On a GPU, where they are rendered on the fly: what renders them there.
+    pub on_device: Option<DeviceViews>,
+}
+
+/// Opens the views that `config.data` names, for training on `device`.
+pub fn open(config: &Config, device: &Device) -> Result<Data> {
     let spec: DataSpec = config
         .data
         .parse()
         .map_err(|problem: String| Error::Request(format!("--data {}: {problem}", config.data)))?;
-    let views: Arc<dyn Views> = match spec {
-        DataSpec::Folder(folder) => Arc::new(open_folder(&folder)?),
-        DataSpec::Procedural(size) => Arc::new(on_the_fly(config, size)),
+    let set = match spec {
+        DataSpec::Folder(folder) if ObjectSet::is_mesh_folder(&folder) => {
+            ObjectSet::meshes(&folder, None, None)?
+        }
+        DataSpec::Folder(folder) => {
+            let views: Arc<dyn Views> = Arc::new(open_folder(&folder)?);
+            check(config, &*views)?;
+            return Ok(Data { views, on_device: None });
+        }
+        DataSpec::Procedural(size) => ObjectSet::procedural(size, config.procedural.seed),
     };
+    on_the_fly(config, set, device)
+}
+
+fn check(config: &Config, views: &dyn Views) -> Result<()> {
     let needs_translation = config.transform != "rotation";
     if needs_translation && !views.has_translation() {
         return Err(Error::Request(format!(
@@ -29,10 +49,16 @@ pub fn open(config: &Config) -> Result<Arc<dyn Views>> {
             config.transform, config.data
         )));
     }
+    if config.refresh > 0.0 && !views.has_more_views() {
+        return Err(Error::Request(format!(
+            "refresh is {}, but {} has stored views; only meshes and procedural objects have fresh ones",
+            config.refresh, config.data
+        )));
+    }
     if views.split(Split::Train).is_empty() {
         return Err(Error::Request(format!("{} has no training objects", config.data)));
     }
-    Ok(views)
+    Ok(())
 }
 
 fn open_folder(folder: &Path) -> Result<Dataset> {
@@ -46,7 +72,7 @@ fn open_folder(folder: &Path) -> Result<Dataset> {
     Ok(Dataset::open(folder)?)
 }
 
-fn on_the_fly(config: &Config, size: ProceduralSize) -> OnTheFly<CpuRenderer> {
+fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> {
     let settings = &config.procedural;
     let with_translation = match settings.latents.as_str() {
         "3diebench-t" => true,
@@ -58,16 +84,27 @@ fn on_the_fly(config: &Config, size: ProceduralSize) -> OnTheFly<CpuRenderer> {
         "standard" => Quality::Standard,
         _ => Quality::Fast,
     };
-    let set = ObjectSet::procedural(size, settings.seed);
     let ids = set.ids();
+    let memory = settings.memory_mib << 20;
     let options = OnTheFlyOptions {
         views: settings.views,
         side: config.image_size,
         seed: settings.seed,
         ranges: if with_translation { LatentRanges::BENCH_T } else { LatentRanges::BENCH },
-        memory: settings.memory_mib << 20,
+        memory,
+        prepared: settings.prepared_objects,
     };
-    OnTheFly::new(CpuRenderer::new(set, quality), &ids, options)
+    if let Device::Cpu(_) = device {
+        let views: Arc<dyn Views> = Arc::new(OnTheFly::new(CpuRenderer::new(set, quality), &ids, options));
+        check(config, &*views)?;
+        return Ok(Data { views, on_device: None });
+    }
+    // Pictures for people are all that the host renders; the pool is the device's.
+    let options = OnTheFlyOptions { memory: 0, ..options };
+    let views = Arc::new(OnTheFly::new(DeviceObjects { set, quality }, &ids, options));
+    check(config, &*views)?;
+    let on_device = DeviceViews::new(Arc::clone(&views), cuda(device)?, config.image_size, memory)?;
+    Ok(Data { views, on_device: Some(on_device) })
 }
 
 #[cfg(test)]
@@ -77,16 +114,38 @@ mod tests {
     fn message(settings: &[&str]) -> String {
         let mut layers = Config::settings("equicaps", "demo").unwrap();
         settings.iter().for_each(|assignment| layers.set(assignment).unwrap());
-        open(&Config::resolve(layers).unwrap()).map(|_| ()).unwrap_err().to_string()
+        open(&Config::resolve(layers).unwrap(), &Device::cpu()).map(|_| ()).unwrap_err().to_string()
     }
 
     #[test]
     fn wrong_data_are_named() {
         assert!(message(&["data=no/such/folder"]).starts_with("there is no dataset at no/such/folder"));
         assert!(message(&["data=procedural:5"]).contains("expected CLASSESxOBJECTS"));
+        let empty = tempfile::tempdir().unwrap();
+        let text = message(&[&format!("data={}", empty.path().display())]);
+        assert!(text.contains("holds no dataset"), "{text}");
         assert!(
             message(&["data=procedural:2x5", "transform=rotation+base", "procedural.latents=3diebench"])
                 .contains("needs views with translations")
         );
+    }
+
+    #[test]
+    fn a_folder_of_meshes_is_rendered_on_the_fly() {
+        let root = tempfile::tempdir().unwrap();
+        for (class, object) in [("a", "x"), ("a", "y"), ("b", "z")] {
+            let folder = root.path().join(class);
+            std::fs::create_dir_all(&folder).unwrap();
+            let mesh = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 4\nf 1 3 4\n";
+            std::fs::write(folder.join(format!("{object}.obj")), mesh).unwrap();
+        }
+        let mut layers = Config::settings("equicaps", "demo").unwrap();
+        layers.set(&format!("data={}", root.path().display())).unwrap();
+        layers.set("refresh=0.5").unwrap();
+        let data = open(&Config::resolve(layers).unwrap(), &Device::cpu()).unwrap();
+        assert_eq!((data.views.objects().len(), data.views.classes().len()), (3, 2));
+        let mut pixels = vec![0; 3 * 32 * 32];
+        data.views.picture(0, 123, 32, &mut pixels).unwrap();
+        assert!(pixels.iter().any(|&byte| byte != pixels[0]));
     }
 }

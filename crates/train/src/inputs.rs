@@ -18,10 +18,12 @@ pub struct Inputs {
     pub probes: Option<TargetTensors>,
 }
 
-/// Uploads `batch` for a method that is trained on `transform`, and the targets of its probes.
+/// Uploads `batch` for a method that is trained on `transform`, and the targets of its probes. The pixels are uploaded,
+/// too, unless there are `pictures` on the device.
 pub fn upload(
     feed: &mut Feed,
     batch: &PairBatch<'_>,
+    pictures: Option<[Tensor; 2]>,
     transform: Transform,
     probes: Option<&Targets>,
 ) -> Result<Inputs> {
@@ -34,8 +36,6 @@ pub fn upload(
     let values = TargetValues::from_poses(transform, &batch.poses);
     let matrix_side = transform.matrix_side();
     let mut parts = vec![
-        Part::new([pairs, side, side, 3], batch.first)?,
-        Part::new([pairs, side, side, 3], batch.second)?,
         Part::new([pairs, matrix_side, matrix_side], &values.matrices)?,
         Part::new([pairs, transform.parameters()], &values.parameters)?,
         Part::new([pairs, 3], &values.translations)?,
@@ -48,10 +48,13 @@ pub fn upload(
             parts.push(Part::new([pairs, 3], translation)?);
         }
     }
+    if pictures.is_none() {
+        for view in [batch.first, batch.second] {
+            parts.push(Part::new([pairs, side, side, 3], view)?);
+        }
+    }
     let mut tensors = feed.upload(&parts)?.into_iter();
     let mut next = || tensors.next().ok_or_else(|| engine::Error::shape("upload", "a part is missing"));
-    let images = |pixels: Tensor| Images::from_pixels(pixels, MEAN, STD);
-    let views = [images(next()?), images(next()?)];
     let targets = PairTargets {
         matrices: Some(next()?),
         parameters: Some(next()?),
@@ -67,5 +70,10 @@ pub fn upload(
         }),
         _ => None,
     };
+    let pictures = match pictures {
+        Some(pictures) => pictures,
+        None => [next()?, next()?],
+    };
+    let views = pictures.map(|pixels| Images::from_pixels(pixels, MEAN, STD));
     Ok(Inputs { pairs: methods::PairBatch { views, targets }, probes })
 }

@@ -48,13 +48,12 @@ impl Journal {
         Ok(record)
     }
 
-    /// Shows the first `pairs` pairs of a batch in TensorBoard.
-    pub fn show_pairs(&mut self, batch: &dataset::Batch, pairs: usize) -> Result<()> {
-        let pairs = pairs.min(batch.items.len() / 2);
-        if pairs == 0 {
+    /// Shows pairs in TensorBoard: all first views, then all second ones.
+    pub fn show_pairs(&mut self, pictures: &[Vec<u8>], side: usize) -> Result<()> {
+        if pictures.is_empty() {
             return Ok(());
         }
-        let picture = pairs_picture::draw(batch, pairs)?;
+        let picture = pairs_picture::draw(pictures, side)?;
         self.events.picture(0, &picture.for_tensorboard("pairs"))
     }
 

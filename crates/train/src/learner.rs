@@ -55,6 +55,11 @@ pub trait Learner {
         None
     }
 
+    /// Whether it makes the pictures of a batch itself, from its items.
+    fn makes_pictures(&self) -> bool {
+        false
+    }
+
     /// What a person should know of how the state was taken up, once.
     fn remark(&mut self) -> Option<String> {
         None

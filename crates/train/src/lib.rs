@@ -10,6 +10,7 @@ mod clock;
 pub mod config;
 mod crc32c;
 pub mod data;
+pub mod device_views;
 mod durable;
 mod eigenvalues;
 pub mod environment;

@@ -15,6 +15,7 @@ use pose::FrameKind;
 use crate::batches::PairBatch;
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
+use crate::device_views::DeviceViews;
 use crate::error::{Error, Result};
 use crate::inputs::{self, Inputs};
 use crate::learner::{Ask, Learner, Measurement};
@@ -99,6 +100,7 @@ pub fn build(config: &Config, views: &dyn Views, device: &Device) -> Result<Netw
         probes,
         adam,
         feed: Feed::new(device)?,
+        views: None,
         pending: VecDeque::new(),
         replaced: 0,
     })
@@ -146,6 +148,7 @@ pub struct NetworkLearner {
     adam: AdamConfig,
     schedule: Schedule,
     feed: Feed,
+    views: Option<DeviceViews>,
     pending: VecDeque<Pending>,
     /// Stored choices of convolutions that could not be used, as far as this was said.
     replaced: usize,
@@ -155,6 +158,16 @@ impl NetworkLearner {
     /// The network.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// Lets pictures be rendered where they are needed, instead of being brought there.
+    pub fn render_by(&mut self, views: DeviceViews) {
+        self.views = Some(views);
+    }
+
+    /// The pictures of a batch, where they are made on the device.
+    fn pictures(&mut self, batch: &PairBatch<'_>) -> Result<Option<[Tensor; 2]>> {
+        self.views.as_mut().map(|views| views.pictures(&batch.items)).transpose()
     }
 
     /// What the probes are to find in a batch, where there are any.
@@ -255,7 +268,8 @@ impl Learner for NetworkLearner {
         let device = self.network.store.device().clone();
         let targets = self.probe_targets(batch);
         let transform = self.network.model.config().transform;
-        let inputs = inputs::upload(&mut self.feed, batch, transform, targets.as_ref())?;
+        let pictures = self.pictures(batch)?;
+        let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, targets.as_ref())?;
         let began = device.mark()?;
         let passed = self.gradients(&inputs)?;
         drop(inputs);
@@ -282,7 +296,8 @@ impl Learner for NetworkLearner {
     fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies> {
         let Some(targets) = self.probe_targets(batch) else { return Ok(Tallies::default()) };
         let transform = self.network.model.config().transform;
-        let inputs = inputs::upload(&mut self.feed, batch, transform, Some(&targets))?;
+        let pictures = self.pictures(batch)?;
+        let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, Some(&targets))?;
         let model = &self.network.model;
         let mut tape = Tape::inference(&mut self.network.store);
         let [first, second] = &inputs.pairs.views;
@@ -304,6 +319,10 @@ impl Learner for NetworkLearner {
             Ok(memory) => Ok(Box::new(memory)),
             Err(error) => Err(dataset::Error::Request(format!("no memory for a batch: {error}"))),
         }))
+    }
+
+    fn makes_pictures(&self) -> bool {
+        self.views.is_some()
     }
 
     fn remark(&mut self) -> Option<String> {

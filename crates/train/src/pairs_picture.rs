@@ -2,7 +2,6 @@
 
 use std::io::Cursor;
 
-use dataset::Batch;
 use image::ImageEncoder;
 use image::codecs::png::PngEncoder;
 
@@ -24,15 +23,14 @@ impl PairsPicture {
     }
 }
 
-/// Draws the first `pairs` pairs of a batch.
-pub fn draw(batch: &Batch, pairs: usize) -> Result<PairsPicture> {
-    let side = batch.side;
+/// Draws pairs of pictures of `side` x `side` pixels: all first views, then all second ones.
+pub fn draw(pictures: &[Vec<u8>], side: usize) -> Result<PairsPicture> {
+    let pairs = pictures.len() / 2;
     let (width, height) = (pairs * side, 2 * side);
     let mut pixels = vec![0; width * height * 3];
-    let all = batch.items.len() / 2;
     for view in 0..2 {
         for pair in 0..pairs {
-            let from = &batch.pixels[(view * all + pair) * side * side * 3..][..side * side * 3];
+            let from = &pictures[view * pairs + pair];
             for (row, line) in from.chunks_exact(side * 3).enumerate() {
                 let at = ((view * side + row) * width + pair * side) * 3;
                 pixels[at..at + side * 3].copy_from_slice(line);

@@ -70,6 +70,7 @@ impl<'a> Trainer<'a> {
             views: views.views(),
             batch: config.batch,
             epochs: config.epochs,
+            refresh: config.refresh,
         };
         if let Some(choices) = folder.choices()? {
             learner.set_choices(&choices)?;
@@ -136,7 +137,7 @@ impl<'a> Trainer<'a> {
             };
             self.clock.step(batch.items.len(), loader.waited() - waited);
             if self.position.step == 0 {
-                self.journal.show_pairs(&batch, self.config.logging.image_pairs)?;
+                self.show_pairs(&batch)?;
             }
             let step = self.position.step + 1;
             let ask = Ask {
@@ -144,7 +145,11 @@ impl<'a> Trainer<'a> {
                 health: self.guard.looks_at(step),
             };
             let pairs = PairBatch::new(&*self.views, &*self.views, &batch);
-            self.learner.step(&pairs, ask)?;
+            match self.learner.step(&pairs, ask) {
+                Ok(()) => {}
+                Err(Error::Dataset(error)) => return Err(self.saved_before(&error)),
+                Err(error) => return Err(error),
+            }
             self.pending.push_back(self.views.count(&batch.items));
             loader.recycle(batch);
             self.position.step = step;
@@ -165,14 +170,34 @@ impl<'a> Trainer<'a> {
         Ok(Outcome::Finished(self.checkpoint_path()))
     }
 
+    /// Shows the first pairs of a batch in TensorBoard.
+    fn show_pairs(&mut self, batch: &dataset::Batch) -> Result<()> {
+        let side = self.config.image_size;
+        let (all, pairs) =
+            (batch.items.len() / 2, self.config.logging.image_pairs.min(batch.items.len() / 2));
+        let mut pictures = Vec::with_capacity(2 * pairs);
+        for index in (0..pairs).chain(all..all + pairs) {
+            let bytes = side * side * 3;
+            let mut pixels = vec![0; bytes];
+            let (object, view) = batch.items[index];
+            if batch.side == side {
+                pixels.copy_from_slice(&batch.pixels[index * bytes..][..bytes]);
+            } else {
+                self.views.picture(object, view, side, &mut pixels)?;
+            }
+            pictures.push(pixels);
+        }
+        self.journal.show_pairs(&pictures, side)
+    }
+
     fn start_loader(
         &self,
         plan: impl Iterator<Item = Vec<(usize, usize)>> + Send + 'static,
     ) -> Result<Loader> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = if self.config.loader.workers == 0 { cores } else { self.config.loader.workers };
-        let options =
-            LoaderOptions { side: self.config.image_size, workers, queue: self.config.loader.queue };
+        let side = if self.learner.makes_pictures() { 0 } else { self.config.image_size };
+        let options = LoaderOptions { side, workers, queue: self.config.loader.queue };
         let views = Arc::clone(&self.views) as Arc<dyn Views>;
         Ok(match self.learner.memory() {
             Some(memory) => Loader::start_in(views, plan, options, memory)?,

@@ -58,6 +58,7 @@ kernel_files! {
         &["STORAGE=float", "VECTOR=1", "WIDTH=5", "LANES=32"],
     ];
     LOSS = "loss.cu", &[&["STORAGE=float"]];
+    PICTURES = "pictures.cu", &[&["STORAGE=float"]];
     POOL = "pool.cu", VECTORS;
     POSE_TRANSFORM = "pose_transform.cu", &[&["STORAGE=float", "SIDE=3"], &["STORAGE=float", "SIDE=4"]];
     SELF_ROUTING = "self_routing.cu", &[

@@ -172,8 +172,8 @@ fn pretrain(root: &Path, method: &str, data: &Path, seed: u64, terminal: &Termin
         Ok(folder) => folder.acquire()?,
         Err(_) => OwnedRun::create(root, &config)?,
     };
-    let views = train::data::open(&config)?;
     let device = crate::device::open("cpu", "f32")?;
+    let views = train::data::open(&config, &device)?.views;
     let mut learner = train::network::build(&config, &*views, &device)?;
     let mut progress = TrainingProgress::new(terminal);
     let mut tell = |event: train::Event<'_>| progress.tell(&event);

@@ -36,7 +36,7 @@ pub struct Arguments {
     /// Continue the run in this folder
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
-    /// Where views come from: a dataset's folder, or procedural:CLASSESxOBJECTS
+    /// Where views come from: a dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
     /// supervised, vicreg, simclr, simclr_augself, sen, equimod, sie, capsie or equicaps [default: equicaps]
@@ -101,9 +101,12 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         return report(&RunFolder::open(root)?, &config, Outcome::AlreadyFinished(done), terminal);
     }
     interrupt::listen_to_schedulers();
-    let views = train::data::open(&config)?;
     let device = crate::device::open(&config.device, &config.precision)?;
+    let train::data::Data { views, on_device } = train::data::open(&config, &device)?;
     let mut learner = train::network::build(&config, &*views, &device)?;
+    if let Some(on_device) = on_device {
+        learner.render_by(on_device);
+    }
     if let Some(path) = &arguments.init_from {
         let checkpoint = train::checkpoint::Checkpoint::read(path)?;
         let count = learner.load_weights(&checkpoint)?;
@@ -143,7 +146,7 @@ fn new_config(arguments: &Arguments) -> train::Result<Config> {
     }
     let config = Config::resolve(settings)?;
     if config.data.is_empty() && !arguments.print_config {
-        let text = "give --data: a dataset's folder, or procedural:CLASSESxOBJECTS (such as procedural:5x4)";
+        let text = "give --data: a folder of views or meshes, or procedural:CLASSESxOBJECTS (such as procedural:5x4)";
         return Err(train::Error::Setting(text.to_owned()));
     }
     Ok(config)

@@ -11,7 +11,7 @@ use crate::tensor::{DType, Tensor};
 /// Runs `kernel` over rows of `d` numbers, of `tokens` tokens (or one more) for each of `batch` samples.
 fn run(
     cuda: &CudaDevice,
-    kernel: &str,
+    kernel: &'static str,
     arguments: &[gpu::Argument],
     dtype: DType,
     [batch, tokens, d]: [usize; 3],

@@ -40,6 +40,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         seed: 0,
         ranges: LatentRanges::BENCH_T,
         memory: 0,
+        prepared: 1024,
     };
     let views = arguments.data.open(on_the_fly, Quality::Standard)?;
     let (objects, count) = (views.objects().len(), views.views());

@@ -11,6 +11,7 @@ mod growth;
 mod loader;
 mod render;
 mod render_device;
+mod soak;
 mod step;
 mod step_table;
 
@@ -29,6 +30,8 @@ enum Bench {
     Loader(loader::Arguments),
     /// Measure how many views a second are rendered and encoded
     Render(render::Arguments),
+    /// Train for a while on sets of different sizes and watch the memory
+    Soak(soak::Arguments),
     /// Measure how many images a second a training step or inference takes
     Step(step::Arguments),
 }
@@ -39,6 +42,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         Bench::Evaluate(arguments) => evaluate::run(arguments, terminal),
         Bench::Loader(arguments) => loader::run(arguments, terminal),
         Bench::Render(arguments) => render::run(arguments, terminal),
+        Bench::Soak(arguments) => soak::run(arguments, terminal),
         Bench::Step(arguments) => step::run(arguments, terminal),
     }
 }

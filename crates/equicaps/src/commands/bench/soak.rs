@@ -1,0 +1,236 @@
+//! `equicaps bench soak`: does memory grow with time, or with the size of the dataset? Runs the whole training loop
+//! (loader, steps, probes, metrics, checkpoints) on made-up views, and looks at the memory of the process and the device.
+
+use std::cell::RefCell;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use dataset::{Class, Object, Split, Views};
+use engine::Device;
+use scene::{LatentRanges, Latents};
+use serde_json::{Value, json};
+use train::{Config, OwnedRun, Trainer};
+
+use crate::UsageError;
+use crate::terminal::Terminal;
+
+/// Arguments of `equicaps bench soak`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps bench soak
+  equicaps bench soak --device cuda:0 --preset small --seconds 60 --objects 2000,200000")]
+pub struct Arguments {
+    /// cpu, cuda:0, ...
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// How long to train on every set
+    #[arg(long, value_name = "S", default_value_t = 20.0)]
+    seconds: f64,
+    /// Sizes of the sets: numbers of objects
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1000,10000,100000")]
+    objects: Vec<usize>,
+    /// Scale of the run: small or demo
+    #[arg(long, value_name = "NAME", default_value = "demo")]
+    preset: String,
+    /// Change any setting of the run; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// Views without pictures worth looking at: a pattern, as fast as memory is written.
+struct MadeUp {
+    objects: Vec<Object>,
+    classes: Vec<Class>,
+}
+
+const CLASSES: usize = 55;
+
+impl MadeUp {
+    fn new(count: usize) -> Self {
+        let held_out = (count / 5).clamp(1, 500);
+        let object = |index: usize| Object {
+            synset: format!("{:08}", index % CLASSES),
+            name: format!("{index:032x}"),
+            label: (index % CLASSES) as u32,
+            split: if index < count { Split::Train } else { Split::Val },
+        };
+        let class = |label| Class { label, synset: format!("{label:08}"), name: format!("class {label}") };
+        Self {
+            objects: (0..count + held_out).map(object).collect(),
+            classes: (0..CLASSES as u32).map(class).collect(),
+        }
+    }
+}
+
+impl Views for MadeUp {
+    fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+    fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+    fn views(&self) -> usize {
+        50
+    }
+    fn side(&self) -> usize {
+        256
+    }
+    fn has_translation(&self) -> bool {
+        true
+    }
+    fn latents(&self, object: usize, view: usize) -> Latents {
+        LatentRanges::BENCH_T.sample(0, &self.objects[object].name, view as u64)
+    }
+    fn picture(&self, object: usize, view: usize, _side: usize, pixels: &mut [u8]) -> dataset::Result<()> {
+        let start = object * 31 + view * 7;
+        pixels.iter_mut().enumerate().for_each(|(at, byte)| *byte = (start + at * 3) as u8);
+        Ok(())
+    }
+    fn description(&self) -> String {
+        format!("{} made-up objects", self.objects.len())
+    }
+}
+
+/// What is in use at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    seconds: f64,
+    process_mib: f64,
+    device_mib: f64,
+}
+
+fn sample(began: Instant, device: &Device) -> Sample {
+    let pool = match device {
+        Device::Cpu(_) => 0,
+        Device::Cuda(_) => device.memory().reserved,
+    };
+    Sample {
+        seconds: began.elapsed().as_secs_f64(),
+        process_mib: resident_bytes().unwrap_or(0) as f64 / 1048576.0,
+        device_mib: pool as f64 / 1048576.0,
+    }
+}
+
+/// Memory of this process that is really there; Linux only.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Runs the benchmark.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    if !(arguments.seconds >= 2.0 && arguments.seconds < 1e7) {
+        return Err(UsageError("--seconds must be at least 2".to_owned()).into());
+    }
+    if arguments.objects.iter().any(|&count| count < 2) {
+        return Err(UsageError("a set has at least 2 objects".to_owned()).into());
+    }
+    let root = std::env::temp_dir().join(format!("equicaps-soak-{}", std::process::id()));
+    let outcome = arguments.objects.iter().map(|&count| soak(arguments, count, &root, terminal));
+    let outcome: anyhow::Result<Vec<(String, Value)>> = outcome.collect();
+    let _ = std::fs::remove_dir_all(&root);
+    let (lines, reports): (Vec<String>, Vec<Value>) = outcome?.into_iter().unzip();
+    let title = format!(
+        "{:>9}  {:>8}  {:>24}  {:>24}",
+        "objects", "steps", "process MiB, growth/min", "device MiB, growth/min"
+    );
+    terminal.result(
+        format!("{title}\n{}", lines.join("\n")),
+        &json!({"device": arguments.device, "sets": reports}),
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Trains on `count` objects: a line of the table, and the same for programs.
+fn soak(
+    arguments: &Arguments,
+    count: usize,
+    root: &std::path::Path,
+    terminal: &Terminal,
+) -> anyhow::Result<(String, Value)> {
+    let mut settings = Config::settings("equicaps", &arguments.preset)?;
+    let ours = ["data=made-up", "epochs=99999", "probes.held_out_every=20", "checkpoints.every_minutes=0.05"];
+    ours.iter()
+        .copied()
+        .chain(arguments.set.iter().map(String::as_str))
+        .try_for_each(|text| settings.set(text))?;
+    settings.set_key("--device", "device", &arguments.device)?;
+    let config = Config::resolve(settings)?;
+    let device = crate::device::open(&config.device, &config.precision)?;
+    let views: Arc<dyn Views> = Arc::new(MadeUp::new(count));
+    let mut learner = train::network::build(&config, &*views, &device)?;
+    let run = OwnedRun::create(&root.join(count.to_string()), &config)?;
+    let began = Instant::now();
+    let (samples, next) = (RefCell::new(Vec::new()), RefCell::new(Duration::ZERO));
+    let interval = Duration::from_secs_f64(arguments.seconds / 40.0);
+    // Asked before every step.
+    let stop = || {
+        let elapsed = began.elapsed();
+        if elapsed >= *next.borrow() {
+            samples.borrow_mut().push(sample(began, &device));
+            *next.borrow_mut() = elapsed + interval;
+        }
+        elapsed.as_secs_f64() >= arguments.seconds
+    };
+    terminal.note(format!("{count} objects for {} s", arguments.seconds));
+    let mut tell = |_: train::Event<'_>| ();
+    let trainer = Trainer::prepare(&run, config, views, &mut learner, &mut tell)?;
+    let Ok(trainer) = trainer else { anyhow::bail!("the run was finished before it began") };
+    trainer.train(&stop)?;
+    let steps = train::summary::Summary::of(run.folder())?.position.step;
+    let samples = samples.into_inner();
+    // The first third is for filling pools and queues.
+    let settled = &samples[samples.len() / 3..];
+    let last = settled.last().context("no step was done")?;
+    let growth = |value: fn(&Sample) -> f64| 60.0 * slope(settled, value);
+    let (process, device_growth) = (growth(|s| s.process_mib), growth(|s| s.device_mib));
+    let line = format!(
+        "{count:>9}  {steps:>8}  {:>12.0}  {process:>+10.2}  {:>12.0}  {device_growth:>+10.2}",
+        last.process_mib, last.device_mib
+    );
+    let report = json!({
+        "objects": count,
+        "steps": steps,
+        "seconds": last.seconds,
+        "process_mib": last.process_mib,
+        "process_mib_per_minute": process,
+        "device_mib": last.device_mib,
+        "device_mib_per_minute": device_growth,
+        "samples": samples.iter().map(|s| [s.seconds, s.process_mib, s.device_mib]).collect::<Vec<_>>(),
+    });
+    Ok((line, report))
+}
+
+/// The slope of the best line through the samples, per second.
+fn slope(samples: &[Sample], value: fn(&Sample) -> f64) -> f64 {
+    let count = samples.len().max(1) as f64;
+    let mean = |of: &dyn Fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>() / count;
+    let (time, level) = (mean(&|s| s.seconds), mean(&|s| value(s)));
+    let (mut both, mut spread) = (0.0, 0.0);
+    for sample in samples {
+        both += (sample.seconds - time) * (value(sample) - level);
+        spread += (sample.seconds - time).powi(2);
+    }
+    if spread > 0.0 { both / spread } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_found() {
+        let at = |k: u32| Sample {
+            seconds: f64::from(k),
+            process_mib: 5.0 + 0.25 * f64::from(k),
+            device_mib: 9.0,
+        };
+        let samples: Vec<Sample> = (0..10).map(at).collect();
+        assert!((slope(&samples, |s| s.process_mib) - 0.25).abs() < 1e-12);
+        assert_eq!(slope(&samples, |s| s.device_mib), 0.0);
+        assert_eq!(slope(&samples[..1], |s| s.process_mib), 0.0);
+    }
+}
