@@ -179,6 +179,12 @@ impl CudaBuffer {
         Ok(unsafe { self.context.copy(self.view, source.view) }?)
     }
 
+    /// Sets all 32-bit words to `word`.
+    pub fn fill_words(&mut self, word: u32) -> Result<()> {
+        // SAFETY: the buffer is alive and its own.
+        Ok(unsafe { self.context.fill_words(self.view, word) }?)
+    }
+
     /// Sets all bytes to zero.
     pub fn zero(&mut self) -> Result<()> {
         // SAFETY: the buffer is alive and its own.

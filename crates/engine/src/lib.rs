@@ -22,6 +22,7 @@ mod device;
 mod error;
 #[allow(dead_code)]
 mod flat;
+mod graph;
 mod initialise;
 pub mod ops;
 mod parameters;
@@ -35,6 +36,7 @@ pub use adam::AdamConfig;
 pub use collective::{Collective, SingleRank};
 pub use device::{Device, Precision};
 pub use error::{Error, Result};
+pub use graph::Graph;
 pub use initialise::Initialise;
 pub use parameters::{BufferId, BufferValue, Layout, ParameterId, ParameterStore, State, StoreBuilder};
 pub use pool::{CpuPool, PoolReport};

@@ -339,6 +339,34 @@ impl ParameterStore {
         self.written.fill(false);
     }
 
+    /// Which gradients the last backward pass wrote.
+    pub fn written(&self) -> &[bool] {
+        &self.written
+    }
+
+    /// Says which gradients were written, by a backward pass that the store did not see.
+    pub fn set_written(&mut self, written: &[bool]) {
+        self.written.copy_from_slice(written);
+    }
+
+    /// All counts, in order.
+    pub fn counts(&self) -> Vec<u64> {
+        let count = |buffer: &Buffer| match buffer.value {
+            BufferValue::Count(count) => Some(count),
+            BufferValue::Tensor(_) => None,
+        };
+        self.buffers.iter().filter_map(count).collect()
+    }
+
+    /// Sets all counts, in order.
+    pub fn set_counts(&mut self, counts: &[u64]) {
+        let slots = self.buffers.iter_mut().filter_map(|buffer| match &mut buffer.value {
+            BufferValue::Count(count) => Some(count),
+            BufferValue::Tensor(_) => None,
+        });
+        slots.zip(counts).for_each(|(slot, count)| *slot = *count);
+    }
+
     /// Lends out the gradient of `id` for writing, and whether it must be added to (or else overwritten).
     pub(crate) fn take_gradient(&mut self, id: ParameterId) -> (Tensor, bool) {
         let accumulate = std::mem::replace(&mut self.written[id.0], true);

@@ -361,7 +361,7 @@ impl<'s> Tape<'s> {
                 format!("the loss has shape {}, not one number", loss.shape()),
             ));
         }
-        let seed = Tensor::from_slice(&device, loss.shape(), &[1.0_f32])?;
+        let seed = Tensor::one(&device, loss.shape())?;
         self.backward_from(loss, seed)
     }
 

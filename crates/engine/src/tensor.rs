@@ -128,6 +128,16 @@ impl Tensor {
         Ok(tensor)
     }
 
+    /// A float32 tensor of one element, 1, made on the device itself.
+    pub(crate) fn one(device: &Device, shape: impl Into<Shape>) -> Result<Self> {
+        let mut tensor = Self::empty(device, shape, DType::F32)?;
+        match tensor.storage_mut()? {
+            Storage::Cuda(buffer) => buffer.fill_words(1.0_f32.to_bits())?,
+            _ => tensor.as_mut_slice::<f32>()?.fill(1.0),
+        }
+        Ok(tensor)
+    }
+
     /// A tensor with the given elements, copied to the device.
     pub fn from_slice<T: Element>(device: &Device, shape: impl Into<Shape>, values: &[T]) -> Result<Self> {
         let shape = shape.into();

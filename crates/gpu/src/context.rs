@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::convolution::Convolutions;
@@ -94,6 +95,9 @@ struct Inner {
     handle: Handle,
     stream: Handle,
     pool: Mutex<Pool>,
+    /// For what is allocated inside [`Context::scratch`].
+    scratch_pool: Mutex<Pool>,
+    uses_scratch: AtomicBool,
     host_pool: Mutex<HostPool>,
     profile: Profile,
     modules: Mutex<HashMap<String, Arc<Module>>>,
@@ -140,6 +144,8 @@ impl Context {
             handle,
             stream,
             pool: Mutex::default(),
+            scratch_pool: Mutex::default(),
+            uses_scratch: AtomicBool::new(false),
             host_pool: Mutex::default(),
             profile: Profile::default(),
             modules: Mutex::default(),
@@ -208,8 +214,14 @@ impl Context {
         self.0.stream
     }
 
-    pub(crate) fn pool(&self) -> std::sync::MutexGuard<'_, Pool> {
-        self.0.pool.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// The pool of scratch memory, or of all other.
+    pub(crate) fn pool(&self, is_scratch: bool) -> std::sync::MutexGuard<'_, Pool> {
+        let pool = if is_scratch { &self.0.scratch_pool } else { &self.0.pool };
+        pool.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub(crate) fn uses_scratch(&self) -> &AtomicBool {
+        &self.0.uses_scratch
     }
 
     pub(crate) fn host_pool(&self) -> std::sync::MutexGuard<'_, HostPool> {
@@ -247,7 +259,9 @@ impl Drop for Inner {
             self.modules.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
             self.convolutions.take();
             self.matmuls.take();
-            self.pool.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).release_all(self.driver);
+            for pool in [&mut self.pool, &mut self.scratch_pool] {
+                pool.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).release_all(self.driver);
+            }
             let host = self.host_pool.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
             host.release_all(self.driver);
             (self.driver.stream_destroy)(self.stream);

@@ -61,6 +61,13 @@ functions! {
         event_record = "cuEventRecord": fn(Handle, Handle) -> c_int;
         event_synchronize = "cuEventSynchronize": fn(Handle) -> c_int;
         event_query = "cuEventQuery": fn(Handle) -> c_int;
+        set_words = "cuMemsetD32Async": fn(DevicePointer, c_uint, usize, Handle) -> c_int;
+        capture_begin = "cuStreamBeginCapture_v2": fn(Handle, c_int) -> c_int;
+        capture_end = "cuStreamEndCapture": fn(Handle, *mut Handle) -> c_int;
+        graph_instantiate = "cuGraphInstantiateWithFlags": fn(*mut Handle, Handle, u64) -> c_int;
+        graph_launch = "cuGraphLaunch": fn(Handle, Handle) -> c_int;
+        graph_instance_destroy = "cuGraphExecDestroy": fn(Handle) -> c_int;
+        graph_destroy = "cuGraphDestroy": fn(Handle) -> c_int;
         stream_wait_event = "cuStreamWaitEvent": fn(Handle, Handle, c_uint) -> c_int;
         event_elapsed = "cuEventElapsedTime": fn(*mut f32, Handle, Handle) -> c_int;
         module_load = "cuModuleLoadData": fn(*mut Handle, *const c_void) -> c_int;

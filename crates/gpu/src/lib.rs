@@ -8,7 +8,8 @@
 //! - [`Context`]: a device, one stream, a caching memory pool, kernels compiled by NVRTC and cached on disk;
 //! - [`convolution`]: cuDNN convolutions, deterministic engines only, the fastest of several kept per shape;
 //! - [`matmul`]: cuBLASLt matrix products, deterministic;
-//! - [`Feed`] and [`Readback`]: copies beside the device's work.
+//! - [`Feed`] and [`Readback`]: copies beside the device's work;
+//! - [`Graph`]: work that is issued once and repeated as a whole.
 //!
 //! All work of a context is issued in order on one stream, so memory may be handed back to the pool, and used again,
 //! before the work that uses it has run.
@@ -19,6 +20,7 @@ mod cudnn;
 mod driver;
 mod error;
 mod event;
+mod graph;
 mod host;
 mod kernel;
 mod kernel_cache;
@@ -32,6 +34,7 @@ mod transfer;
 pub use context::{Context, DeviceProperties, devices};
 pub use error::{Error, Result};
 pub use event::{Event, Timer};
+pub use graph::Graph;
 pub use host::HostBuffer;
 pub use kernel::{Argument, Kernel, Launch, Module};
 pub use memory::{Buffer, MemoryUse, View};

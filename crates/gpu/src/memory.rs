@@ -6,6 +6,7 @@
 //! stream, so a piece may be handed out again as soon as its owner drops it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
 use crate::driver::{DevicePointer, Driver, Handle, OUT_OF_MEMORY};
 use crate::{Context, Error, Result};
@@ -166,6 +167,7 @@ pub struct Buffer {
     context: Context,
     address: DevicePointer,
     bytes: usize,
+    is_scratch: bool,
 }
 
 impl Buffer {
@@ -192,7 +194,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.context.pool().give_back(self.address);
+        self.context.pool(self.is_scratch).give_back(self.address);
     }
 }
 
@@ -286,6 +288,19 @@ impl Context {
         })
     }
 
+    /// Sets every 32-bit word to `word`.
+    ///
+    /// # Safety
+    /// `target` must be memory of this device that is alive.
+    pub unsafe fn fill_words(&self, target: View, word: u32) -> Result<()> {
+        self.bind()?;
+        let driver = self.driver();
+        // SAFETY: the range is valid.
+        driver.check("cuMemsetD32Async", unsafe {
+            (driver.set_words)(target.address, word, target.bytes / 4, self.stream())
+        })
+    }
+
     /// Sets every byte to `value`.
     ///
     /// # Safety
@@ -303,9 +318,10 @@ impl Context {
 impl Context {
     /// A buffer of `bytes` with arbitrary contents.
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
-        let mut pool = self.pool();
-        if let Some(address) = pool.take(bytes) {
-            return Ok(Buffer { context: self.clone(), address, bytes });
+        let is_scratch = self.uses_scratch().load(Ordering::Relaxed);
+        let buffer = |address| Buffer { context: self.clone(), address, bytes, is_scratch };
+        if let Some(address) = self.pool(is_scratch).take(bytes) {
+            return Ok(buffer(address));
         }
         self.bind()?;
         let driver = self.driver();
@@ -314,8 +330,9 @@ impl Context {
         // SAFETY: writes one address.
         let mut status = unsafe { (driver.memory_allocate)(&mut address, segment) };
         if status == OUT_OF_MEMORY {
-            // Give back what is not in use, once the device no longer works on it, and try again.
-            let free = pool.remove_free_segments();
+            // Give back what is not in use, once the device no longer works on it, and try again. Scratch memory stays:
+            // graphs may use it.
+            let free = self.pool(false).remove_free_segments();
             // SAFETY: the segments came from the driver and nothing uses them after the wait.
             unsafe {
                 driver.check("cuStreamSynchronize", (driver.stream_synchronize)(self.stream()))?;
@@ -325,21 +342,20 @@ impl Context {
                 status = (driver.memory_allocate)(&mut address, segment);
             }
         }
+        let held = || self.memory_use().current_bytes;
         if status == OUT_OF_MEMORY {
             let (mut free, mut total) = (0, 0);
             // SAFETY: writes two numbers.
             driver.check("cuMemGetInfo", unsafe { (driver.memory_info)(&mut free, &mut total) })?;
-            return Err(Error::OutOfMemory { needed: bytes, free, total, held: pool.usage.current_bytes });
+            return Err(Error::OutOfMemory { needed: bytes, free, total, held: held() });
         }
         driver.check("cuMemAlloc", status)?;
-        pool.add_segment(address, segment);
-        let address = pool.take(bytes).ok_or(Error::OutOfMemory {
-            needed: bytes,
-            free: 0,
-            total: 0,
-            held: pool.usage.current_bytes,
-        })?;
-        Ok(Buffer { context: self.clone(), address, bytes })
+        let taken = {
+            let mut pool = self.pool(is_scratch);
+            pool.add_segment(address, segment);
+            pool.take(bytes)
+        };
+        taken.map(buffer).ok_or_else(|| Error::OutOfMemory { needed: bytes, free: 0, total: 0, held: held() })
     }
 
     /// A buffer of `bytes`, all zero.
@@ -360,13 +376,22 @@ impl Context {
 
     /// How much memory this program's buffers use.
     pub fn memory_use(&self) -> MemoryUse {
-        self.pool().usage
+        let (lasting, scratch) = (self.pool(false).usage, self.pool(true).usage);
+        MemoryUse {
+            current_bytes: lasting.current_bytes + scratch.current_bytes,
+            // The two peaks may have been at different times; this is not less than the true one.
+            peak_bytes: lasting.peak_bytes + scratch.peak_bytes,
+            reserved_bytes: lasting.reserved_bytes + scratch.reserved_bytes,
+            driver_allocations: lasting.driver_allocations + scratch.driver_allocations,
+        }
     }
 
     /// Starts to look for a new peak.
     pub fn reset_peak(&self) {
-        let mut pool = self.pool();
-        pool.usage.peak_bytes = pool.usage.current_bytes;
+        for is_scratch in [false, true] {
+            let mut pool = self.pool(is_scratch);
+            pool.usage.peak_bytes = pool.usage.current_bytes;
+        }
     }
 
     /// Bytes free on the device now, the pool's own free pieces included.

@@ -32,6 +32,7 @@ pub struct Config {
     pub warmup_epochs: u64,
     pub weight_decay: f64,
     pub recompute: bool,
+    pub graphs: bool,
     pub adam: Adam,
     pub network: Network,
     pub loss: Loss,
@@ -174,10 +175,11 @@ const METHODS: [(&str, &str); 9] = [
 
 /// Settings that may differ between a run and its continuation, because no weight depends on them; a key that ends
 /// in a dot stands for its group.
-const FREE_KEYS: [&str; 10] = [
+const FREE_KEYS: [&str; 11] = [
     "data",
     "device",
     "epochs",
+    "graphs",
     "loader.workers",
     "loader.queue",
     "procedural.memory_mib",

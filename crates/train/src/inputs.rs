@@ -1,7 +1,7 @@
 //! A batch on its way to the device: 8-bit pixels and all targets in one upload, which runs beside the step before it.
 
 use engine::ops::Images;
-use engine::{Feed, Part, Tensor};
+use engine::{Device, Feed, Part, Tensor};
 use methods::{PairTargets, TargetValues, Transform};
 
 use crate::batches::PairBatch;
@@ -16,6 +16,49 @@ pub struct Inputs {
     pub pairs: methods::PairBatch,
     /// What the probes are to find, where there are any.
     pub probes: Option<TargetTensors>,
+}
+
+impl Inputs {
+    /// All tensors, in a fixed order.
+    pub fn tensors(&self) -> Vec<&Tensor> {
+        let PairTargets { matrices, parameters, translations, hues, labels } = &self.pairs.targets;
+        let targets = [matrices, parameters, translations, hues, labels].into_iter().flatten();
+        let probes =
+            self.probes.iter().flat_map(|probes| [Some(&probes.rotation), probes.translation.as_ref()]);
+        let views = self.pairs.views.iter().map(|images| &images.pixels);
+        views.chain(targets).chain(probes.flatten()).collect()
+    }
+
+    /// A copy that stays where it is.
+    pub fn copy(&self, device: &Device) -> Result<Self> {
+        let copy = |tensor: &Tensor| -> Result<Tensor> {
+            let mut copy = Tensor::empty(device, tensor.shape(), tensor.dtype())?;
+            copy.copy_from(tensor)?;
+            Ok(copy)
+        };
+        let maybe = |tensor: &Option<Tensor>| tensor.as_ref().map(copy).transpose();
+        let [first, second] = &self.pairs.views;
+        let images = |images: &Images| -> Result<Images> {
+            Ok(Images { pixels: copy(&images.pixels)?, ..images.clone() })
+        };
+        let targets = &self.pairs.targets;
+        let targets = PairTargets {
+            matrices: maybe(&targets.matrices)?,
+            parameters: maybe(&targets.parameters)?,
+            translations: maybe(&targets.translations)?,
+            hues: maybe(&targets.hues)?,
+            labels: maybe(&targets.labels)?,
+        };
+        let probes = match (&self.probes, &targets.labels) {
+            (Some(probes), Some(labels)) => Some(TargetTensors {
+                labels: labels.clone(),
+                rotation: copy(&probes.rotation)?,
+                translation: maybe(&probes.translation)?,
+            }),
+            _ => None,
+        };
+        Ok(Self { pairs: methods::PairBatch { views: [images(first)?, images(second)?], targets }, probes })
+    }
 }
 
 /// Uploads `batch` for a method that is trained on `transform`, and the targets of its probes. The pixels are uploaded,

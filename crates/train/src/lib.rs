@@ -30,6 +30,7 @@ mod network_tests;
 mod pairs_picture;
 pub mod probes;
 mod readout;
+mod repeated;
 pub mod run_folder;
 mod saver;
 mod schedule;

@@ -22,6 +22,7 @@ use crate::learner::{Ask, Learner, Measurement};
 use crate::network_state;
 use crate::probes::{Answers, Place, Probes, ProbesConfig, Targets};
 use crate::readout::{Pending, Shown};
+use crate::repeated::{Repeated, Way};
 use crate::schedule::Schedule;
 use crate::tally::Tallies;
 
@@ -96,8 +97,8 @@ pub fn build(config: &Config, views: &dyn Views, device: &Device) -> Result<Netw
     let schedule = Schedule::of(config, views.split(Split::Train).len());
     Ok(NetworkLearner {
         schedule,
-        network,
-        probes,
+        core: Core { network, probes },
+        repeated: Repeated::new(!config.graphs || !device.has_graphs()),
         adam,
         feed: Feed::new(device)?,
         views: None,
@@ -140,11 +141,18 @@ fn places(config: &MethodConfig) -> Vec<Place> {
     places
 }
 
+/// A network and its probes.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) network: Network,
+    probes: Option<Probes>,
+}
+
 /// A network, its probes and its optimiser.
 #[derive(Debug)]
 pub struct NetworkLearner {
-    network: Network,
-    probes: Option<Probes>,
+    core: Core,
+    repeated: Repeated,
     adam: AdamConfig,
     schedule: Schedule,
     feed: Feed,
@@ -157,7 +165,7 @@ pub struct NetworkLearner {
 impl NetworkLearner {
     /// The network.
     pub fn network(&self) -> &Network {
-        &self.network
+        &self.core.network
     }
 
     /// Lets pictures be rendered where they are needed, instead of being brought there.
@@ -170,13 +178,30 @@ impl NetworkLearner {
         self.views.as_mut().map(|views| views.pictures(&batch.items)).transpose()
     }
 
-    /// What the probes are to find in a batch, where there are any.
-    fn probe_targets(&self, batch: &PairBatch<'_>) -> Option<Targets> {
-        self.probes.as_ref().map(|probes| Targets::new(batch, probes.frame()))
+    /// Issues forward, loss and backward, or repeats them.
+    fn pass(&mut self, inputs: &Inputs, pairs: usize) -> Result<Passed> {
+        match self.repeated.repeat(&mut self.core.network.store, inputs, pairs)? {
+            Way::Done(passed) => return Ok(passed),
+            Way::Capture => {
+                if let Some(passed) = self.repeated.capture(&mut self.core, inputs, pairs)? {
+                    return Ok(passed);
+                }
+            }
+            Way::Issue => {}
+        }
+        let device = self.core.network.store.device().clone();
+        Ok(device.scratch(|| self.core.gradients(inputs))?)
     }
 
+    /// What the probes are to find in a batch, where there are any.
+    fn probe_targets(&self, batch: &PairBatch<'_>) -> Option<Targets> {
+        self.core.probes.as_ref().map(|probes| Targets::new(batch, probes.frame()))
+    }
+}
+
+impl Core {
     /// Forward, loss and backward: leaves the gradients in the store.
-    fn gradients(&mut self, inputs: &Inputs) -> Result<Passed> {
+    pub(crate) fn gradients(&mut self, inputs: &Inputs) -> engine::Result<Passed> {
         let model = &self.network.model;
         let method = model.config().method;
         self.network.store.clear_gradients();
@@ -207,8 +232,8 @@ impl NetworkLearner {
 }
 
 /// What a pass leaves to look at.
-#[derive(Debug)]
-struct Passed {
+#[derive(Clone, Debug)]
+pub(crate) struct Passed {
     loss: Tensor,
     terms: Vec<(&'static str, Tensor)>,
     answers: Option<Answers>,
@@ -234,12 +259,12 @@ fn features(
     tape: &mut Tape<'_>,
     outputs: &Outputs,
     method: MethodName,
-) -> Result<Vec<(&'static str, [Var; 2])>> {
+) -> engine::Result<Vec<(&'static str, [Var; 2])>> {
     let representations = outputs.representations.each_ref().map(Var::detach);
     let mut features = Vec::new();
     if method == MethodName::Sie {
         let width = representations[0].shape().last().copied().unwrap_or(0);
-        let mut half = |start: usize, count: usize| -> Result<[Var; 2]> {
+        let mut half = |start: usize, count: usize| -> engine::Result<[Var; 2]> {
             let [first, second] = &representations;
             Ok([ops::columns(tape, first, start, count)?, ops::columns(tape, second, start, count)?])
         };
@@ -265,17 +290,17 @@ fn features(
 impl Learner for NetworkLearner {
     fn step(&mut self, batch: &PairBatch<'_>, ask: Ask) -> Result<()> {
         let start = Instant::now();
-        let device = self.network.store.device().clone();
+        let device = self.core.network.store.device().clone();
         let targets = self.probe_targets(batch);
-        let transform = self.network.model.config().transform;
+        let transform = self.core.network.model.config().transform;
         let pictures = self.pictures(batch)?;
         let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, targets.as_ref())?;
         let began = device.mark()?;
-        let passed = self.gradients(&inputs)?;
+        let passed = self.pass(&inputs, batch.len())?;
         drop(inputs);
-        let factor = self.schedule.factor(self.network.store.steps());
+        let factor = self.schedule.factor(self.core.network.store.steps());
         let adam = AdamConfig { learning_rate: self.adam.learning_rate * factor, ..self.adam };
-        self.network.store.adam_step(&adam)?;
+        self.core.network.store.adam_step(&adam)?;
         let shown = passed.show(ask, targets);
         self.pending.push_back(Pending::begin(&device, shown, began, start.elapsed())?);
         Ok(self.feed.finish()?)
@@ -295,15 +320,15 @@ impl Learner for NetworkLearner {
 
     fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies> {
         let Some(targets) = self.probe_targets(batch) else { return Ok(Tallies::default()) };
-        let transform = self.network.model.config().transform;
+        let transform = self.core.network.model.config().transform;
         let pictures = self.pictures(batch)?;
         let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, Some(&targets))?;
-        let model = &self.network.model;
-        let mut tape = Tape::inference(&mut self.network.store);
+        let model = &self.core.network.model;
+        let mut tape = Tape::inference(&mut self.core.network.store);
         let [first, second] = &inputs.pairs.views;
         let outputs = model.outputs(&mut tape, [first, second])?;
         let features = features(&mut tape, &outputs, model.config().method)?;
-        let (Some(probes), Some(tensors)) = (&self.probes, &inputs.probes) else {
+        let (Some(probes), Some(tensors)) = (&self.core.probes, &inputs.probes) else {
             return Ok(Tallies::default());
         };
         let (_, answers) = probes.forward(&mut tape, &features, tensors)?;
@@ -314,7 +339,7 @@ impl Learner for NetworkLearner {
     }
 
     fn memory(&self) -> Option<Arc<Allocate>> {
-        let device = self.network.store.device().clone();
+        let device = self.core.network.store.device().clone();
         Some(Arc::new(move |bytes| match device.host_memory(bytes) {
             Ok(memory) => Ok(Box::new(memory)),
             Err(error) => Err(dataset::Error::Request(format!("no memory for a batch: {error}"))),
@@ -326,7 +351,7 @@ impl Learner for NetworkLearner {
     }
 
     fn remark(&mut self) -> Option<String> {
-        let (_, replaced) = self.network.store.device().choice_counts();
+        let (_, replaced) = self.core.network.store.device().choice_counts();
         let new = replaced - std::mem::replace(&mut self.replaced, replaced);
         (new > 0).then(|| {
             format!(
@@ -337,27 +362,27 @@ impl Learner for NetworkLearner {
     }
 
     fn choice_count(&self) -> usize {
-        let (made, replaced) = self.network.store.device().choice_counts();
+        let (made, replaced) = self.core.network.store.device().choice_counts();
         made + replaced
     }
 
     fn choices(&self) -> Option<String> {
-        self.network.store.device().choices()
+        self.core.network.store.device().choices()
     }
 
     fn set_choices(&mut self, choices: &str) -> Result<()> {
-        Ok(self.network.store.device().set_choices(choices)?)
+        Ok(self.core.network.store.device().set_choices(choices)?)
     }
 
     fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {
-        network_state::save(&self.network.store, checkpoint)
+        network_state::save(&self.core.network.store, checkpoint)
     }
 
     fn load(&mut self, checkpoint: &Checkpoint) -> Result<()> {
-        network_state::load(&mut self.network.store, checkpoint)
+        network_state::load(&mut self.core.network.store, checkpoint)
     }
 
     fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<usize> {
-        network_state::load_weights(&mut self.network.store, checkpoint)
+        network_state::load_weights(&mut self.core.network.store, checkpoint)
     }
 }

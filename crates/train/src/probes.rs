@@ -145,7 +145,7 @@ enum Task {
 }
 
 /// What the probes said about a batch.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Answers {
     names: Vec<(&'static str, Task)>,
     tensors: Vec<Tensor>,
