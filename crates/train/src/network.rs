@@ -181,7 +181,7 @@ impl NetworkLearner {
     /// Issues forward, loss and backward, or repeats them.
     fn pass(&mut self, inputs: &Inputs, pairs: usize) -> Result<Passed> {
         match self.repeated.repeat(&mut self.core.network.store, inputs, pairs)? {
-            Way::Done(passed) => return Ok(passed),
+            Way::Done(passed) => return Ok(*passed),
             Way::Capture => {
                 if let Some(passed) = self.repeated.capture(&mut self.core, inputs, pairs)? {
                     return Ok(passed);

@@ -44,7 +44,7 @@ pub enum Way {
     /// Issue it by [`Repeated::capture`].
     Capture,
     /// It has been issued; this is what it shows.
-    Done(Passed),
+    Done(Box<Passed>),
 }
 
 impl Repeated {
@@ -79,7 +79,7 @@ impl Repeated {
                     .map(|(count, added)| count + added)
                     .collect();
                 store.set_counts(&counts);
-                Ok(Way::Done(captured.passed.clone()))
+                Ok(Way::Done(Box::new(captured.passed.clone())))
             }
         }
     }
