@@ -160,6 +160,10 @@ const SCALES: [(&str, &str, &str); 3] = [
     ("demo", "minutes on two CPU cores: 32x32, a narrow network", include_str!("../presets/demo.toml")),
 ];
 
+/// What a scale preset changes for one method: the preset, the method, and its text.
+const SCALES_OF_METHODS: [(&str, &str, &str); 1] =
+    [("small", "equicaps", include_str!("../presets/small/equicaps.toml"))];
+
 /// The methods and their presets.
 const METHODS: [(&str, &str); 9] = [
     ("supervised", include_str!("../presets/paper/supervised.toml")),
@@ -212,6 +216,9 @@ impl Config {
         settings.overlay(&format!("preset {name}"), text)?;
         if let Some((name, _, text)) = SCALES.iter().find(|(name, _, _)| *name == preset) {
             settings.overlay(&format!("preset {name}"), text)?;
+            for (_, _, text) in SCALES_OF_METHODS.iter().filter(|(s, m, _)| s == name && *m == method) {
+                settings.overlay(&format!("preset {name}"), text)?;
+            }
         } else if preset.ends_with(".toml") {
             let path = Path::new(preset);
             let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
