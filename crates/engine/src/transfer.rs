@@ -185,7 +185,7 @@ impl Device {
             Self::Cuda(device) => {
                 let views = tensors.iter().map(|tensor| cuda::view(tensor)).collect::<Result<Vec<_>>>()?;
                 // SAFETY: the tensors are alive, and memory given back is written again only by later work.
-                Source::Device(unsafe { device.context().read_later(&views) }?)
+                Source::Device(unsafe { device.context().begin_read(&views) }?)
             }
         };
         Ok(Readback { types, source })

@@ -76,13 +76,14 @@ impl HostPool {
     }
 }
 
-/// Page-locked host memory; goes back to the pool when dropped. Whoever lets the device copy from or to it keeps it until
-/// the copy is done.
+/// Page-locked host memory; goes back to the pool when dropped, after a wait for copies that may be under way.
 #[derive(Debug)]
 pub struct HostBuffer {
     context: Context,
     pointer: *mut u8,
     bytes: usize,
+    /// No copy is under way.
+    is_settled: bool,
 }
 
 // SAFETY: plain memory with one owner.
@@ -93,6 +94,11 @@ unsafe impl Sync for HostBuffer {}
 impl HostBuffer {
     pub(crate) fn pointer(&self) -> *mut u8 {
         self.pointer
+    }
+
+    /// Says that no copy is under way, nor will be.
+    pub(crate) fn settle(&mut self) {
+        self.is_settled = true;
     }
 }
 
@@ -114,6 +120,9 @@ impl std::ops::DerefMut for HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
+        if !self.is_settled {
+            let _ = self.context.synchronize();
+        }
         let piece = Piece(self.pointer);
         self.context.host_pool().free.entry(capacity_for(self.bytes)).or_default().push(piece);
     }
@@ -125,7 +134,7 @@ impl Context {
         let capacity = capacity_for(bytes);
         let mut pool = self.host_pool();
         if let Some(Piece(pointer)) = pool.free.get_mut(&capacity).and_then(Vec::pop) {
-            return Ok(HostBuffer { context: self.clone(), pointer, bytes });
+            return Ok(HostBuffer { context: self.clone(), pointer, bytes, is_settled: false });
         }
         self.bind()?;
         let driver = self.driver();
@@ -135,7 +144,7 @@ impl Context {
         // SAFETY: as above.
         unsafe { std::ptr::write_bytes(pointer.cast::<u8>(), 0, capacity) };
         pool.pieces.insert(pointer as usize, capacity);
-        Ok(HostBuffer { context: self.clone(), pointer: pointer.cast(), bytes })
+        Ok(HostBuffer { context: self.clone(), pointer: pointer.cast(), bytes, is_settled: false })
     }
 
     /// Whether a copy of `data` should go through a page-locked piece.

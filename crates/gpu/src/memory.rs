@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use crate::driver::{DevicePointer, Driver, Handle, OUT_OF_MEMORY};
-use crate::{Context, Error, Result};
+use crate::{Context, Error, HostBuffer, Result};
 
 /// Every piece starts at, and is, a multiple of this: enough for any vector access and for cuDNN.
 const GRANULE: usize = 512;
@@ -211,8 +211,8 @@ impl View {
 }
 
 impl Context {
-    /// Copies `data` to the start of `target`. Data in a [`HostBuffer`](crate::HostBuffer) must stay unchanged until the
-    /// stream gets there; other data has been read when this returns.
+    /// Copies `data` to the start of `target`. Data in a [`HostBuffer`] must stay unchanged until the stream gets
+    /// there; other data has been read when this returns.
     ///
     /// # Safety
     /// `target` must be memory of this device that is alive.
@@ -259,10 +259,10 @@ impl Context {
     /// # Safety
     /// `source` must be memory of this device that is alive; `target` must not be looked at before the stream is done.
     pub unsafe fn read_later(&self, source: View, target: &mut HostBuffer) -> Result<()> {
-        if source.bytes > target.bytes {
+        if source.bytes > target.len() {
             return Err(Error::BufferTooSmall {
                 what: "a copy to the host",
-                have: target.bytes,
+                have: target.len(),
                 need: source.bytes,
             });
         }
@@ -270,7 +270,7 @@ impl Context {
         let driver = self.driver();
         // SAFETY: both ranges are valid for the length; page-locked memory is given back only after a wait.
         driver.check("cuMemcpyDtoHAsync", unsafe {
-            (driver.copy_to_host)(target.pointer.cast(), source.address, source.bytes, self.stream())
+            (driver.copy_to_host)(target.pointer().cast(), source.address, source.bytes, self.stream())
         })
     }
 

@@ -156,7 +156,9 @@ impl Readback {
 impl Drop for Readback {
     fn drop(&mut self) {
         // The device must not write into memory that somebody else was given.
-        let _ = self.done.wait();
+        if self.done.wait().is_ok() {
+            self.memory.settle();
+        }
     }
 }
 
@@ -165,7 +167,7 @@ impl Context {
     ///
     /// # Safety
     /// The views must be memory of this device that is alive.
-    pub unsafe fn read_later(&self, views: &[View]) -> Result<Readback> {
+    pub unsafe fn begin_read(&self, views: &[View]) -> Result<Readback> {
         let mut parts = Vec::with_capacity(views.len());
         let mut bytes = 0;
         for view in views {

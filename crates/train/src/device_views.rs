@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use dataset::work::ViewSource;
+use dataset::work::{Failure, ViewSource};
 use dataset::{Object, ObjectSet, OnTheFly, Views};
 use engine::cuda::{CudaDevice, Pictures, Place};
 use engine::{Device, Tensor};
@@ -42,8 +42,15 @@ impl ViewSource for DeviceObjects {
         Ok(DeviceObject { mesh, object })
     }
 
-    fn render(&self, prepared: &DeviceObject, latents: &Latents, side: usize) -> Vec<u8> {
-        render::render(Some(&prepared.mesh), latents, side as u32, self.quality).pixels
+    fn render(
+        &self,
+        prepared: &DeviceObject,
+        latents: &[Latents],
+        side: usize,
+    ) -> std::result::Result<Vec<u8>, Failure> {
+        let picture =
+            |latents| render::render(Some(&prepared.mesh), latents, side as u32, self.quality).pixels;
+        Ok(latents.iter().flat_map(picture).collect())
     }
 }
 
