@@ -2,7 +2,7 @@
 //! of 32-byte nodes whose children lie side by side. No pointers, so the same array can be used by any device.
 
 use bytemuck::{Pod, Zeroable};
-use glam::Vec3;
+use glam::{Vec3, Vec3A};
 
 /// A node. `count` 0 is an inner node whose children are `first` and `first + 1`; otherwise a leaf with the
 /// triangles `first .. first + count`.
@@ -78,6 +78,9 @@ pub const MAX_DEPTH: usize = 60;
 const HALVE_FROM: usize = 36;
 const MAX_LEAF: usize = 4;
 const BINS: usize = 16;
+/// Lists up to this long are split by fewer bins.
+const FEW: usize = 32;
+const FEW_BINS: usize = 8;
 /// Width of the margin around boxes over the largest coordinate.
 const PADDING: f32 = 4e-6;
 /// Cost of visiting a node over that of a triangle.
@@ -85,19 +88,19 @@ const NODE_COST: f32 = 1.0;
 
 #[derive(Clone, Copy)]
 struct Bounds {
-    min: Vec3,
-    max: Vec3,
+    min: Vec3A,
+    max: Vec3A,
 }
 
 impl Bounds {
-    const EMPTY: Self = Self { min: Vec3::splat(f32::INFINITY), max: Vec3::splat(f32::NEG_INFINITY) };
+    const EMPTY: Self = Self { min: Vec3A::splat(f32::INFINITY), max: Vec3A::splat(f32::NEG_INFINITY) };
 
     fn union(self, other: Self) -> Self {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
     fn half_area(self) -> f32 {
-        let d = (self.max - self.min).max(Vec3::ZERO);
+        let d = (self.max - self.min).max(Vec3A::ZERO);
         d.x * d.y + d.y * d.z + d.z * d.x
     }
 }
@@ -105,8 +108,14 @@ impl Bounds {
 #[derive(Clone, Copy)]
 struct Item {
     bounds: Bounds,
-    centre: Vec3,
     index: u32,
+}
+
+impl Item {
+    #[inline(always)]
+    fn centre(&self) -> Vec3A {
+        0.5 * (self.bounds.min + self.bounds.max)
+    }
 }
 
 /// Builds the hierarchy over triangles given by their three corners. Returns the nodes (the root first; empty where
@@ -115,16 +124,17 @@ pub fn build(triangles: &[[Vec3; 3]]) -> (Nodes, Vec<u32>) {
     let mut items: Vec<Item> = triangles
         .iter()
         .enumerate()
-        .map(|(index, [a, b, c])| {
-            let bounds = Bounds { min: a.min(*b).min(*c), max: a.max(*b).max(*c) };
-            Item { bounds, centre: 0.5 * (bounds.min + bounds.max), index: index as u32 }
+        .map(|(index, corners)| {
+            let [a, b, c] = corners.map(Vec3A::from);
+            let bounds = Bounds { min: a.min(b).min(c), max: a.max(b).max(c) };
+            Item { bounds, index: index as u32 }
         })
         .collect();
     let mut nodes = Nodes(Vec::with_capacity(triangles.len() / 2));
     // Boxes are a little wider than their triangles, so that rounding in the ray tests never loses a hit.
     let whole = items.iter().fold(Bounds::EMPTY, |sum, item| sum.union(item.bounds));
     let reach = whole.min.abs().max(whole.max.abs()).max_element();
-    let padding = Vec3::splat(if reach.is_finite() { PADDING * reach } else { 0.0 });
+    let padding = Vec3A::splat(if reach.is_finite() { PADDING * reach } else { 0.0 });
     if !items.is_empty() {
         // The root is alone in its pair, so that the sibling of any other node `i` is `i ^ 1`.
         nodes.push_pair();
@@ -155,19 +165,21 @@ fn split(items: &mut [Item], bounds: Bounds, depth: usize) -> Option<(usize, usi
         return None;
     }
     let centres = items.iter().fold(Bounds::EMPTY, |sum, item| Bounds {
-        min: sum.min.min(item.centre),
-        max: sum.max.max(item.centre),
+        min: sum.min.min(item.centre()),
+        max: sum.max.max(item.centre()),
     });
     let extent = centres.max - centres.min;
     if depth < HALVE_FROM && extent.max_element() > 0.0 {
-        let scale = Vec3::splat(BINS as f32) / extent.max(Vec3::splat(f32::MIN_POSITIVE));
-        let bin = |item: &Item, axis: usize| {
-            (((item.centre[axis] - centres.min[axis]) * scale[axis]) as usize).min(BINS - 1)
-        };
+        // Most lists are short, and few bins do for them.
+        let used = if count > FEW { BINS } else { FEW_BINS };
+        let scale = Vec3A::splat(used as f32) / extent.max(Vec3A::splat(f32::MIN_POSITIVE));
+        let last = used as i32 - 1;
+        let place = |item: &Item| (item.centre() - centres.min) * scale;
         let mut bins = [[(0_u32, Bounds::EMPTY); BINS]; 3];
         for item in items.iter() {
+            let place = place(item).to_array();
             for (axis, bins) in bins.iter_mut().enumerate() {
-                let slot = &mut bins[bin(item, axis)];
+                let slot = &mut bins[(place[axis] as i32).clamp(0, last) as usize];
                 slot.0 += 1;
                 slot.1 = slot.1.union(item.bounds);
             }
@@ -176,14 +188,14 @@ fn split(items: &mut [Item], bounds: Bounds, depth: usize) -> Option<(usize, usi
         for (axis, bins) in bins.iter().enumerate().filter(|&(axis, _)| extent[axis] > 0.0) {
             let mut right_cost = [0.0_f32; BINS];
             let (mut right, mut right_count) = (Bounds::EMPTY, 0);
-            for i in (1..BINS).rev() {
+            for i in (1..used).rev() {
                 right = right.union(bins[i].1);
                 right_count += bins[i].0;
                 right_cost[i] =
                     if right_count > 0 { right.half_area() * right_count as f32 } else { f32::INFINITY };
             }
             let (mut left, mut left_count) = (Bounds::EMPTY, 0);
-            for i in 1..BINS {
+            for i in 1..used {
                 left = left.union(bins[i - 1].1);
                 left_count += bins[i - 1].0;
                 let cost = left.half_area() * left_count as f32 + right_cost[i];
@@ -198,7 +210,8 @@ fn split(items: &mut [Item], bounds: Bounds, depth: usize) -> Option<(usize, usi
             if count <= MAX_LEAF && cost + NODE_COST * area >= count as f32 * area {
                 return None;
             }
-            let middle = partition(items, |item| bin(item, axis) < boundary);
+            let middle =
+                partition(items, |item| ((place(item)[axis] as i32).clamp(0, last) as usize) < boundary);
             if middle > 0 && middle < count {
                 return Some((middle, axis));
             }
@@ -209,7 +222,7 @@ fn split(items: &mut [Item], bounds: Bounds, depth: usize) -> Option<(usize, usi
     }
     let axis = extent.max_position();
     items.select_nth_unstable_by(count / 2, |a, b| {
-        a.centre[axis].total_cmp(&b.centre[axis]).then(a.index.cmp(&b.index))
+        a.centre()[axis].total_cmp(&b.centre()[axis]).then(a.index.cmp(&b.index))
     });
     Some((count / 2, axis))
 }
