@@ -77,6 +77,9 @@ pub const MAX_DEPTH: usize = 60;
 /// Depth from which on lists are halved.
 const HALVE_FROM: usize = 36;
 const MAX_LEAF: usize = 4;
+/// With more triangles than this, lists of up to [`LARGE_LEAF`] are not split: rays come there one by one.
+const MANY: usize = 150_000;
+const LARGE_LEAF: usize = 8;
 const BINS: usize = 16;
 /// Lists up to this long are split by fewer bins.
 const FEW: usize = 32;
@@ -136,12 +139,13 @@ pub fn build(triangles: &[[Vec3; 3]]) -> (Nodes, Vec<u32>) {
     let reach = whole.min.abs().max(whole.max.abs()).max_element();
     let padding = Vec3A::splat(if reach.is_finite() { PADDING * reach } else { 0.0 });
     if !items.is_empty() {
+        let leaf = if items.len() > MANY { LARGE_LEAF } else { 1 };
         // The root is alone in its pair, so that the sibling of any other node `i` is `i ^ 1`.
         nodes.push_pair();
         let mut work = vec![(0_usize, 0_usize, items.len(), 0_usize)];
         while let Some((node, start, end, depth)) = work.pop() {
             let bounds = items[start..end].iter().fold(Bounds::EMPTY, |sum, item| sum.union(item.bounds));
-            let split = split(&mut items[start..end], bounds, depth);
+            let split = if end - start <= leaf { None } else { split(&mut items[start..end], bounds, depth) };
             let (first, count_axis) = match split {
                 None => (start as u32, (end - start) as u32),
                 Some((middle, axis)) => {

@@ -118,6 +118,8 @@ impl Hits {
 
 /// As many rays of a packet, or fewer, go on alone when the others have left.
 const ALONE: u32 = 5;
+/// Leaves with as many triangles, or fewer, are left to packets.
+const SMALL_LEAF: u32 = 4;
 
 /// Walks the nodes that rays enter before their limits, nearest first, calling `leaf` with the triangles of leaves and
 /// the limits. `leaf` returns the limits from there on, or `None` to stop. Rays that are left alone go on through the
@@ -137,7 +139,7 @@ fn walk_packet<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, limit: L, lea
     let mut at = 0_u32;
     loop {
         let node = &geometry.nodes[at as usize];
-        if node.count() == 0 && mask.count_ones() <= alone {
+        if (node.count() == 0 || node.count() > SMALL_LEAF) && mask.count_ones() <= alone {
             match leaf.alone(geometry, rays, (at, mask), limit) {
                 Some(next) => limit = next,
                 None => return,
