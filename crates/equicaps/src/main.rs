@@ -2,7 +2,7 @@
 //! all commands share:
 //!
 //! - with `--json` exactly one JSON object goes to standard output, everything else to standard error;
-//! - exit status 0: done, 1: failed, 2: wrong usage.
+//! - exit status 0: done, 1: failed, 2: wrong usage, 75: interrupted, the same command goes on where it was.
 
 mod commands;
 mod contact_sheet;
@@ -54,12 +54,28 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
+/// Work that somebody interrupted and that the same command takes up again: ends the program with status 75.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("interrupted; run the same command again to go on")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let terminal = Terminal::new(arguments.common.json, arguments.common.quiet);
     match run(arguments, &terminal) {
         Ok(code) => code,
         Err(error) => {
+            if error.is::<Interrupted>() {
+                eprintln!("{error}");
+                return ExitCode::from(interrupt::TRY_AGAIN);
+            }
             eprintln!("error: {}", sentence(&error));
             if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::from(1) }
         }

@@ -101,6 +101,12 @@ fn from_views_to_a_report() {
     ] {
         assert!(evaluation.join(file).is_file(), "{file} is missing");
     }
+    // A part of it measured again leaves the rest as it was.
+    json(root, &[&evaluate[..], &["--tasks", "colour"]].concat());
+    let kept: Value =
+        serde_json::from_slice(&std::fs::read(evaluation.join("results.json")).unwrap()).unwrap();
+    assert_eq!(kept["representations"], last["representations"]);
+    assert_eq!(kept["retrieval"], last["retrieval"]);
     // The same again: features come from the folder of kept ones, numbers are the same.
     let before = std::fs::read(evaluation.join("results.json")).unwrap();
     let again = json(root, &evaluate);

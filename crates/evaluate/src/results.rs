@@ -171,6 +171,25 @@ pub struct Results {
 }
 
 impl Results {
+    /// Takes over what `known` has and this has not, where both were measured on the same weights and data by the same
+    /// protocol.
+    pub fn keep(&mut self, known: Self) {
+        let same = known.subject.weights_key == self.subject.weights_key
+            && known.data.data_key == self.data.data_key
+            && known.protocol == self.protocol
+            && known.device == self.device;
+        if !same {
+            return;
+        }
+        for (task, result) in known.representations {
+            self.representations.entry(task).or_insert(result);
+        }
+        for (task, result) in known.embeddings {
+            self.embeddings.entry(task).or_insert(result);
+        }
+        self.retrieval = self.retrieval.take().or(known.retrieval);
+    }
+
     /// Reads a `results.json`.
     pub fn read(path: &Path) -> Result<Self> {
         let bad = |message: String| Error::File { path: path.to_path_buf(), message };

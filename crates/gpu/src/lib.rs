@@ -16,7 +16,6 @@
 
 mod context;
 pub mod convolution;
-mod copy_stream;
 mod cudnn;
 mod driver;
 mod error;
@@ -33,7 +32,6 @@ mod profile;
 mod transfer;
 
 pub use context::{Context, DeviceProperties, devices};
-pub use copy_stream::CopyStream;
 pub use error::{Error, Result};
 pub use event::{Event, Timer};
 pub use graph::Graph;

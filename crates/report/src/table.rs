@@ -358,6 +358,8 @@ fn latex(text: &str) -> String {
             '~' => escaped.push_str("\\textasciitilde{}"),
             '^' => escaped.push_str("\\textasciicircum{}"),
             '\\' => escaped.push_str("\\textbackslash{}"),
+            // In text fonts of the oldest encoding these are other signs.
+            '<' | '>' | '|' => escaped.extend(['$', character, '$']),
             '\u{b1}' => escaped.push_str("$\\pm$"),
             '\u{b2}' => escaped.push_str("$^2$"),
             '\u{b0}' => escaped.push_str("$^\\circ$"),
@@ -410,7 +412,7 @@ mod tests {
     fn latex_escapes_and_groups() {
         let text = table().to_latex();
         assert!(text.contains(" & \\multicolumn{2}{c}{T} \\\\"), "{text}");
-        assert!(text.contains("\\caption{A \\& B <c>}") && text.contains("c\\_d & \\textbf{80.13} & --"));
+        assert!(text.contains("\\caption{A \\& B $<$c$>$}") && text.contains("c\\_d & \\textbf{80.13} & --"));
         assert!(text.contains("0.50 $\\pm$ 0.01"));
         let columns =
             text.lines().filter(|line| line.ends_with("\\\\")).map(|line| line.matches('&').count());

@@ -29,8 +29,8 @@ use crate::commands::report::RunMaterial;
 use crate::commands::subject::{self, Which};
 use crate::commands::training_progress::TrainingProgress;
 use crate::commands::{evaluate as evaluation, report as page};
-use crate::interrupt;
 use crate::terminal::Terminal;
+use crate::{Interrupted, interrupt};
 
 /// Arguments of `equicaps demo`.
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,7 @@ const SIZE: ProceduralSize = ProceduralSize { classes: 5, objects: 60 };
 const VIEWS: usize = 20;
 const SIDE: usize = 64;
 /// 3DIEBench-T moves objects by up to 0.5 along each axis; minutes of training ask for less.
-const TRANSLATION: Range = Range { low: -0.1, high: 0.1 };
+const TRANSLATION: Range = Range { low: -0.03, high: 0.03 };
 const QUALITY: Quality = Quality::Fast;
 /// The methods that are trained: the baseline, then ours.
 const METHODS: [&str; 2] = ["vicreg", "equicaps"];
@@ -127,7 +127,7 @@ fn render_views(arguments: &Arguments, folder: &Path, terminal: &Terminal) -> an
         jobs: rayon::current_num_threads(),
     };
     if make(&request, terminal)?.outcome.complete.is_none() {
-        anyhow::bail!("interrupted; run the same command again to go on");
+        return Err(Interrupted.into());
     }
     Ok(Dataset::open(folder)?)
 }
@@ -184,7 +184,7 @@ fn pretrain(root: &Path, method: &str, data: &Path, seed: u64, terminal: &Termin
     };
     progress.finish();
     match outcome {
-        Outcome::Interrupted(_) => anyhow::bail!("interrupted; run the same command again to go on"),
+        Outcome::Interrupted(_) => Err(Interrupted.into()),
         Outcome::Finished(_) | Outcome::AlreadyFinished(_) => Ok(()),
     }
 }

@@ -15,11 +15,11 @@ use report::ours;
 use serde_json::json;
 use train::RunFolder;
 
-use crate::UsageError;
 use crate::commands::pose_sweep;
 use crate::commands::subject::{self, Weights, Which};
 use crate::interrupt;
 use crate::terminal::{Progress, Terminal};
+use crate::{Interrupted, UsageError};
 
 /// Arguments of `equicaps evaluate`.
 #[derive(Clone, Debug, clap::Args)]
@@ -262,13 +262,15 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
         progress.finish();
     }
     let mut outcome = match outcome {
-        Err(evaluate::Error::Interrupted) => {
-            anyhow::bail!("interrupted; run the same command again to go on")
-        }
+        Err(evaluate::Error::Interrupted) => return Err(Interrupted.into()),
         other => other?,
     };
     if request.precision != "f32" {
         outcome.results.device = format!("{}, features in {}", outcome.results.device, request.precision);
+    }
+    // What was measured before under the same conditions stays.
+    if let Ok(known) = Results::read(&request.out.join(RESULTS)) {
+        outcome.results.keep(known);
     }
     write(request, &outcome, &device)?;
     if request.pictures {
@@ -277,6 +279,8 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
     Ok(outcome.results)
 }
 
+/// File of everything measured.
+pub const RESULTS: &str = "results.json";
 /// File of the nearest neighbours found, read again by `equicaps report`.
 pub const NEIGHBOURS: &str = "neighbours.json";
 /// Queries of the neighbour picture, and neighbours of each.
@@ -309,6 +313,6 @@ fn write(request: &Request<'_>, outcome: &Outcome, device: &engine::Device) -> a
         dataset::durable::write(&out.join(NEIGHBOURS), serde_json::to_string_pretty(&found)?.as_bytes())?;
     }
     // Last, so that its presence says that the folder is complete.
-    outcome.results.write(&out.join("results.json"))?;
+    outcome.results.write(&out.join(RESULTS))?;
     Ok(())
 }
