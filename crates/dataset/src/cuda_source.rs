@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use gpu::{Buffer, Context, Event, HostBuffer};
+use gpu::{Context, Readback};
 use render::cuda::{Object as DeviceObject, Renderer, Shot};
 use scene::Latents;
 
@@ -39,7 +39,7 @@ impl CudaRenderer {
     /// Renders what `loader` loads, as well as it would, on the device of `renderer`.
     pub fn new(loader: CpuRenderer, renderer: Renderer) -> Self {
         let (sender, receiver) = mpsc::channel();
-        let worker = std::thread::spawn(move || Worker { renderer, receiver, held: None, spare: None }.run());
+        let worker = std::thread::spawn(move || Worker { renderer, receiver, held: None }.run());
         Self { loader, requests: Mutex::new(Some(sender)), worker: Some(worker) }
     }
 
@@ -92,10 +92,7 @@ impl ViewSource for CudaRenderer {
 /// A batch that the device works on.
 struct InFlight {
     requests: Vec<Request>,
-    pictures: HostBuffer,
-    /// Keeps the device's copy until it has been read.
-    _target: Buffer,
-    done: Event,
+    pictures: Readback,
 }
 
 struct Worker {
@@ -103,8 +100,6 @@ struct Worker {
     receiver: Receiver<Request>,
     /// A request that did not go with the last batch.
     held: Option<Request>,
-    /// Host memory of an earlier batch.
-    spare: Option<HostBuffer>,
 }
 
 impl Worker {
@@ -114,9 +109,7 @@ impl Worker {
             let before = in_flight.take();
             if !requests.is_empty() {
                 match self.issue(&requests) {
-                    Ok((pictures, target, done)) => {
-                        in_flight = Some(InFlight { requests, pictures, _target: target, done });
-                    }
+                    Ok(pictures) => in_flight = Some(InFlight { requests, pictures }),
                     Err(error) => self.retry(requests, &error),
                 }
             }
@@ -146,7 +139,7 @@ impl Worker {
         Some(requests)
     }
 
-    fn issue(&mut self, requests: &[Request]) -> gpu::Result<(HostBuffer, Buffer, Event)> {
+    fn issue(&mut self, requests: &[Request]) -> gpu::Result<Readback> {
         let context = self.renderer.context().clone();
         let side = requests.first().map_or(1, |request| request.side);
         let shots: Vec<Shot> = requests
@@ -158,33 +151,26 @@ impl Worker {
             })
             .collect();
         let bytes = shots.len() * Renderer::picture_bytes(side);
-        let mut pictures = match self.spare.take() {
-            Some(spare) if spare.len() >= bytes => spare,
-            _ => context.allocate_host(bytes.max(BATCH * Renderer::picture_bytes(side)))?,
-        };
         let target = context.allocate(bytes)?;
         self.renderer.render(&shots, side, target.view())?;
-        let done = Event::new(&context)?;
-        // SAFETY: the buffers stay with the batch until the event is reached.
-        unsafe { context.read_later(target.view(), &mut pictures) }?;
-        done.record()?;
-        Ok((pictures, target, done))
+        // SAFETY: the buffer goes back to the pool of the stream on which it is read.
+        unsafe { context.begin_read(&[target.view()]) }
     }
 
     /// Waits for a batch and hands its pictures out.
     fn finish(&mut self, batch: InFlight) {
-        if let Err(error) = batch.done.wait() {
-            return self.retry(batch.requests, &error);
-        }
+        let pixels = match batch.pictures.bytes(0) {
+            Ok(pixels) => pixels,
+            Err(error) => return self.retry(batch.requests, &error),
+        };
         let mut start = 0;
         for request in batch.requests {
             let bytes = request.latents.len() * Renderer::picture_bytes(request.side);
-            let pictures = batch.pictures[start..start + bytes].to_vec();
+            let pictures = pixels[start..start + bytes].to_vec();
             start += bytes;
             // Nobody waits any more where the run was stopped.
             let _ = request.reply.send(Ok(pictures));
         }
-        self.spare = Some(batch.pictures);
     }
 
     /// Renders the requests of a failed batch one by one, so that only those fail that cannot be done.
@@ -194,11 +180,8 @@ impl Worker {
             let result = if is_alone {
                 Err(error.clone())
             } else {
-                self.issue(std::slice::from_ref(&request)).and_then(|(pictures, _target, done)| {
-                    done.wait()?;
-                    let bytes = request.latents.len() * Renderer::picture_bytes(request.side);
-                    Ok(pictures[..bytes].to_vec())
-                })
+                self.issue(std::slice::from_ref(&request))
+                    .and_then(|pictures| pictures.bytes(0).map(<[u8]>::to_vec))
             };
             let _ = request.reply.send(result.map_err(|error| match error {
                 gpu::Error::OutOfMemory { .. } => Failure::Object(error.to_string()),

@@ -16,6 +16,7 @@
 
 mod context;
 pub mod convolution;
+mod copy_stream;
 mod cudnn;
 mod driver;
 mod error;
@@ -32,6 +33,7 @@ mod profile;
 mod transfer;
 
 pub use context::{Context, DeviceProperties, devices};
+pub use copy_stream::CopyStream;
 pub use error::{Error, Result};
 pub use event::{Event, Timer};
 pub use graph::Graph;

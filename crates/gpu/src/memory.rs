@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use crate::driver::{DevicePointer, Driver, Handle, OUT_OF_MEMORY};
-use crate::{Context, Error, HostBuffer, Result};
+use crate::{Context, Error, Result};
 
 /// Every piece starts at, and is, a multiple of this: enough for any vector access and for cuDNN.
 const GRANULE: usize = 512;
@@ -252,26 +252,6 @@ impl Context {
             (driver.copy_to_host)(data.as_mut_ptr().cast(), source.address, data.len(), self.stream())
         })?;
         self.synchronize()
-    }
-
-    /// Copies all of `source` to the start of page-locked memory, which holds it once the stream has got there.
-    ///
-    /// # Safety
-    /// `source` must be memory of this device that is alive; `target` must not be looked at before the stream is done.
-    pub unsafe fn read_later(&self, source: View, target: &mut HostBuffer) -> Result<()> {
-        if source.bytes > target.len() {
-            return Err(Error::BufferTooSmall {
-                what: "a copy to the host",
-                have: target.len(),
-                need: source.bytes,
-            });
-        }
-        self.bind()?;
-        let driver = self.driver();
-        // SAFETY: both ranges are valid for the length; page-locked memory is given back only after a wait.
-        driver.check("cuMemcpyDtoHAsync", unsafe {
-            (driver.copy_to_host)(target.pointer().cast(), source.address, source.bytes, self.stream())
-        })
     }
 
     /// Copies all of `source` to the start of `target`.

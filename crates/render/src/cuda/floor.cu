@@ -55,7 +55,9 @@ KERNEL prepare(const Batch* b, int unused) {
         boxes[i] = box;
     }
     u8* touched = b->touched + (u64)index * b->shadow_cells * b->shadow_cells;
-    for (int i = threadIdx.x; i < b->shadow_cells * b->shadow_cells; i += blockDim.x) touched[i] = 0;
+    for (int i = threadIdx.x; i < b->shadow_cells * b->shadow_cells / 16; i += blockDim.x) {
+        ((float4*)touched)[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
     __syncthreads();
     float4 all = make_float4(INFINITE, INFINITE, -INFINITE, -INFINITE);
     for (int i = 0; i < view.cut_count; i++) {
@@ -86,11 +88,11 @@ KERNEL prepare(const Batch* b, int unused) {
         derived.shadow_side = side;
     }
     float step = side / (float)b->shadow_cells, last = (float)b->shadow_cells - 1.0f;
-    for (int i = threadIdx.x; i < view.cut_count; i += blockDim.x) {
+    for (int i = threadIdx.x / WARP; i < view.cut_count; i += blockDim.x / WARP) {
         int lx = (int)clamp((boxes[i].x - x0) / step, 0.0f, last), ly = (int)clamp((boxes[i].y - y0) / step, 0.0f, last);
         int hx = (int)clamp((boxes[i].z - x0) / step, 0.0f, last), hy = (int)clamp((boxes[i].w - y0) / step, 0.0f, last);
         for (int y = ly; y <= hy; y++) {
-            for (int x = lx; x <= hx; x++) touched[y * b->shadow_cells + x] = 1;
+            for (int x = lx + lane_index(); x <= hx; x += WARP) touched[y * b->shadow_cells + x] = 1;
         }
     }
 }
@@ -193,73 +195,93 @@ KERNEL select_shadow(const Batch* b, int step) {
     select_nodes(b, index, b->shadow + (u64)index * width * width, b->shadow_cells, b->shadow_tolerance, true, step);
 }
 
-/// Listed nodes of a view, a warp's worth at a time: irradiance of sun, world and object.
+/// Listed nodes of a view: irradiance of sun, world and object. A warp has a node, its lanes directions: most nodes see the
+/// object in all or in none of them.
 TRACE_KERNEL trace_irradiance(const Batch* b, int unused) {
     int index = blockIdx.y, width = b->irradiance_cells + 1;
     const View& view = b->views[index];
     int count = view.is_empty ? 0 : b->derived[index].node_count;
-    int start = (blockIdx.x * blockDim.x + threadIdx.x) / WARP * WARP;
-    if (start >= count) return;
-    int item = start + lane_index();
-    bool active = item < count;
-    u32 node = b->nodes[(u64)index * b->node_capacity + min(item, count - 1)];
-    float step = view.irradiance_side / (float)b->irradiance_cells;
-    float x = view.irradiance_origin[0] + step * (float)(node & 0xffff);
-    float y = view.irradiance_origin[1] + step * (float)(node >> 16);
-    float3 origin = to_object(view, vec(x, y, FLOOR_Z + LIFT));
-    u32 rays = active ? b->floor_sun_count + b->hemisphere_count : 0;
-    const Both* sun = floor_sun_set(b, index);
-    float arriving = 0.0f;
-    for (int i = 0; i < b->floor_sun_count; i++) {
-        arriving += transmitted(view, origin, xyz(sun[i].object), INFINITE, active) * sun[i].world.z;
-    }
-    const Both* hemisphere = hemisphere_set(b, index);
+    u32 rays = 0;
     const float4* floor = b->open_floor + (u64)index * (COARSE_CELLS + 1) * (COARSE_CELLS + 1);
-    float3 light = splat(0.0f);
-    for (int i = 0; i < b->hemisphere_count; i++) {
-        Hit hit = nearest(view, origin, xyz(hemisphere[i].object), INFINITE, active);
-        float3 incoming = splat(WORLD_RADIANCE);
-        object_radiance(b, view, index, floor, hit, hit.triangle != MISS, xyz(hemisphere[i].world), i, incoming, rays);
-        light = light + incoming;
-    }
-    if (active) {
-        float3 value = splat(SUN_FLOOR_IRRADIANCE * arriving / b->floor_sun_total) +
-                       (PI / (float)b->hemisphere_count) * light;
-        b->irradiance[(u64)index * width * width + (node >> 16) * width + (node & 0xffff)] = extend(value, 0.0f);
+    const Both* sun = floor_sun_set(b, index);
+    const Both* hemisphere = hemisphere_set(b, index);
+    float step = view.irradiance_side / (float)b->irradiance_cells;
+    for (int item = (blockIdx.x * blockDim.x + threadIdx.x) / WARP; item < count; item += gridDim.x * blockDim.x / WARP) {
+        u32 node = b->nodes[(u64)index * b->node_capacity + item];
+        float x = view.irradiance_origin[0] + step * (float)(node & 0xffff);
+        float y = view.irradiance_origin[1] + step * (float)(node >> 16);
+        float3 origin = to_object(view, vec(x, y, FLOOR_Z + LIFT));
+        float arriving = 0.0f;
+        for (int start = 0; start < b->floor_sun_count; start += WARP) {
+            int i = start + lane_index();
+            bool active = i < b->floor_sun_count;
+            const Both& direction = sun[active ? i : 0];
+            arriving += transmitted(view, origin, xyz(direction.object), INFINITE, active) * direction.world.z;
+            rays += active ? 1 : 0;
+        }
+        float3 light = splat(0.0f);
+        for (int start = 0; start < b->hemisphere_count; start += WARP) {
+            int i = start + lane_index();
+            bool active = i < b->hemisphere_count;
+            const Both& direction = hemisphere[active ? i : 0];
+            Hit hit = nearest(view, origin, xyz(direction.object), INFINITE, active);
+            bool is_hit = hit.triangle != MISS;
+            float3 incoming = splat(active ? WORLD_RADIANCE : 0.0f);
+            if (ballot(is_hit) != 0) {
+                float3 object = object_radiance(b, view, index, floor, hit, is_hit, xyz(direction.world), i, rays);
+                if (is_hit) incoming = object;
+            }
+            light = light + incoming;
+            rays += active ? 1 : 0;
+        }
+        arriving = group_sum(arriving, WARP);
+        light = vec(group_sum(light.x, WARP), group_sum(light.y, WARP), group_sum(light.z, WARP));
+        if (lane_index() == 0) {
+            float3 value = splat(SUN_FLOOR_IRRADIANCE * arriving / b->floor_sun_total) +
+                           (PI / (float)b->hemisphere_count) * light;
+            b->irradiance[(u64)index * width * width + (node >> 16) * width + (node & 0xffff)] = extend(value, 0.0f);
+        }
     }
     count_rays(b, rays);
 }
 
-/// Listed nodes of a view, a warp's worth at a time: share of the spot that arrives.
+/// Listed nodes of a view: share of the spot that arrives. Groups of lanes have a node each, their lanes points of the lamp.
 TRACE_KERNEL trace_shadow(const Batch* b, int unused) {
     int index = blockIdx.y, width = b->shadow_cells + 1;
     const View& view = b->views[index];
     int count = view.is_empty ? 0 : b->derived[index].node_count;
-    int start = (blockIdx.x * blockDim.x + threadIdx.x) / WARP * WARP;
-    if (start >= count) return;
-    int item = start + lane_index();
-    u32 node = b->nodes[(u64)index * b->node_capacity + min(item, count - 1)];
-    int nx = node & 0xffff, ny = node >> 16;
     const Derived& derived = b->derived[index];
+    const Both* lamp = floor_lamp_set(b, index);
     float step = derived.shadow_side / (float)b->shadow_cells;
-    // Nodes that no box's shadow comes near are open.
-    int cx = min(max(nx, 1), b->shadow_cells - 1) - 1, cy = min(max(ny, 1), b->shadow_cells - 1) - 1;
-    bool active = item < count && shadow_near(b, index, cx, cy, 2);
-    float3 end = to_object(view, vec(derived.shadow_origin[0] + step * (float)nx,
-                                     derived.shadow_origin[1] + step * (float)ny, FLOOR_Z + LIFT));
-    float arriving = 0.0f;
-    if (ballot(active) != 0) {
-        const Both* lamp = floor_lamp_set(b, index);
-        for (int i = 0; i < b->floor_lamp_count; i++) {
-            float3 origin = xyz(lamp[i].object);
-            arriving += transmitted(view, origin, end - origin, 1.0f, active);
+    u32 rays = 0;
+    const int groups = WARP / SHADOW_GROUP;
+    int group = lane_index() / SHADOW_GROUP, lane = lane_index() % SHADOW_GROUP;
+    for (int start = (blockIdx.x * blockDim.x + threadIdx.x) / WARP * groups; start < count;
+         start += gridDim.x * blockDim.x / WARP * groups) {
+        int item = start + group;
+        u32 node = b->nodes[(u64)index * b->node_capacity + min(item, count - 1)];
+        int nx = node & 0xffff, ny = node >> 16;
+        // Nodes that no box's shadow comes near are open.
+        int cx = min(max(nx, 1), b->shadow_cells - 1) - 1, cy = min(max(ny, 1), b->shadow_cells - 1) - 1;
+        bool near = item < count && shadow_near(b, index, cx, cy, 2);
+        float3 end = to_object(view, vec(derived.shadow_origin[0] + step * (float)nx,
+                                         derived.shadow_origin[1] + step * (float)ny, FLOOR_Z + LIFT));
+        float arriving = 0.0f;
+        if (ballot(near) != 0) {
+            for (int first = 0; first < b->floor_lamp_count; first += SHADOW_GROUP) {
+                bool active = near && first + lane < b->floor_lamp_count;
+                float3 origin = xyz(lamp[min(first + lane, b->floor_lamp_count - 1)].object);
+                arriving += transmitted(view, origin, end - origin, 1.0f, active);
+                rays += active ? 1 : 0;
+            }
+        }
+        arriving = group_sum(arriving, SHADOW_GROUP);
+        if (item < count && lane == 0) {
+            float share = near ? arriving / (float)b->floor_lamp_count : 1.0f;
+            b->shadow[(u64)index * width * width + ny * width + nx] = share;
         }
     }
-    if (item < count) {
-        float share = active ? arriving / (float)b->floor_lamp_count : 1.0f;
-        b->shadow[(u64)index * width * width + ny * width + nx] = share;
-    }
-    count_rays(b, active ? b->floor_lamp_count : 0);
+    count_rays(b, rays);
 }
 
 /// Position in a grid, false outside.

@@ -1,5 +1,5 @@
-//! The hierarchy as the device reads it: a node holds the boxes of both its children, by middle and half extent, so that
-//! one step needs one read and few comparisons.
+//! The hierarchy as the device reads it: a node holds the boxes of both its children, by middle and half extent in half
+//! precision, so that one step needs 32 bytes and few comparisons. Boxes are rounded outwards.
 
 use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
@@ -15,14 +15,68 @@ const MOST: u32 = 15;
 /// Margin around boxes over the largest coordinate: more than the rounding of the box test.
 const PADDING: f32 = 1e-6;
 
-/// A node, as `types.cu` has it. The fourth numbers of the middles are the children's references (bits).
+/// A node, as `types.cu` has it.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Node {
-    middle0: [f32; 4],
-    half0: [f32; 4],
-    middle1: [f32; 4],
-    half1: [f32; 4],
+    children: [PackedChild; 2],
+}
+
+/// The box of a child, and the child.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct PackedChild {
+    middle: [u16; 3],
+    half: [u16; 3],
+    reference: u32,
+}
+
+impl PackedChild {
+    /// A box that no ray enters.
+    const EMPTY: Self = Self { middle: [0; 3], half: [MINUS_ONE; 3], reference: LEAF };
+
+    fn new(low: Vec3, high: Vec3, reference: u32) -> Self {
+        let mut child = Self { middle: [0; 3], half: [INFINITE; 3], reference };
+        for axis in 0..3 {
+            let middle = half_bits(0.5 * (low[axis] + high[axis]), f32::round);
+            let value = half_value(middle);
+            // What does not fit into half precision gets a box that every ray enters.
+            if value.is_finite() {
+                child.middle[axis] = middle;
+                child.half[axis] = half_bits((high[axis] - value).max(value - low[axis]), f32::ceil);
+            }
+        }
+        child
+    }
+}
+
+/// Half precision of -1 and of infinity.
+const MINUS_ONE: u16 = 0xbc00;
+const INFINITE: u16 = 0x7c00;
+
+/// The half-precision number at `value`, rounded by `round` in units of its last place (towards or away from zero alike).
+fn half_bits(value: f32, round: fn(f32) -> f32) -> u16 {
+    let size = value.abs();
+    let sign = if value < 0.0 { 0x8000 } else { 0 };
+    // Biased exponent; 1 for the smallest normal numbers and for all below them.
+    let exponent = ((size.to_bits() >> 23) as i32 - 127 + 15).max(1);
+    if exponent > 30 || size.is_nan() {
+        return sign | INFINITE;
+    }
+    let unit = 2.0_f32.powi(exponent - 15 - 10);
+    // Up to 2048: a carry out of the fraction raises the exponent, as it should.
+    let units = round(size / unit) as u32;
+    sign | ((((exponent - 1) as u32) << 10) + units).min(u32::from(INFINITE)) as u16
+}
+
+fn half_value(bits: u16) -> f32 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023));
+    let size = match exponent {
+        31 => f32::INFINITY,
+        0 => fraction * 2.0_f32.powi(-24),
+        _ => (1024.0 + fraction) * 2.0_f32.powi(exponent - 25),
+    };
+    if bits & 0x8000 == 0 { size } else { -size }
 }
 
 /// A box and what is in it.
@@ -57,11 +111,8 @@ pub(super) fn nodes(geometry: &Geometry) -> Vec<Node> {
         }
         .into_iter();
         let mut place = |part: Option<Child>| {
-            let Some(part) = part else {
-                // A box that no ray enters.
-                return ([0.0, 0.0, 0.0, f32::from_bits(LEAF)], [-1.0, -1.0, -1.0, 0.0]);
-            };
-            let (middle, half) = (0.5 * (part.low + part.high), 0.5 * (part.high - part.low) + padding);
+            let Some(part) = part else { return PackedChild::EMPTY };
+            let (low, high) = (part.low - padding, part.high + padding);
             let reference = match part.content {
                 Content::Triangles(from, to) if to - from <= MOST => LEAF | (to - from) << FIRST_BITS | from,
                 _ => {
@@ -71,10 +122,10 @@ pub(super) fn nodes(geometry: &Geometry) -> Vec<Node> {
                     slot as u32
                 }
             };
-            (middle.extend(f32::from_bits(reference)).to_array(), half.extend(0.0).to_array())
+            PackedChild::new(low, high, reference)
         };
-        let ((middle0, half0), (middle1, half1)) = (place(parts.next()), place(parts.next()));
-        nodes[slot] = Node { middle0, half0, middle1, half1 };
+        let children = [place(parts.next()), place(parts.next())];
+        nodes[slot] = Node { children };
     }
     nodes
 }
@@ -114,10 +165,9 @@ mod tests {
             let mut seen = vec![0; mesh.triangle_count()];
             let mut stack = vec![0_u32];
             while let Some(reference) = stack.pop() {
-                let node = &nodes[reference as usize];
-                for (middle, half) in [(node.middle0, node.half0), (node.middle1, node.half1)] {
-                    let reference = middle[3].to_bits();
-                    if half[0] < 0.0 {
+                for child in nodes[reference as usize].children {
+                    let reference = child.reference;
+                    if child.half[0] == MINUS_ONE {
                         continue;
                     }
                     if reference & LEAF == 0 {
@@ -129,15 +179,31 @@ mod tests {
                     assert!(count > 0);
                     for slot in first..first + count {
                         seen[slot as usize] += 1;
-                        let child = leaf(&mesh.geometry, slot, slot + 1);
+                        let inside = leaf(&mesh.geometry, slot, slot + 1);
                         for axis in 0..3 {
-                            assert!(child.low[axis] >= middle[axis] - half[axis]);
-                            assert!(child.high[axis] <= middle[axis] + half[axis]);
+                            let (middle, half) =
+                                (half_value(child.middle[axis]), half_value(child.half[axis]));
+                            assert!(inside.low[axis] >= middle - half && inside.high[axis] <= middle + half);
                         }
                     }
                 }
             }
             assert!(seen.iter().all(|&times| times == 1));
+        }
+    }
+
+    #[test]
+    fn half_precision_is_rounded_as_asked() {
+        for (value, nearest) in
+            [(0.0, 0), (1.0, 0x3c00), (-1.0, MINUS_ONE), (0.333_251_95, 0x3555), (6e-8, 1)]
+        {
+            assert_eq!(half_bits(value, f32::round), nearest, "{value}");
+        }
+        assert_eq!(half_bits(1e6, f32::ceil), INFINITE);
+        for i in 1..2000 {
+            let value = (i as f32 * 0.37).sin() * 10.0_f32.powi(i % 9 - 6);
+            assert!((half_value(half_bits(value, f32::round)) - value).abs() <= value.abs() * 4.9e-4 + 3e-8);
+            assert!(half_value(half_bits(value.abs(), f32::ceil)) >= value.abs());
         }
     }
 }

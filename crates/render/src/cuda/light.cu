@@ -136,38 +136,35 @@ DEVICE float3 coarse_radiance(const View& view, const float4* grid, float x, flo
     return mix(top, bottom, fy);
 }
 
-/// Radiance of the object at hits of rays with one direction, by whole warps: written to `incoming` where `is_hit`.
-DEVICE void object_radiance(const Batch* b, const View& view, int index, const float4* floor, const Hit& hit,
-                            bool is_hit, float3 direction, int turn, float3& incoming, u32& rays) {
-    if (ballot(is_hit) == 0) return;
+/// Radiance of the object at a hit of a ray with the world direction `direction`, number `turn` of its set; to be called
+/// by whole warps. Sun and spot are looked at through one shadow ray each; the rest of the light there is estimated from
+/// the floor below and the world.
+DEVICE float3 object_radiance(const Batch* b, const View& view, int index, const float4* floor, const Hit& hit,
+                              bool is_hit, float3 direction, int turn, u32& rays) {
     const Both& sun = sun_set(b, index)[turn * 7 % b->sun_count];
     const Both& lamp = lamp_set(b, index)[turn * 5 % b->lamp_count];
-    float3 position = splat(0.0f), normal = vec(0.0f, 0.0f, 1.0f), origin = splat(0.0f);
-    float2 uv = make_float2(0.0f, 0.0f);
-    u32 material = 0;
-    float spot = 0.0f;
+    float3 position = splat(0.0f), normal = vec(0.0f, 0.0f, 1.0f), origin = splat(0.0f), leaving = splat(0.0f);
+    float spot = 0.0f, alpha = 1.0f;
     bool sunlit = false;
     if (is_hit) {
         SurfacePoint point = surface_point(view, hit, direction);
         position = point.position;
         normal = point.normal;
-        uv = point.uv;
-        material = point.material;
         origin = ray_start(view, point.position, point.face);
         sunlit = dot(normal, xyz(sun.world)) > 0.0f;
         spot = spot_irradiance(b, view, position, normal);
+        leaving = albedo(b, view, point.material, point.uv);
+        alpha = view.materials[point.material].alpha;
     }
     rays += (sunlit ? 1 : 0) + (spot > 0.0f ? 1 : 0);
     float sun_open = transmitted(view, origin, xyz(sun.object), INFINITE, sunlit);
     float lamp_open = transmitted(view, xyz(lamp.object), origin - xyz(lamp.object), 1.0f, spot > 0.0f);
-    if (!is_hit) return;
     float3 below = coarse_radiance(view, floor, position.x, position.y);
     float3 ambient = splat(0.5f * (1.0f + normal.z) * WORLD_RADIANCE) + 0.5f * (1.0f - normal.z) * below;
     // A surface turned away from the sampled part of the sun still sees some other part of it.
     float sun_share = sunlit ? sun_open : 1.0f;
     float3 direct = splat(sun_irradiance(b, normal.z) * sun_share) + (spot * lamp_open) * vec(view.spot_intensity);
-    float3 leaving = albedo(b, view, material, uv) * (INVERSE_PI * direct + ambient);
-    float alpha = view.materials[material].alpha;
+    // Behind a transparent surface there is, more often than not, the same as around it.
     float3 behind = direction.z < 0.0f ? below : splat(WORLD_RADIANCE);
-    incoming = alpha * leaving + (1.0f - alpha) * behind;
+    return alpha * (leaving * (INVERSE_PI * direct + ambient)) + (1.0f - alpha) * behind;
 }

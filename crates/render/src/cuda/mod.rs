@@ -29,8 +29,15 @@ pub use renderer::{Renderer, Shot};
 
 use gpu::KernelSource;
 
-/// All kernels, as one source.
-pub(crate) fn kernel_source() -> KernelSource {
+use crate::settings::Settings;
+
+/// Lanes that share `count` rays: the largest power of two up to `most` that leaves none of them idle.
+fn group(count: usize, most: usize) -> usize {
+    (1 << count.trailing_zeros()).min(most)
+}
+
+/// All kernels for a preset, as one source.
+fn kernel_source(settings: &Settings) -> KernelSource {
     KernelSource {
         name: "render.cu",
         prelude: "",
@@ -43,7 +50,10 @@ pub(crate) fn kernel_source() -> KernelSource {
             include_str!("shade.cu"),
             include_str!("resolve.cu"),
         ),
-        defines: Vec::new(),
+        defines: vec![
+            format!("SHADOW_GROUP={}", group(settings.floor_lamp_points, 16)),
+            format!("SPOT_GROUP={}", group(settings.lamp_points, 8)),
+        ],
     }
 }
 

@@ -19,6 +19,8 @@ use crate::{PreparedMesh, Quality, camera};
 const THREADS: usize = 128;
 /// Threads of a block of the kernels that have one block a view.
 const VIEW_THREADS: usize = 512;
+/// Threads of a view that share the nodes of its floor, at most.
+const MOST_THREADS: usize = 8192;
 /// Views rendered together at most.
 const MOST_VIEWS: usize = 1024;
 /// Bytes a slot of a camera ray takes in all buffers.
@@ -54,8 +56,8 @@ macro_rules! kernels {
         struct Kernels { $($name: Kernel,)* }
 
         impl Kernels {
-            fn load(context: &Context) -> Result<Self> {
-                let source = super::kernel_source();
+            fn load(context: &Context, settings: &Settings) -> Result<Self> {
+                let source = super::kernel_source(settings);
                 Ok(Self { $($name: context.kernel(&source, stringify!($name))?,)* })
             }
         }
@@ -94,8 +96,8 @@ impl Renderer {
         Ok(Self {
             context: context.clone(),
             tables: Tables::new(context, &settings)?,
-            kernels: Kernels::load(context)?,
-            cache: Cache::new(cache_bytes),
+            kernels: Kernels::load(context, &settings)?,
+            cache: Cache::new(context, cache_bytes)?,
             empty: Arc::new(Object::new(&PreparedMesh::default())),
             scratch_bytes,
             rays: context.allocate_zeroed(8)?,
@@ -155,8 +157,8 @@ impl Renderer {
     }
 
     /// Lets go of all objects on the device.
-    pub fn clear_cache(&mut self) {
-        self.cache.clear();
+    pub fn clear_cache(&mut self) -> Result<()> {
+        self.cache.clear()
     }
 
     fn plan(&self, shot: &Shot, picture: usize, size: u32) -> Planned {
@@ -226,17 +228,18 @@ impl Renderer {
         views.len().min(MOST_VIEWS)
     }
 
-    /// Renders views together, in halves where device memory turns out not to suffice.
+    /// Renders views together; where device memory turns out not to suffice, with an empty cache, and then in halves.
     fn render_part(&mut self, views: &[Planned], size: u32, pictures: u64) -> Result<()> {
         match self.issue(views, size, pictures) {
-            Err(Error::OutOfMemory { .. }) if views.len() > 1 => {
-                self.cache.clear();
-                let (first, second) = views.split_at(views.len() / 2);
-                self.render_part(first, size, pictures)?;
-                self.render_part(second, size, pictures)
-            }
-            other => other,
+            Err(Error::OutOfMemory { .. }) => self.cache.clear()?,
+            other => return other,
         }
+        if views.len() == 1 {
+            return self.issue(views, size, pictures);
+        }
+        let (first, second) = views.split_at(views.len() / 2);
+        self.render_part(first, size, pictures)?;
+        self.render_part(second, size, pictures)
     }
 
     fn direction_count(&self) -> usize {
@@ -271,7 +274,7 @@ impl Renderer {
             let mut view_data = view.data;
             let is_empty = view_data.is_empty;
             if is_empty == 0 {
-                view.object.place(self.cache.address(&context, &view.object)?, &mut view_data);
+                view.object.place(self.cache.address(&view.object)?, &mut view_data);
             }
             view_data.is_empty = is_empty;
             view_data.sample_start = slots as u64;
@@ -280,6 +283,7 @@ impl Renderer {
             cells += view.cells;
             data.push(view_data);
         }
+        self.cache.release()?;
         let count = views.len();
         let square = |n: usize| (n + 1) * (n + 1);
         let allocate = |bytes: usize| context.allocate(bytes.max(16));
@@ -356,16 +360,18 @@ impl Renderer {
         let by_view = Launch::linear(count, VIEW_THREADS);
         let by_item = |items: usize| Launch::grid([items.div_ceil(THREADS), count, 1], THREADS);
         let k = &self.kernels;
-        run(&k.prepare, "prepare", Launch::linear(count, THREADS), 0)?;
+        run(&k.prepare, "prepare", by_view, 0)?;
         run(&k.fill_coarse_floor, "floor", by_item(COARSE_NODES), 0)?;
         let levels = |cells: usize| (0..=(cells / 16).ilog2()).rev().map(|level| 1_usize << level);
         for step in levels(s.irradiance_cells) {
             run(&k.select_irradiance, "select nodes", by_view, step)?;
-            run(&k.trace_irradiance, "floor irradiance", by_item(square(s.irradiance_cells / step)), 0)?;
+            let nodes = square(s.irradiance_cells / step);
+            run(&k.trace_irradiance, "floor irradiance", by_item((32 * nodes).min(MOST_THREADS)), 0)?;
         }
         for step in levels(s.shadow_cells) {
             run(&k.select_shadow, "select nodes", by_view, step)?;
-            run(&k.trace_shadow, "floor shadow", by_item(square(s.shadow_cells / step)), 0)?;
+            let nodes = square(s.shadow_cells / step);
+            run(&k.trace_shadow, "floor shadow", by_item((16 * nodes).min(MOST_THREADS)), 0)?;
         }
         run(&k.fill_coarse_floor, "floor", by_item(COARSE_NODES), 1)?;
         run(&k.fill_floor_lattice, "floor", by_item(floor_nodes * floor_nodes), 0)?;
@@ -375,11 +381,12 @@ impl Renderer {
             run(&k.place_points, "place points", by_item(all_cells), 0)?;
             run(&k.number_points, "place points", by_view, 0)?;
             run(&k.shade_sun, "shade sun", by_item(all_cells), 0)?;
-            run(&k.shade_spot, "shade spot", by_item(all_cells), 0)?;
+            run(&k.shade_spot, "shade spot", by_item(8 * all_cells), 0)?;
             run(&k.shade_indirect, "shade indirect", by_item(all_cells), 0)?;
             let rays = most(&|view| view.width as usize * view.height as usize);
             run(&k.light_samples, "light samples", by_item(rays), 0)?;
         }
-        run(&k.write_pixels, "write pixels", by_item(size as usize * size as usize), 0)
+        run(&k.write_pixels, "write pixels", by_item(size as usize * size as usize), 0)?;
+        self.cache.end()
     }
 }

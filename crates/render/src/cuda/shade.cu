@@ -95,25 +95,26 @@ DEVICE float gleam(const Batch* b, const Point& p, float sun_share) {
     return sum / (float)b->lobe_count;
 }
 
-/// Runs its argument with `p`, `active` and `shade` for the points of a view, a warp's worth at a time.
-#define FOR_POINTS(...)                                                                               \
+/// Runs its last argument with `p`, `active` and `shade` for the points of a view, a warp's worth at a time; `group` lanes
+/// share a point.
+#define FOR_POINTS(group, ...)                                                                        \
     int index = blockIdx.y;                                                                           \
     const View& view = b->views[index];                                                               \
     int count = view.is_empty ? 0 : b->derived[index].point_count;                                    \
     u32 rays = 0;                                                                                     \
-    for (int start = (blockIdx.x * blockDim.x + threadIdx.x) / WARP * WARP; start < count;            \
-         start += gridDim.x * blockDim.x) {                                                           \
-        int item = start + lane_index();                                                              \
+    for (int start = (blockIdx.x * blockDim.x + threadIdx.x) / WARP * (WARP / group); start < count;  \
+         start += gridDim.x * blockDim.x / group) {                                                   \
+        int item = start + lane_index() / group;                                                      \
         bool active = item < count;                                                                   \
         Point p = load_point(b, view, b->point_sample[view.sample_start + min(item, count - 1)]);     \
         float4* shade = b->shades + 2 * (view.sample_start + item);                                   \
-        __VA_ARGS__                                                                                        \
+        __VA_ARGS__                                                                                   \
     }                                                                                                 \
     count_rays(b, rays);
 
 /// The sun, and what the lobe reflects of it and of the world.
 TRACE_KERNEL shade_sun(const Batch* b, int unused) {
-    FOR_POINTS({
+    FOR_POINTS(1, {
         const Both* sun = sun_set(b, index);
         float total = 0.0f;
         float visible = 0.0f;
@@ -144,7 +145,7 @@ TRACE_KERNEL shade_sun(const Batch* b, int unused) {
 }
 
 TRACE_KERNEL shade_spot(const Batch* b, int unused) {
-    FOR_POINTS({
+    FOR_POINTS(SPOT_GROUP, {
         float irradiance = active ? spot_irradiance(b, view, p.position, p.normal) : 0.0f;
         active = irradiance > 0.0f;
         if (ballot(active) == 0) continue;
@@ -152,20 +153,26 @@ TRACE_KERNEL shade_spot(const Batch* b, int unused) {
         float total = 0.0f;
         float light = 0.0f;
         float shine = 0.0f;
-        for (int i = 0; i < b->lamp_count; i++) {
+        for (int first = 0; first < b->lamp_count; first += SPOT_GROUP) {
             float cosine;
             float diffuse;
+            int i = first + lane_index() % SPOT_GROUP;
+            bool counts = i < b->lamp_count;
+            i = counts ? i : 0;
             float3 to_lamp = xyz(lamp[i].world) - p.position;
             float3 l = (1.0f / sqrtf(fmaxf(dot(to_lamp, to_lamp), 1e-12f))) * to_lamp;
-            bool lit = evaluate(p, l, cosine, diffuse) && active;
+            bool lit = evaluate(p, l, cosine, diffuse) && active && counts;
             rays += lit ? 1 : 0;
             float3 origin = xyz(lamp[i].object);
             float open = transmitted(view, origin, p.origin - origin, 1.0f, lit);
-            total += cosine;
+            total += counts ? cosine : 0.0f;
             light += open * diffuse;
             if (open > 0.0f && p.reflectance > 0.0f) shine += open * lobe(p, l, fmaxf(p.alpha, LAMP_LOBE));
         }
-        if (active) {
+        total = group_sum(total, SPOT_GROUP);
+        light = group_sum(light, SPOT_GROUP);
+        shine = group_sum(shine, SPOT_GROUP);
+        if (active && lane_index() % SPOT_GROUP == 0) {
             float3 intensity = vec(view.spot_intensity);
             float diffuse = total > 0.0f ? irradiance * light / total : 0.0f;
             float facing = spot_facing_irradiance(b, view, p.position);
@@ -175,11 +182,42 @@ TRACE_KERNEL shade_spot(const Batch* b, int unused) {
     })
 }
 
-/// What the world, the floor and the object itself send from every direction.
+/// A hit of a gathered ray whose light is still to be found.
+struct Found {
+    float u, v, weight;
+    u32 triangle, ray;  // the ray: its direction's number, and the lane of its point
+};
+
+__shared__ Found found_hits[128 / WARP][2 * WARP];
+__shared__ float4 found_light[128 / WARP][WARP];
+
+/// The light of the first hits of the warp's queue, one a lane, added to the points they belong to.
+DEVICE void add_found(const Batch* b, const View& view, int index, const float4* floor, int count, float3& light,
+                      u32& rays) {
+    int warp = threadIdx.x / WARP, lane = lane_index();
+    bool is_hit = lane < count;
+    Found found = found_hits[warp][is_hit ? lane : 0];
+    Hit hit = {0.0f, found.u, found.v, found.triangle};
+    int turn = (int)(found.ray >> 8);
+    float3 direction = xyz(sphere_set(b, index)[turn].world);
+    float3 radiance = object_radiance(b, view, index, floor, hit, is_hit, direction, turn, rays);
+    found_light[warp][lane] = extend(found.weight * radiance, __uint_as_float(is_hit ? found.ray & 0xff : NONE));
+    sync_warp();
+    for (int i = 0; i < count; i++) {
+        float4 value = found_light[warp][i];
+        if (__float_as_uint(value.w) == (u32)lane) light = light + xyz(value);
+    }
+    sync_warp();
+}
+
+/// What the world, the floor and the object itself send from every direction. Few rays meet the object: their hits queue
+/// until there is one for every lane.
 TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
-    FOR_POINTS({
+    FOR_POINTS(1, {
         const Both* sphere = sphere_set(b, index);
         const float4* floor = b->coarse_floor + (u64)index * (COARSE_CELLS + 1) * (COARSE_CELLS + 1);
+        Found* queue = found_hits[threadIdx.x / WARP];
+        int queued = 0;
         float total = 0.0f;
         float3 light = splat(0.0f);
         for (int i = 0; i < b->sphere_count; i++) {
@@ -193,13 +231,28 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
             float limit = l.z < 0.0f && p.position.z > FLOOR_Z ? (FLOOR_Z - p.position.z) / l.z : INFINITE;
             Hit hit = nearest(view, p.origin, xyz(sphere[i].object), limit, lit);
             bool is_hit = hit.triangle != MISS;
-            float3 incoming = splat(WORLD_RADIANCE);
-            if (lit && !is_hit && l.z < 0.0f) {
-                incoming = coarse_radiance(view, floor, p.position.x + limit * l.x, p.position.y + limit * l.y);
+            if (lit && !is_hit) {
+                float3 incoming = splat(WORLD_RADIANCE);
+                if (l.z < 0.0f) {
+                    incoming = coarse_radiance(view, floor, p.position.x + limit * l.x, p.position.y + limit * l.y);
+                }
+                light = light + diffuse * incoming;
             }
-            object_radiance(b, view, index, floor, hit, is_hit, l, i, incoming, rays);
-            if (lit) light = light + diffuse * incoming;
+            u32 hits = ballot(is_hit);
+            if (is_hit) {
+                Found found = {hit.u, hit.v, diffuse, hit.triangle, (u32)i << 8 | (u32)lane_index()};
+                queue[queued + __popc(hits & ((1u << lane_index()) - 1))] = found;
+            }
+            queued += __popc(hits);
+            sync_warp();
+            if (queued >= WARP) {
+                add_found(b, view, index, floor, WARP, light, rays);
+                queued -= WARP;
+                if (lane_index() < queued) queue[lane_index()] = queue[WARP + lane_index()];
+                sync_warp();
+            }
         }
+        if (queued > 0) add_found(b, view, index, floor, queued, light, rays);
         if (active && total > 0.0f) shade[0] = extend(xyz(shade[0]) + (PI / total) * light, 0.0f);
     })
 }

@@ -22,6 +22,12 @@ fn lamp_set(count: usize) -> impl Iterator<Item = [f32; 2]> {
     (0..count).map(move |i| (lights::LAMP_RADIUS * sampling::disc(i, count, 0.9)).to_array())
 }
 
+/// Position of a point of the lamp on a curve through all of them that visits neighbours together (Morton's).
+fn place_on_curve(point: [f32; 2]) -> u32 {
+    let [x, y] = point.map(|x| ((x / lights::LAMP_RADIUS + 1.0) * 127.5) as u32);
+    (0..8).map(|bit| (x >> bit & 1) << (2 * bit) | (y >> bit & 1) << (2 * bit + 1)).sum()
+}
+
 impl Tables {
     /// Computes and copies them.
     pub fn new(context: &Context, settings: &Settings) -> Result<Self> {
@@ -35,8 +41,10 @@ impl Tables {
         let floor_sun_total = floor_sun.iter().map(|direction| direction[2]).sum();
         let sets: Vec<[f32; 4]> =
             sun_set(settings.sun_directions).chain(sphere).chain(floor_sun).chain(hemisphere).collect();
-        let lamps: Vec<[f32; 2]> =
-            lamp_set(settings.lamp_points).chain(lamp_set(settings.floor_lamp_points)).collect();
+        // Neighbouring lanes look at neighbouring points of the lamp.
+        let mut floor_lamp: Vec<[f32; 2]> = lamp_set(settings.floor_lamp_points).collect();
+        floor_lamp.sort_by_key(|&point| place_on_curve(point));
+        let lamps: Vec<[f32; 2]> = lamp_set(settings.lamp_points).chain(floor_lamp).collect();
         let pool: Vec<[f32; 2]> = (0..32)
             .map(|i| {
                 let (sin, cos) = (i as f32 / 32.0 * std::f32::consts::TAU).sin_cos();

@@ -31,11 +31,23 @@ DEVICE Ray make_ray(float3 origin, float3 direction) {
     return ray;
 }
 
-/// Whether a ray meets a box, given by its middle and its half extent, before `limit`; and where.
-DEVICE bool enters(const Ray& ray, float4 middle, float4 half, float limit, float& near) {
-    float x = middle.x * ray.inverse.x - ray.scaled.x, dx = half.x * fabsf(ray.inverse.x);
-    float y = middle.y * ray.inverse.y - ray.scaled.y, dy = half.y * fabsf(ray.inverse.y);
-    float z = middle.z * ray.inverse.z - ray.scaled.z, dz = half.z * fabsf(ray.inverse.z);
+#ifndef EMULATED
+DEVICE void unpack(u32 halves, float& low, float& high) {
+    asm("{.reg .b16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h;}"
+        : "=f"(low), "=f"(high)
+        : "r"(halves));
+}
+#endif
+
+/// Whether a ray meets the box of a child before `limit`; and where.
+DEVICE bool enters(const Ray& ray, const uint4& child, float limit, float& near) {
+    float mx, my, mz, hx, hy, hz;
+    unpack(child.x, mx, my);
+    unpack(child.y, mz, hx);
+    unpack(child.z, hy, hz);
+    float x = mx * ray.inverse.x - ray.scaled.x, dx = hx * fabsf(ray.inverse.x);
+    float y = my * ray.inverse.y - ray.scaled.y, dy = hy * fabsf(ray.inverse.y);
+    float z = mz * ray.inverse.z - ray.scaled.z, dz = hz * fabsf(ray.inverse.z);
     near = fmaxf(fmaxf(x - dx, y - dy), fmaxf(z - dz, 0.0f));
     float far = fminf(fminf(x + dx, y + dy), fminf(z + dz, limit));
     return near <= far;
@@ -60,12 +72,11 @@ DEVICE bool meets(const Ray& ray, const Triangle& triangle, float limit, float& 
     for (;;) {                                                                                  \
         while (!(current & LEAF)) {                                                             \
             const Node& node = (view).nodes[current];                                           \
-            float4 middle0 = node.middle0, half0 = node.half0;                                  \
-            float4 middle1 = node.middle1, half1 = node.half1;                                  \
+            uint4 box0 = node.child0, box1 = node.child1;                                       \
             float near0, near1;                                                                 \
-            bool in0 = enters(ray, middle0, half0, limit, near0);                               \
-            bool in1 = enters(ray, middle1, half1, limit, near1);                               \
-            u32 child0 = __float_as_uint(middle0.w), child1 = __float_as_uint(middle1.w);       \
+            bool in0 = enters(ray, box0, limit, near0);                                         \
+            bool in1 = enters(ray, box1, limit, near1);                                         \
+            u32 child0 = box0.w, child1 = box1.w;                                               \
             if (in0 && in1) {                                                                   \
                 bool is_swapped = near1 < near0;                                                \
                 entries[height++] = is_swapped ? child0 : child1;                               \

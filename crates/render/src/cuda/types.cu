@@ -7,11 +7,8 @@
 #define DEVICE static __device__ __forceinline__
 #define KERNEL extern "C" __global__ void
 /// Kernels that trace rays wait for memory: many warps are worth more than many registers.
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 6
-#endif
 #ifndef EMULATED
-#define TRACE_KERNEL extern "C" __global__ void __launch_bounds__(128, MIN_BLOCKS)
+#define TRACE_KERNEL extern "C" __global__ void __launch_bounds__(128, 8)
 #else
 #define TRACE_KERNEL KERNEL
 #endif
@@ -19,6 +16,9 @@
 #define INVERSE_PI 0.318309886f
 #define INFINITE __int_as_float(0x7f800000)
 #define NONE 0xffffffffu
+
+/// SHADOW_GROUP and SPOT_GROUP come from renderer.rs: lanes that share a node of the floor's shadow, or a point where the
+/// spot's light is found.
 
 typedef unsigned int u32;
 typedef unsigned char u8;
@@ -55,10 +55,10 @@ DEVICE void frame(float3 n, float3& s, float3& t) {
     t = vec(b, sign + n.y * n.y * a, -n.y);
 }
 
-/// The boxes of a node's two children by middle and half extent; the bits beside the middles are the children's
-/// references: see hierarchy.rs.
+/// The boxes of a node's two children: half-precision middle and half extent (x, y, z of each), and the child's reference:
+/// see hierarchy.rs.
 struct Node {
-    float4 middle0, half0, middle1, half1;
+    uint4 child0, child1;
 };
 /// A triangle as three planes: distance from it, and its barycentric coordinates.
 struct Triangle {
@@ -170,6 +170,11 @@ DEVICE float3 to_world(const View& v, float3 p) { return turn_to_world(v, p + ve
 DEVICE u32 ballot(bool value) { return __ballot_sync(FULL, value); }
 DEVICE int lane_index() { return threadIdx.x & 31; }
 DEVICE void sync_warp() { __syncwarp(); }
+/// Sum over groups of `group` neighbouring lanes, the same in all of them.
+DEVICE float group_sum(float value, int group) {
+    for (int step = 1; step < group; step *= 2) value += __shfl_xor_sync(FULL, value, step);
+    return value;
+}
 /// Sum of the values of the threads before this one, and of all of them; for blocks of whole warps.
 DEVICE int block_scan(int value, int& total) {
     __shared__ int sums[33];

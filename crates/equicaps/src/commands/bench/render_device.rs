@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use dataset::jpeg::{self, ChannelOrder};
-use gpu::ProfileEntry;
+use gpu::{ProfileEntry, Readback};
 use rayon::prelude::*;
 use render::PreparedMesh;
 use render::cuda::{Object, Renderer, Shot};
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments, meshes: &[Mesh], terminal: &Terminal) -> anyho
     );
     writeln!(
         text,
-        "device time: tracing with shading at hits {:.1} %, the rest {:.1} %; copying and waiting for the encoder {:.1} % of the time to JPEG",
+        "device time: tracing with shading at hits {:.1} %, the rest {:.1} %; waiting for the encoder {:.1} % of the time to JPEG",
         100.0 * tracing / total,
         100.0 - 100.0 * tracing / total,
         100.0 * encoded.waiting,
@@ -141,40 +141,36 @@ fn profile(renderer: &mut Renderer, shots: &[Shot], size: u32) -> anyhow::Result
 
 struct Encoded {
     images_per_s: f64,
-    /// Share of the time in which the device had nothing to do.
+    /// Share of the time that issuing work waited for the encoder to take a batch.
     waiting: f64,
 }
 
-/// Images a second to JPEG bytes: one batch is rendered while another is encoded.
+/// Images a second to JPEG bytes: a batch is rendered while the one before it is encoded.
 fn encode(renderer: &mut Renderer, shots: &[Shot], size: u32, time: Duration) -> anyhow::Result<Encoded> {
     let side = u16::try_from(size).context("the side is too long for a JPEG")?;
-    let (filled, to_encode) = mpsc::sync_channel::<Vec<u8>>(1);
-    let (emptied, to_fill) = mpsc::channel::<Vec<u8>>();
+    let context = renderer.context().clone();
     let bytes = Renderer::picture_bytes(size);
-    for _ in 0..3 {
-        emptied.send(vec![0; shots.len() * bytes])?;
-    }
+    let (filled, to_encode) = mpsc::sync_channel::<Readback>(1);
     let encoder = std::thread::spawn(move || -> Result<usize, String> {
         let mut images = 0;
         for pictures in to_encode {
-            let written: usize = pictures
+            let pixels = pictures.bytes(0).map_err(|error| error.to_string())?;
+            let sizes: Vec<usize> = pixels
                 .par_chunks(bytes)
                 .map(|pixels| jpeg::encode(pixels, side, ChannelOrder::Rgb).map(|jpeg| jpeg.len()))
-                .try_reduce(|| 0, |a, b| Ok(a + b))?;
-            images += if written > 0 { pictures.len() / bytes } else { 0 };
-            // The other end is gone once the time is over.
-            let _ = emptied.send(pictures);
+                .collect::<Result<_, _>>()?;
+            images += sizes.len();
         }
         Ok(images)
     });
     let (start, mut waited) = (Instant::now(), Duration::ZERO);
     while start.elapsed() < time {
+        let target = context.allocate(shots.len() * bytes)?;
+        renderer.render(shots, size, target.view())?;
+        // SAFETY: the buffer goes back to the pool of the stream on which it is read.
+        let pictures = unsafe { context.begin_read(&[target.view()]) }?;
         let before = Instant::now();
-        let mut pictures = to_fill.recv().context("the encoder stopped")?;
-        waited += before.elapsed();
-        renderer.render_into(shots, size, &mut pictures)?;
-        let before = Instant::now();
-        filled.send(pictures).context("the encoder stopped")?;
+        filled.send(pictures).map_err(|_| anyhow::anyhow!("the encoder stopped"))?;
         waited += before.elapsed();
     }
     drop(filled);

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use dataset::jpeg::{self, ChannelOrder};
 use rayon::prelude::*;
+use render::cuda::{Object, Renderer, Shot};
 use render::{PreparedMesh, Quality};
 use scene::{LoadOptions, ViewRecord, load_mesh, normalise};
 use serde_json::json;
@@ -40,6 +42,9 @@ pub struct Arguments {
     /// Width and height of a picture in pixels
     #[arg(long, default_value_t = 256, value_name = "PX", value_parser = clap::value_parser!(u16).range(1..=8192))]
     size: u16,
+    /// Where to render: cpu, cuda or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
     /// Pictures rendered at the same time [default: --threads]
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -54,6 +59,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     for record in &records {
         by_mesh.entry(record.mesh.as_deref()).or_default().push(record);
     }
+    let renderer = crate::device::renderer(&arguments.device, arguments.quality)?.map(Mutex::new);
     let progress = terminal.progress(records.len() as u64, "images");
     let jobs = arguments.jobs.map_or_else(rayon::current_num_threads, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build()?;
@@ -61,7 +67,9 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let failures: Vec<String> = pool.install(|| {
         groups
             .par_iter()
-            .flat_map_iter(|(mesh, records)| render_group(arguments, *mesh, records, &progress, terminal))
+            .flat_map_iter(|(mesh, records)| {
+                render_group(arguments, renderer.as_ref(), *mesh, records, &progress, terminal)
+            })
             .collect()
     });
     progress.finish();
@@ -103,6 +111,7 @@ fn refuse_repeated_images(records: &[ViewRecord]) -> anyhow::Result<()> {
 /// Renders the views of one mesh; returns a sentence for each that failed.
 fn render_group(
     arguments: &Arguments,
+    renderer: Option<&Mutex<Renderer>>,
     mesh: Option<&Path>,
     records: &[&ViewRecord],
     progress: &Progress,
@@ -119,21 +128,37 @@ fn render_group(
             return records.iter().map(failed).collect();
         }
     };
-    records
-        .par_iter()
-        .filter(|_| !stopped())
-        .filter_map(|record| {
-            let image = render::render(
-                prepared.as_ref(),
-                &record.latents(),
-                u32::from(arguments.size),
-                arguments.quality,
-            );
-            let written = write(arguments, record, &image);
-            progress.advance(1);
-            written.err().map(|error| format!("{}: {error:#}", record.image.display()))
-        })
-        .collect()
+    let size = u32::from(arguments.size);
+    let report = |record: &ViewRecord, written: anyhow::Result<()>| {
+        progress.advance(1);
+        written.err().map(|error| format!("{}: {error:#}", record.image.display()))
+    };
+    let Some(renderer) = renderer else {
+        return records
+            .par_iter()
+            .filter(|_| !stopped())
+            .filter_map(|record| {
+                let image = render::render(prepared.as_ref(), &record.latents(), size, arguments.quality);
+                report(record, write(arguments, record, &image))
+            })
+            .collect();
+    };
+    let object = prepared.as_ref().map(|prepared| Arc::new(Object::new(prepared)));
+    let shots: Vec<Shot> =
+        records.iter().map(|record| Shot { object: object.clone(), latents: record.latents() }).collect();
+    let pictures = renderer.lock().unwrap_or_else(PoisonError::into_inner).render_to_host(&shots, size);
+    match pictures {
+        Ok(pictures) => records
+            .par_iter()
+            .zip(pictures.par_chunks(Renderer::picture_bytes(size)))
+            .filter(|_| !stopped())
+            .filter_map(|(record, pixels)| {
+                let image = render::Image { width: size, height: size, pixels: pixels.to_vec() };
+                report(record, write(arguments, record, &image))
+            })
+            .collect(),
+        Err(error) => records.iter().map(|r| format!("{}: {error}", r.image.display())).collect(),
+    }
 }
 
 fn prepare(root: &Path, mesh: &Path, terminal: &Terminal) -> anyhow::Result<PreparedMesh> {
