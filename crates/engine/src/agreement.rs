@@ -396,6 +396,8 @@ fn losses(cases: &mut Vec<Case>) {
         let build = move |tape: &mut Tape<'_>, i: &[Var]| op(tape, &i[0]);
         cases.push(Case::new(name, build).positive("z", &[37, 45], Parameter));
     }
+    let build = |tape: &mut Tape<'_>, i: &[Var]| ops::sharpen(tape, &i[0], 0.25);
+    cases.push(Case::new("sharpen", build).positive("a", &[37, 45], Parameter));
     let build = |tape: &mut Tape<'_>, i: &[Var]| ops::info_nce(tape, &i[0], &i[1], 0.5);
     cases.push(Case::new("info_nce", build).input("u", &[19, 33], Parameter).input(
         "v",

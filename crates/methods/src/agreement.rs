@@ -89,6 +89,13 @@ fn settings(base: &MethodConfig) -> Vec<(&'static str, MethodConfig)> {
             ("3x3 poses", MethodConfig { pose_side: 3, ..base.clone() }),
             ("normalised poses", MethodConfig { normalise_poses: true, ..base.clone() }),
             ("without Vh(p)", loss(|loss| loss.predicted_variance = 0.0)),
+            (
+                "sharpened",
+                loss(|loss| {
+                    loss.sharpen_prediction = 0.5;
+                    loss.sharpen_target = 0.25;
+                }),
+            ),
         ],
         MethodName::EquiCaps => vec![
             ("without invariance", loss(|loss| loss.invariance = 0.0)),

@@ -6,10 +6,10 @@
 //! ```
 //!
 //! REG on [a, e] per view, before the transformation. Its own code was not available: 4x4 poses also for rotation,
-//! poses not normalised and the Vh(p) term kept are readings of the paper, each a setting.
+//! poses not normalised, activations not sharpened and the Vh(p) term kept are readings of the paper, each a setting.
 
 use engine::ops;
-use engine::{Result, StoreBuilder, Tape};
+use engine::{Result, StoreBuilder, Tape, Var};
 use model::CapsuleProjector;
 
 use crate::batch::{PairBatch, required};
@@ -44,6 +44,11 @@ impl CapsIe {
     }
 }
 
+/// `a` at `temperature`; 1 leaves it as it is.
+fn sharpened(tape: &mut Tape<'_>, a: &Var, temperature: f32) -> Result<Var> {
+    if temperature == 1.0 { Ok(a.clone()) } else { ops::sharpen(tape, a, temperature) }
+}
+
 impl Method for CapsIe {
     fn embed(&self, tape: &mut Tape<'_>, views: &Views) -> Result<Vec<Embedding>> {
         equicaps::embed(tape, &self.projector, views)
@@ -65,7 +70,11 @@ impl Method for CapsIe {
         let parameters = required(&batch.targets.parameters, "transformation parameters")?;
         let predicted = self.predictor.forward(tape, &e_x, parameters)?;
         let (z_x, z_y) = (ops::concat(tape, &[a_x, &e_x])?, ops::concat(tape, &[a_y, &e_y])?);
-        let invariance = ops::activation_cross_entropy(tape, a_x, a_y)?;
+        let (prediction, target) = (
+            sharpened(tape, a_x, self.loss.sharpen_prediction)?,
+            sharpened(tape, a_y, self.loss.sharpen_target)?,
+        );
+        let invariance = ops::activation_cross_entropy(tape, &prediction, &target)?;
         let mean_entropy = both(tape, [a_x, a_y], ops::me_max)?;
         let mut terms = vec![
             Term::new("repr_loss_inv", invariance, self.loss.invariance),

@@ -176,6 +176,10 @@ pub struct LossConfig {
     pub mean_entropy: f32,
     /// Temperature of contrastive terms.
     pub temperature: f32,
+    /// CapsIE: temperature that sharpens the activations of view 1 in the cross-entropy (1: as they are).
+    pub sharpen_prediction: f32,
+    /// As `sharpen_prediction`, of view 2, the target.
+    pub sharpen_target: f32,
     /// What variance and covariance see.
     pub regularise: Regularise,
 }
@@ -190,6 +194,8 @@ impl Default for LossConfig {
             predicted_variance: 0.0,
             mean_entropy: 0.0,
             temperature: 1.0,
+            sharpen_prediction: 1.0,
+            sharpen_target: 1.0,
             regularise: Regularise::Both,
         }
     }

@@ -1,6 +1,7 @@
 //! The objectives on given embeddings: against the numbers of the published loss code (float64), and, where there
 //! are none, against float64 references written here, with gradients by finite differences.
 
+mod capsie_tests;
 mod variants;
 
 use engine::ops::{self, Images};
@@ -11,7 +12,7 @@ use random::{Random, Stream};
 use crate::batch::{PairBatch, PairTargets};
 use crate::config::{MethodConfig, MethodName, Task, Transform};
 use crate::terms::{Embedding, Method, Views};
-use crate::{capsie, equicaps, sie, simclr, supervised, vicreg};
+use crate::{equicaps, sie, simclr, supervised, vicreg};
 
 /// Embeddings by name, view 1 and view 2, row-major.
 type Parts = Vec<(&'static str, [Vec<f64>; 2])>;
@@ -272,59 +273,6 @@ fn off_diagonal(z: &[f64], rows: usize, divisor: f64) -> f64 {
 fn side_by_side(left: &[f64], right: &[f64], rows: usize) -> Vec<f64> {
     let (a, b) = (left.len() / rows, right.len() / rows);
     (0..rows).flat_map(|n| [&left[n * a..n * a + a], &right[n * b..n * b + b]].concat()).collect()
-}
-
-#[test]
-fn capsie_agrees_with_its_formula_in_both_variants() {
-    for transform in [Transform::Rotation, Transform::RotationObject, Transform::RotationBase] {
-        let (rows, capsules) = (5, 2);
-        let config =
-            MethodConfig { transform, batch: rows, capsules, ..MethodConfig::published(MethodName::CapsIe) };
-        let mut builder = StoreBuilder::new();
-        let method = capsie::CapsIe::init(&MethodConfig { image_size: 0, ..config }, &mut builder);
-        let device = Device::cpu();
-        let mut store = builder.build(&device, 3).unwrap();
-        let pairs: Vec<_> = (0..rows).map(|b| pair(1.0 + b as f64)).collect();
-        let targets = PairTargets::from_poses(&device, transform, &pairs).unwrap();
-        let z = targets.parameters.as_ref().unwrap().to_f32().unwrap();
-        let width = capsules * 16;
-        let weight = store.find("predictor.hypernet.net.0.weight").unwrap();
-        let weight_index = store.parameters().position(|id| id == weight).unwrap();
-        let parts = vec![
-            (
-                "activations",
-                [random_values(rows * capsules, 1, 0.1, 0.9), random_values(rows * capsules, 2, 0.1, 0.9)],
-            ),
-            ("poses", [random_values(rows * width, 3, -1.0, 1.0), random_values(rows * width, 4, -1.0, 1.0)]),
-        ];
-        let reference = |parts: &Parts, parameters: &[Vec<f64>]| {
-            let ([a_x, a_y], [e_x, e_y]) = (&parts[0].1, &parts[1].1);
-            let (weight, n_z) = (&parameters[weight_index], z.len() / rows);
-            let mut p = Vec::new();
-            for (n, o) in (0..rows).flat_map(|n| (0..width).map(move |o| (n, o))) {
-                let entry = |i: usize| -> f64 {
-                    (0..n_z).map(|k| weight[(o * width + i) * n_z + k] * f64::from(z[n * n_z + k])).sum()
-                };
-                p.push((0..width).map(|i| entry(i) * e_x[n * width + i]).sum::<f64>());
-            }
-            let ce = -a_x.iter().zip(a_y).map(|(x, y)| y * x.ln()).sum::<f64>() / rows as f64;
-            let memax = |a: &[f64]| {
-                let mean = |j: usize| (0..rows).map(|n| a[n * capsules + j]).sum::<f64>() / rows as f64;
-                (capsules as f64).ln() + (0..capsules).map(|j| mean(j) * mean(j).ln()).sum::<f64>()
-            };
-            let (z_x, z_y) = (side_by_side(a_x, e_x, rows), side_by_side(a_y, e_y, rows));
-            let divisor = rows as f64 - 1.0;
-            0.1 * ce
-                + memax(a_x)
-                + memax(a_y)
-                + 5.0 * mse(&p, e_y)
-                + 10.0 * (hinge(&z_x, rows) + hinge(&z_y, rows))
-                + 10.0 * hinge(&p, rows)
-                + off_diagonal(&z_x, rows, divisor)
-                + off_diagonal(&z_y, rows, divisor)
-        };
-        Case { method: &method, rows, targets, device }.check(&mut store, &parts, reference);
-    }
 }
 
 #[test]

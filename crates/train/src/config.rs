@@ -81,6 +81,8 @@ pub struct Loss {
     pub predicted_variance: f64,
     pub mean_entropy: f64,
     pub temperature: f64,
+    pub sharpen_prediction: f64,
+    pub sharpen_target: f64,
     pub regularise: String,
 }
 
@@ -331,6 +333,10 @@ impl Config {
             "warmup_epochs must be less than epochs",
         )?;
         rule((0.0..=1.0).contains(&self.refresh), "refresh must be between 0 and 1")?;
+        rule(
+            self.loss.sharpen_prediction > 0.0 && self.loss.sharpen_target > 0.0,
+            "loss.sharpen_prediction and loss.sharpen_target must be positive",
+        )?;
         rule(self.weight_decay >= 0.0, "weight_decay must not be negative")?;
         let fraction = |beta: f64| (0.0..1.0).contains(&beta);
         rule(

@@ -64,6 +64,8 @@ pub fn method_config(config: &Config, classes: usize) -> Result<MethodConfig> {
             predicted_variance: loss.predicted_variance as f32,
             mean_entropy: loss.mean_entropy as f32,
             temperature: loss.temperature as f32,
+            sharpen_prediction: loss.sharpen_prediction as f32,
+            sharpen_target: loss.sharpen_target as f32,
             regularise: named(&loss.regularise)?,
         },
     })

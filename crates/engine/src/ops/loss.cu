@@ -242,3 +242,32 @@ extern "C" __global__ void __launch_bounds__(256)
     put(de, i, add, sum);
   }
 }
+
+// Sharpening (sharpen.rs): a warp a row.
+extern "C" __global__ void __launch_bounds__(256)
+    sharpen(const float* a, int rows, int C, float temperature, float smallest, float* y) {
+  int row = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, lane = threadIdx.x & 31;
+  if (row >= rows) return;
+  a += (size_t)row * C;
+  y += (size_t)row * C;
+  float top = smallest, total = 0.f, power = 1.f / temperature;
+  for (int j = lane; j < C; j += 32) top = fmaxf(top, a[j]);
+  top = warp_max(top);
+  for (int j = lane; j < C; j += 32) total += powf(fmaxf(a[j], smallest) / top, power);
+  total = warp_sum(total);
+  for (int j = lane; j < C; j += 32) y[j] = powf(fmaxf(a[j], smallest) / top, power) / total;
+}
+extern "C" __global__ void __launch_bounds__(256)
+    sharpen_backward(const float* dy, const float* a, const float* y, int rows, int C, float temperature, float smallest,
+                     float* da, int add) {
+  int row = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, lane = threadIdx.x & 31;
+  if (row >= rows) return;
+  size_t first = (size_t)row * C;
+  float along = 0.f;
+  for (int j = lane; j < C; j += 32) along += dy[first + j] * y[first + j];
+  along = warp_sum(along);
+  for (int j = lane; j < C; j += 32) {
+    size_t i = first + j;
+    put(da, i, add, y[i] * (dy[i] - along) / (temperature * fmaxf(a[i], smallest)));
+  }
+}

@@ -34,6 +34,7 @@ mod pose_transform;
 mod relu;
 mod reshape;
 mod self_routing;
+mod sharpen;
 mod sigmoid;
 mod stem;
 #[cfg(test)]
@@ -63,6 +64,7 @@ pub use pose_transform::pose_transform;
 pub use relu::relu;
 pub use reshape::reshape;
 pub use self_routing::{RoutingGeometry, routing_activations, self_routing};
+pub use sharpen::sharpen;
 pub use sigmoid::sigmoid;
 pub use stem::stem;
 pub use tokens::{drop_first_token, embed_tokens};

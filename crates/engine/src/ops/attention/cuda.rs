@@ -94,19 +94,20 @@ pub(super) fn backward(
         let (from, shift) = (view(qkv)?.into(), bias.map(view).transpose()?.into());
         let (logs, gradient) = (view(log_sums)?.into(), view(dy)?.into());
         let to: Argument = view_mut(dqkv)?.into();
-        let mut arguments = vec![from, shift, view(y)?.into(), logs, gradient, to, (&deltas).into()];
-        arguments.extend(sizes(geometry));
-        if let Some(keys) = way.keys {
-            let launch = Launch::linear(batch * heads, 192).with_shared(keys * size * 4 + keys * 8);
-            cuda.launch(&way.program, "attention_backward", launch, &arguments)?;
-        } else {
-            let launch = Launch::linear(rows.div_ceil(WARPS), WARPS * 32);
-            arguments.push((rows as i64).into());
-            cuda.launch(&way.program, "attention_backward_queries", launch, &arguments)?;
-            let mut arguments = vec![from, shift, logs, gradient, to, (&deltas).into()];
+        let mut queries = vec![from, shift, view(y)?.into(), logs, gradient, to, (&deltas).into()];
+        let mut keys = vec![from, shift, logs, gradient, to, (&deltas).into()];
+        let launch = match way.keys {
+            Some(rows) => Launch::linear(batch * heads, 192).with_shared(rows * size * 4 + rows * 8),
+            None => Launch::linear(rows.div_ceil(WARPS), WARPS * 32),
+        };
+        for (kernel, arguments) in
+            [("attention_backward_queries", &mut queries), ("attention_backward_keys", &mut keys)]
+        {
             arguments.extend(sizes(geometry));
-            arguments.push((rows as i64).into());
-            cuda.launch(&way.program, "attention_backward_keys", launch, &arguments)?;
+            if way.keys.is_none() {
+                arguments.push((rows as i64).into());
+            }
+            cuda.launch(&way.program, kernel, launch, arguments)?;
         }
     }
     match dbias {
