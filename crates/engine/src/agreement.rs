@@ -344,9 +344,17 @@ fn norms_and_pools(cases: &mut Vec<Case>) {
 
 fn capsules(cases: &mut Vec<Case>) {
     use Role::{Activation, Constant, Parameter};
-    for (batch, lower, upper, pose) in
-        [(5, 7, 4, 9), (8, 128, 32, 9), (3, 64, 5, 16), (6, 33, 40, 9), (37, 70, 32, 16), (2, 3, 1, 4)]
-    {
+    for (batch, lower, upper, pose) in [
+        (5, 7, 4, 9),
+        (8, 128, 32, 9),
+        (3, 64, 5, 16),
+        (6, 33, 40, 9),
+        (37, 70, 32, 16),
+        (2, 3, 1, 4),
+        (37, 72, 32, 16),
+        (150, 16, 16, 9),
+        (2, 300, 16, 16),
+    ] {
         let build = |tape: &mut Tape<'_>, i: &[Var]| {
             let (a, u) = ops::self_routing(tape, &i[0], &i[1], &i[2], &i[3], &i[4])?;
             ops::concat(tape, &[&a, &u])

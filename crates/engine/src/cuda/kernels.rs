@@ -61,6 +61,11 @@ kernel_files! {
     PICTURES = "pictures.cu", &[&["STORAGE=float"]];
     POOL = "pool.cu", VECTORS;
     POSE_TRANSFORM = "pose_transform.cu", &[&["STORAGE=float", "SIDE=3"], &["STORAGE=float", "SIDE=4"]];
+    ROUTING_TENSOR = "routing_tensor.cu", &[
+        &["STORAGE=bf16", "CAPSULES=32", "POSE=9"],
+        &["STORAGE=bf16", "CAPSULES=32", "POSE=16"],
+        &["STORAGE=bf16", "CAPSULES=16", "POSE=9"],
+    ];
     SELF_ROUTING = "self_routing.cu", &[
         &["STORAGE=bf16", "CAPSULES=32", "POSE=9", "VOTES=1"],
         &["STORAGE=bf16", "CAPSULES=32", "POSE=16", "VOTES=1"],

@@ -17,6 +17,7 @@
 
 mod cpu;
 mod cuda;
+mod tensor;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -91,6 +92,7 @@ fn route(tape: &mut Tape<'_>, a: &Var, u: &Var, w1: Option<&Var>, w2: &Var, b2: 
     let mut poses = Tensor::empty(&device, [geometry.batch, width], DType::F32)?;
     // sum_i a_i, per sample, kept for backward.
     let mut total = Tensor::empty(&device, [geometry.batch], DType::F32)?;
+    let mut arranged = None;
     let on_cuda = match &device {
         Device::Cpu(_) => {
             let inputs = cpu::Inputs {
@@ -106,6 +108,11 @@ fn route(tape: &mut Tape<'_>, a: &Var, u: &Var, w1: Option<&Var>, w2: &Var, b2: 
             None
         }
         Device::Cuda(cuda) => {
+            if let Some(w1) = w1.filter(|_| tensor::takes(&geometry, u.value().dtype(), true)) {
+                let all = [w1.value(), w2.value(), b2.value()];
+                let arrange = |device: &Device, _: &Tensor| tensor::arrange(device, &geometry, all);
+                arranged = Some(tape.prepared(w1.value(), "routing", arrange)?);
+            }
             let inputs = cuda::Inputs {
                 geometry,
                 a: a.value(),
@@ -113,6 +120,7 @@ fn route(tape: &mut Tape<'_>, a: &Var, u: &Var, w1: Option<&Var>, w2: &Var, b2: 
                 w1: w1.map(Var::value),
                 w2: w2.value(),
                 b2: b2.value(),
+                arranged: arranged.as_ref(),
             };
             Some(cuda::forward(cuda, &device, &inputs, &mut activations, &mut poses)?)
         }
@@ -150,7 +158,8 @@ fn route(tape: &mut Tape<'_>, a: &Var, u: &Var, w1: Option<&Var>, w2: &Var, b2: 
                 cpu::backward(&inputs, &outputs, &mut targets, dw1.as_mut())?;
             }
             Device::Cuda(cuda) => {
-                let inputs = cuda::Inputs { geometry, a: &a, u: &u, w1: w1.as_ref(), w2: &w2, b2: &b2 };
+                let (w1, arranged) = (w1.as_ref(), arranged.as_ref());
+                let inputs = cuda::Inputs { geometry, a: &a, u: &u, w1, w2: &w2, b2: &b2, arranged };
                 let gradients = cuda::Gradients {
                     activations: &kept.0,
                     poses: &kept.1,

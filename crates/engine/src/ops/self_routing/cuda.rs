@@ -1,9 +1,9 @@
 //! Self-routing on the GPU. The routing coefficients are kept (f32); votes exist in registers only. Lower capsules are
 //! shared among blocks, whose sums are added in order.
 
-use gpu::{Launch, View};
+use gpu::{Buffer, Launch, View};
 
-use super::RoutingGeometry;
+use super::{RoutingGeometry, tensor};
 use crate::cuda::kernels::{self, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::device::Device;
@@ -26,17 +26,19 @@ pub(super) struct Inputs<'a> {
     pub w1: Option<&'a Tensor>,
     pub w2: &'a Tensor,
     pub b2: &'a Tensor,
+    /// The weights for tensor cores, where those take this routing.
+    pub arranged: Option<&'a Tensor>,
 }
 
 /// What backward needs beside inputs and outputs.
 #[derive(Debug)]
 pub(super) struct Kept {
     /// (n, K, N)
-    routing: Tensor,
+    pub(super) routing: Tensor,
     /// sum_i a_i r_ij: (n, N)
-    weights: Tensor,
+    pub(super) weights: Tensor,
     /// sum_i a_i: (n)
-    total: Tensor,
+    pub(super) total: Tensor,
 }
 
 impl Inputs<'_> {
@@ -96,6 +98,33 @@ pub(super) fn forward(
         weights: Tensor::empty(device, [batch, upper], DType::F32)?,
         total: Tensor::empty(device, [batch], DType::F32)?,
     };
+    let (partial, partial_a, splits) = match inputs.arranged {
+        Some(arranged) => tensor::forward(cuda, inputs, arranged, &mut kept)?,
+        None => partial_sums(cuda, inputs, &program, &mut kept)?,
+    };
+    let arguments = [
+        (&partial).into(),
+        (&partial_a).into(),
+        splits.into(),
+        batch.into(),
+        view_mut(activations)?.into(),
+        view_mut(poses)?.into(),
+        view_mut(&mut kept.weights)?.into(),
+        view_mut(&mut kept.total)?.into(),
+    ];
+    cuda.launch(&program, "routing_finish", Launch::linear((batch * upper).div_ceil(256), 256), &arguments)?;
+    Ok(kept)
+}
+
+/// Writes the routing coefficients to `kept`, and returns partial sums (splits, n, N, P + 1) and (splits, n).
+fn partial_sums(
+    cuda: &CudaDevice,
+    inputs: &Inputs<'_>,
+    program: &Program,
+    kept: &mut Kept,
+) -> Result<(Buffer, Buffer, usize)> {
+    let RoutingGeometry { batch, lower, upper, pose } = inputs.geometry;
+    let context = cuda.context();
     let groups = batch.div_ceil(WARPS * IMAGES);
     let per_split = lower.div_ceil((cuda.multiprocessors() * 4).div_ceil(groups).min(lower).max(1));
     let splits = lower.div_ceil(per_split);
@@ -112,19 +141,8 @@ pub(super) fn forward(
     ]);
     let shared = (2 * inputs.shared_floats() + inputs.staged_floats()) * 4;
     let launch = Launch::grid([groups, splits, 1], WARPS * 32).with_shared(shared);
-    cuda.launch(&program, "routing_forward", launch, &arguments)?;
-    let arguments = [
-        (&partial).into(),
-        (&partial_a).into(),
-        splits.into(),
-        batch.into(),
-        view_mut(activations)?.into(),
-        view_mut(poses)?.into(),
-        view_mut(&mut kept.weights)?.into(),
-        view_mut(&mut kept.total)?.into(),
-    ];
-    cuda.launch(&program, "routing_finish", Launch::linear((batch * upper).div_ceil(256), 256), &arguments)?;
-    Ok(kept)
+    cuda.launch(program, "routing_forward", launch, &arguments)?;
+    Ok((partial, partial_a, splits))
 }
 
 /// Gradients of the outputs, and where those of the inputs go.
@@ -139,7 +157,7 @@ pub(super) struct Gradients<'a> {
 }
 
 /// The place of a gradient and whether to add to it; nothing where it is not wanted.
-fn place(target: Option<&mut Target>) -> Result<(Option<View>, i32)> {
+pub(super) fn place(target: Option<&mut Target>) -> Result<(Option<View>, i32)> {
     match target {
         None => Ok((None, 0)),
         Some(target) => Ok((Some(view_mut(&mut target.tensor)?), i32::from(target.accumulate))),
@@ -157,6 +175,9 @@ pub(super) fn backward(
     let program = inputs.program()?;
     let bytes = (batch * lower) as f64 * (16 * upper + 3 * inputs.u.dtype().size() * (pose + 1)) as f64;
     let _scope = context.scope(|| "self_routing backward".into(), 2.0 * inputs.operations(), bytes);
+    if let Some(arranged) = inputs.arranged {
+        return tensor::backward(cuda, inputs, arranged, kept, gradients);
+    }
     let d_sums = context.allocate(batch * upper * pose * 4)?;
     let d_weights = context.allocate(batch * upper * 4)?;
     let d_total = context.allocate(batch * 4)?;
