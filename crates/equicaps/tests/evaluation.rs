@@ -182,6 +182,10 @@ fn networks_can_be_used_on_pictures() {
     assert!(String::from_utf8_lossy(&npy[..128]).contains("'shape': (60, 64)"));
     assert_eq!(npy.len(), 128 + 60 * 64 * 4);
     assert_eq!(std::fs::read_to_string(root.join("all.npy.txt")).unwrap().lines().count(), 60);
+    // At another size there is a representation, but the projector was made for its own.
+    json(root, &["embed", "runs/equicaps", "views", "--image-size", "64", "--out", "larger.npy"]);
+    assert_eq!(std::fs::read(root.join("larger.npy")).unwrap().len(), npy.len());
+    assert_ne!(std::fs::read(root.join("larger.npy")).unwrap()[128..], npy[128..]);
     json(root, &["embed", "runs/equicaps", "@all.npy.txt", "--out", "all.safetensors"]);
     let bytes = std::fs::read(root.join("all.safetensors")).unwrap();
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();

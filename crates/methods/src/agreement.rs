@@ -12,7 +12,7 @@ use crate::batch::{PairBatch, PairTargets};
 use crate::config::{LossConfig, MethodConfig, MethodName, PredictorName, Regularise, Task, Transform};
 use crate::network::Network;
 
-/// Pairs of the batch, and side of the images.
+/// Pairs of a batch, and side of the images, of the small networks.
 const PAIRS: usize = 6;
 const SIDE: usize = 64;
 
@@ -139,9 +139,7 @@ fn compare_variant(variant: String, config: &MethodConfig, device: &Device) -> A
     let errors = pairs.map(|(f, e)| f64::from((f - e).abs()) / f64::from(e.abs()).max(0.1));
     let loss_error = errors.fold(0.0, |worst, error| if error <= worst { worst } else { error });
     let gradient_error = engine::agreement::relative_error(&found.gradient, &expected.gradient);
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
-    let norms = (dot(&found.gradient, &found.gradient) * dot(&expected.gradient, &expected.gradient)).sqrt();
-    let cosine = dot(&found.gradient, &expected.gradient) / norms;
+    let cosine = cosine(&found.gradient, &expected.gradient);
     let bits = |outcome: &Outcome| -> Vec<u32> { outcome.gradient.iter().map(|g| g.to_bits()).collect() };
     let repeats = found.numbers == again.numbers && bits(&found) == bits(&again);
     let close = match (device.precision(), config.backbone) {
@@ -151,6 +149,36 @@ fn compare_variant(variant: String, config: &MethodConfig, device: &Device) -> A
         (Precision::Bf16, BackboneConfig::VitTiny(_)) => loss_error < 0.05 && cosine > 0.97,
     };
     Agreement { variant, loss_error, gradient_error, cosine, repeats, right: repeats && close, failure: None }
+}
+
+/// The cosine of the gradients of EquiCaps' published network, at its start, on two devices: how much of its direction a
+/// precision keeps.
+pub fn published_cosine(
+    backbone: BackboneConfig,
+    (pairs, side): (usize, usize),
+    devices: [&Device; 2],
+) -> Result<f64> {
+    let config = MethodConfig {
+        backbone,
+        image_size: side,
+        batch: pairs,
+        ..MethodConfig::published(MethodName::EquiCaps)
+    };
+    let gradient = |device: &Device| -> Result<Vec<f32>> {
+        let mut network = Network::build(&config, device, 3)?;
+        network.gradients(&batch(&config, device)?)?;
+        let mut gradient = Vec::new();
+        for id in network.store.parameters() {
+            gradient.extend(network.store.export(State::Gradient, id)?);
+        }
+        Ok(gradient)
+    };
+    Ok(cosine(&gradient(devices[0])?, &gradient(devices[1])?))
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
 struct Outcome {
@@ -178,18 +206,19 @@ fn outcome(config: &MethodConfig, device: &Device) -> Result<Outcome> {
 }
 
 fn batch(config: &MethodConfig, device: &Device) -> Result<PairBatch> {
+    let (pairs, side) = (config.batch, config.image_size);
     let view = |index| {
         let mut random = Random::new(3, Stream::new("agreement-images"), index);
-        let bytes: Vec<u8> = (0..PAIRS * SIDE * SIDE * 3).map(|_| random.next_u32() as u8).collect();
-        Images::from_bytes(device, [PAIRS, SIDE, SIDE], &bytes, [0.5; 3], [0.25; 3])
+        let bytes: Vec<u8> = (0..pairs * side * side * 3).map(|_| random.next_u32() as u8).collect();
+        Images::from_bytes(device, [pairs, side, side], &bytes, [0.5; 3], [0.25; 3])
     };
     let mut random = Random::new(3, Stream::new("agreement-poses"), 0);
     let mut three = |bound: f64| std::array::from_fn(|_| random.range(-bound, bound));
     let mut pose = || ViewPose::published_precision(three(1.5), three(0.5));
-    let pairs: Vec<_> = (0..PAIRS).map(|_| [pose(), pose()]).collect();
-    let labels: Vec<i32> = (0..PAIRS as i32).collect();
-    let hues: Vec<[f32; 2]> = (0..PAIRS).map(|n| [0.1 * n as f32, 0.3 - 0.2 * n as f32]).collect();
-    let targets = PairTargets::from_poses(device, config.transform, &pairs)?;
+    let poses: Vec<_> = (0..pairs).map(|_| [pose(), pose()]).collect();
+    let labels: Vec<i32> = (0..pairs as i32).map(|label| label % 7).collect();
+    let hues: Vec<[f32; 2]> = (0..pairs).map(|n| [0.1 * n as f32, 0.3 - 0.2 * n as f32]).collect();
+    let targets = PairTargets::from_poses(device, config.transform, &poses)?;
     let targets = targets.with_labels(device, &labels)?.with_hues(device, &hues)?;
     Ok(PairBatch { views: [view(0)?, view(1)?], targets })
 }

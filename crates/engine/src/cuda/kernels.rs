@@ -40,11 +40,13 @@ const VECTORS: &[&[&str]] = &[
 
 kernel_files! {
     ATTENTION = "attention.cu", &[
-        &["STORAGE=bf16", "SIZE=64", "KEYS=272", "TENSOR_CORES=1"],
-        &["STORAGE=bf16", "SIZE=32", "KEYS=64", "TENSOR_CORES=1"],
         &["STORAGE=bf16", "SIZE=20"],
         &["STORAGE=float", "SIZE=64"],
         &["STORAGE=float", "SIZE=7"],
+    ];
+    ATTENTION_TENSOR = "attention_tensor.cu", &[
+        &["STORAGE=bf16", "SIZE=64", "KEYS=272"],
+        &["STORAGE=bf16", "SIZE=32", "KEYS=64"],
     ];
     BATCH_NORM = "batch_norm.cu", VECTORS;
     COLUMNS = "columns.cu", VECTORS;

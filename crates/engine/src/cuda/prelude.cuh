@@ -1,5 +1,5 @@
 // What all kernels share: number types without CUDA's headers (NVRTC alone compiles this), vectors of eight channels,
-// reductions of fixed order. `T` is the storage type of activations, bf16 or float, set
+// reductions of fixed order, tensor-core products. `T` is the storage type of activations, bf16 or float, set
 // when compiling by the macro STORAGE.
 
 typedef unsigned char u8;
@@ -110,4 +110,42 @@ __device__ __forceinline__ double block_sum(double x, double* scratch) {
   }
   __syncthreads();
   return scratch[32];
+}
+
+// Tensor cores. d(16 x 8) += a(16 x 16) b(16 x 8), of bf16: a lane has rows lane / 4 and lane / 4 + 8 of a and d, and the
+// column lane / 4 of b, two neighbouring numbers at a time from 2 (lane % 4) on.
+__device__ __forceinline__ void multiply(float* d, const u32* a, u32 b0, u32 b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ __forceinline__ u32 shared_address(const void* pointer) {
+  u32 address;
+  asm("{ .reg .u64 wide; cvta.to.shared.u64 wide, %1; cvt.u32.u64 %0, wide; }" : "=r"(address) : "l"(pointer));
+  return address;
+}
+// Four 8 x 8 matrices of bf16 in shared memory; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ __forceinline__ void load_matrices(u32* r, u32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address));
+}
+__device__ __forceinline__ void load_matrices_transposed(u32* r, u32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address));
+}
+// Products of two pairs of bf16.
+__device__ __forceinline__ u32 multiply_pairs(u32 a, u32 b) {
+  u32 result;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(0x80008000u));
+  return result;
+}
+// 2^x, of limited precision.
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }

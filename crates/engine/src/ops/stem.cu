@@ -15,25 +15,6 @@
 #define STEPS 11                   // products over k of 16 each: 7 * 24 = 168, and 8 more that meet zeros
 #define OUT 64                     // output channels
 
-__device__ __forceinline__ void multiply(float* d, const u32* a, u32 b0, u32 b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ u32 shared_address(const void* pointer) {
-  u32 address;
-  asm("{ .reg .u64 wide; cvta.to.shared.u64 wide, %1; cvt.u32.u64 %0, wide; }" : "=r"(address) : "l"(pointer));
-  return address;
-}
-
-__device__ __forceinline__ void load_matrices_transposed(u32* r, u32 address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address));
-}
-
 struct Tile { int n, y, x; };
 __device__ __forceinline__ Tile tile_of(int index, int tiles_x, int tiles_y) {
   Tile t;

@@ -22,12 +22,12 @@ struct Way {
 }
 
 fn way(geometry: &AttentionGeometry, dtype: DType) -> Way {
-    let program = Program::new(kernels::ATTENTION, dtype).define("SIZE", geometry.size);
+    let program = |file| Program::new(file, dtype).define("SIZE", geometry.size);
     if dtype == DType::Bf16 && matches!(geometry.size, 32 | 64) {
         let keys = geometry.tokens.next_multiple_of(16).min(MOST_KEYS);
-        return Way { program: program.define("KEYS", keys).define("TENSOR_CORES", 1), keys: Some(keys) };
+        return Way { program: program(kernels::ATTENTION_TENSOR).define("KEYS", keys), keys: Some(keys) };
     }
-    Way { program, keys: None }
+    Way { program: program(kernels::ATTENTION), keys: None }
 }
 
 /// Tokens, heads and the scale of scores, as arguments.
