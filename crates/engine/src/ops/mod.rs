@@ -8,7 +8,8 @@
 //!    closure matches on the device for backward. The closure keeps what backward needs and nothing else.
 //!    Gradients are written through [`Backward::target`] and [`Backward::put`], honouring `accumulate`;
 //! 2. declare it below;
-//! 3. test its gradients by finite differences with `ops/testing.rs` in the same file.
+//! 3. test its gradients by finite differences with `ops/testing.rs` in the same file;
+//! 4. give it a case in `agreement.rs`, which compares CUDA with the CPU.
 //!
 //! [`Error::shape`]: crate::Error::shape
 //! [`Tape::record`]: crate::Tape::record
