@@ -171,17 +171,8 @@ fn trace_samples(
         camera::FOCAL * camera::FORWARD + u * camera::RIGHT + v * camera::UP
     };
     let origin = view.to_object(camera::POSITION);
-    let mut add = |[bx, by]: [usize; 2], hits: &Hits, limit: &Floats, rays: &mut u64| {
-        for lane in (0..WIDTH).filter(|&lane| hits.mask >> lane & 1 != 0) {
-            let (x, y) = (bx + lane % BLOCK, by + lane / BLOCK);
-            first[y * region.width + x] = samples.len() as u32;
-            let direction = direction_at(x, y);
-            add_layers(scene, hits.lane(lane), direction, limit.0[lane], [x, y], &mut samples, rays);
-        }
-    };
     let covered = covered_blocks(scene, region, size);
-    // A packet's hits are looked at after the next packet is traced; until then what they need has arrived from memory.
-    let mut last = ([0, 0], Hits::NONE, Floats::splat(0.0));
+    let mut hits = Hits::NONE;
     for by in (0..region.height).step_by(BLOCK) {
         for bx in (0..region.width).step_by(BLOCK) {
             if !covered[by / BLOCK * region.width.div_ceil(BLOCK) + bx / BLOCK] {
@@ -203,16 +194,18 @@ fn trace_samples(
                 }
             }
             *rays += u64::from(packet.active.count_ones());
-            let mut hits = Hits::NONE;
             packet.nearest(&view.mesh.geometry, &mut hits);
-            for lane in (0..WIDTH).filter(|&lane| hits.mask >> lane & 1 != 0) {
-                view.shape().prefetch(hits.triangle[lane]);
+            let hit_lanes = || (0..WIDTH).filter(|&lane| hits.mask >> lane & 1 != 0);
+            hit_lanes().for_each(|lane| view.shape().prefetch(hits.triangle[lane]));
+            for lane in hit_lanes() {
+                let (x, y) = (bx + lane % BLOCK, by + lane / BLOCK);
+                first[y * region.width + x] = samples.len() as u32;
+                let direction = direction_at(x, y);
+                let limit = packet.limit.0[lane];
+                add_layers(scene, hits.lane(lane), direction, limit, [x, y], &mut samples, rays);
             }
-            add(last.0, &last.1, &last.2, rays);
-            last = ([bx, by], hits, packet.limit);
         }
     }
-    add(last.0, &last.1, &last.2, rays);
     (samples, first)
 }
 

@@ -43,13 +43,15 @@ pub enum Level {
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
-        if is_x86_feature_detected!("avx512f")
+        let counts = is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi1");
+        if counts
+            && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512bw")
         {
             Level::Wide
-        } else if is_x86_feature_detected!("avx2") {
+        } else if counts && is_x86_feature_detected!("avx2") {
             Level::Narrow
         } else {
             Level::Least
@@ -66,11 +68,11 @@ macro_rules! multiversion {
             fn body($($argument: $type),*) $(-> $result)? $body
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw")]
+                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,popcnt,bmi1")]
                 fn wide($($argument: $type),*) $(-> $result)? {
                     body($($argument),*)
                 }
-                #[target_feature(enable = "avx2")]
+                #[target_feature(enable = "avx2,popcnt,bmi1")]
                 fn narrow($($argument: $type),*) $(-> $result)? {
                     body($($argument),*)
                 }

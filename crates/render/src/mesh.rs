@@ -178,7 +178,7 @@ impl PreparedMesh {
 
 impl Shape<'_> {
     /// The surface at a hit.
-    #[inline]
+    #[inline(always)]
     pub fn point(&self, hit: &Hit) -> ObjectPoint {
         let triangle = &self.geometry.triangles[hit.triangle as usize];
         let corners = &self.corners[hit.triangle as usize];

@@ -290,20 +290,19 @@ impl PointPacket {
         let lamp = &scene.directions.lamp;
         let mut terms = vec![Terms::NONE; lamp.len()];
         let mut wanted = vec![0; lamp.len()];
-        let mut direction = [ZERO; 3];
+        let mut directions = vec![[ZERO; 3]; lamp.len()];
         for (i, point) in lamp.iter().enumerate() {
-            directions_to(&self.lanes.position, point.world, &mut direction);
-            wanted[i] = lit & evaluate(&self.lanes, &direction, &mut terms[i]);
+            directions_to(&self.lanes.position, point.world, &mut directions[i]);
+            wanted[i] = lit & evaluate(&self.lanes, &directions[i], &mut terms[i]);
             *rays += u64::from(wanted[i].count_ones());
         }
         let open = self.bundle(scene, &wanted).open_from(|i| lamp[i].object);
         let mut sums = Sums::NONE;
         let mut gleam = ZERO;
         let alpha = Floats(self.lanes.alpha.0.map(|alpha| alpha.max(LAMP_LOBE)));
-        for (i, point) in lamp.iter().enumerate() {
+        for i in 0..lamp.len() {
             if self.has_specular && open[i] != ZERO {
-                directions_to(&self.lanes.position, point.world, &mut direction);
-                lobe(&self.lanes, &direction, &alpha, &mut gleam);
+                lobe(&self.lanes, &directions[i], &alpha, &mut gleam);
                 add_products(&mut sums.specular, &open[i], &gleam);
             }
             accumulate(&mut sums, &terms[i], &open[i]);
@@ -334,8 +333,10 @@ impl PointPacket {
             wanted[i] = self.used() & evaluate(&self.lanes, &direction, &mut terms[i]);
             accumulate(&mut sums, &terms[i], &ZERO);
             *rays += u64::from(wanted[i].count_ones());
-            limits[i] =
-                Floats(std::array::from_fn(|lane| floor_distance(self.points[lane].position, towards.world)));
+            if wanted[i] != 0 {
+                let limit = |lane: usize| floor_distance(self.points[lane].position, towards.world);
+                limits[i] = Floats(std::array::from_fn(limit));
+            }
         }
         let hits = self.bundle(scene, &wanted).nearest(|i| sphere[i].object, &limits);
         let mut light = [Vec3::ZERO; WIDTH];

@@ -117,7 +117,11 @@ impl Hits {
 }
 
 /// As many rays of a packet, or fewer, go on alone when the others have left.
-const ALONE: u32 = 5;
+const ALONE: u32 = 3;
+/// The same among the triangles of [`LARGE`] meshes.
+const ALONE_LARGE: u32 = 6;
+/// Meshes with more triangles than this do not fit the nearest memory, which is asked for ahead.
+const LARGE: usize = 50_000;
 /// Leaves with as many triangles, or fewer, are left to packets.
 const SMALL_LEAF: u32 = 4;
 
@@ -132,8 +136,15 @@ fn walk_packet<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, limit: L, lea
     if mask == 0 {
         return;
     }
+    let large = geometry.triangles.len() > LARGE;
     let backwards = rays.backwards();
-    let alone = if geometry.wide.is_usable() { ALONE } else { 0 };
+    let alone = if !geometry.wide.is_usable() {
+        0
+    } else if large {
+        ALONE_LARGE
+    } else {
+        ALONE
+    };
     let mut stack = [(0_u32, 0 as Mask); MAX_DEPTH + 4];
     let mut height = 0;
     let mut at = 0_u32;
@@ -145,14 +156,16 @@ fn walk_packet<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, limit: L, lea
                 None => return,
             }
         } else if node.count() == 0 {
-            geometry.wide.prefetch_entry(node.first);
             // Both children at once: the processor overlaps the two tests.
             let near = node.first + u32::from(backwards[(node.axis() as usize).min(2)]);
             let far = near ^ 1;
             let (near_node, far_node) = (&geometry.nodes[near as usize], &geometry.nodes[far as usize]);
-            for child in [near_node, far_node] {
-                if let Some(next) = geometry.nodes.get(child.first as usize) {
-                    prefetch(next);
+            if large {
+                geometry.wide.prefetch_entry(node.first);
+                for child in [near_node, far_node] {
+                    if let Some(next) = geometry.nodes.get(child.first as usize) {
+                        prefetch(next);
+                    }
                 }
             }
             let (near_mask, far_mask) = (rays.enters(near_node, limit), rays.enters(far_node, limit));
@@ -188,11 +201,11 @@ macro_rules! walk {
             #[cfg(target_arch = "x86_64")]
             {
                 use crate::lanes::x86::{Avx2, Avx512};
-                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw")]
+                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,popcnt,bmi1")]
                 fn wide(geometry: &Geometry, packet: &$packet, $($argument: $type)?) $(-> $result)? {
                     $walk::<Avx512>(geometry, &$rays::new(packet), $($argument)?)
                 }
-                #[target_feature(enable = "avx2")]
+                #[target_feature(enable = "avx2,popcnt,bmi1")]
                 fn narrow(geometry: &Geometry, packet: &$packet, $($argument: $type)?) $(-> $result)? {
                     $walk::<Avx2>(geometry, &$rays::new(packet), $($argument)?)
                 }

@@ -99,7 +99,7 @@ impl<'a> View<'a> {
     }
 
     /// The surface at a hit of a ray with the world direction `direction`.
-    #[inline]
+    #[inline(always)]
     pub fn surface_point(&self, shape: &Shape<'_>, hit: &Hit, direction: Vec3) -> SurfacePoint {
         let point = shape.point(hit);
         let face_normal = self.world_from_object * point.face_normal;

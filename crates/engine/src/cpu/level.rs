@@ -22,6 +22,7 @@ pub fn level() -> Level {
 
 /// All levels of this processor, worst first.
 pub(crate) fn available() -> Vec<Level> {
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
     let mut levels = vec![Level::Portable];
     #[cfg(target_arch = "x86_64")]
     {
