@@ -83,7 +83,7 @@ fn main() -> ExitCode {
 }
 
 /// The error and its causes in one line; causes that the message already quotes are not repeated.
-fn sentence(error: &anyhow::Error) -> String {
+pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         // Libraries that reword a cause leave out the error number.

@@ -93,7 +93,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         (Some(views), Some(root), None) => (views, root),
         _ => return Err(UsageError("give --views FILE and --root DIR, or --random N".to_owned()).into()),
     };
-    let rows = compare(arguments, views, root, terminal).map_err(|error| UsageError(format!("{error:#}")))?;
+    let rows =
+        compare(arguments, views, root, terminal).map_err(|error| UsageError(crate::sentence(&error)))?;
     let bounds = bounds(arguments.quality);
     let of = |kind: Kind| rows.iter().filter(move |row| row.kind == kind).map(|row| row.psnr);
     let count = of(Kind::Object).count();
