@@ -162,8 +162,6 @@ unsafe impl Sync for Kernel {}
 
 /// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 const MAXIMUM_DYNAMIC_SHARED: c_int = 8;
-/// CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, in percent.
-const PREFERRED_SHARED: c_int = 9;
 /// What a block may have without asking.
 const ORDINARY_SHARED: usize = 48 << 10;
 /// Arguments up to this many need no memory of their own at a launch.
@@ -183,11 +181,6 @@ impl Kernel {
             // SAFETY: the handle is alive.
             driver.check("cuFuncSetAttribute", unsafe {
                 (driver.function_set_attribute)(self.handle, MAXIMUM_DYNAMIC_SHARED, bytes)
-            })?;
-            // As many blocks as fit: all that a multiprocessor can give is for them.
-            // SAFETY: as above.
-            driver.check("cuFuncSetAttribute", unsafe {
-                (driver.function_set_attribute)(self.handle, PREFERRED_SHARED, 100)
             })?;
             self.shared_bytes.store(launch.shared_bytes, Ordering::Relaxed);
         }
