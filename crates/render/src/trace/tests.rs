@@ -121,6 +121,15 @@ fn every_level_gives_the_same_bits() {
         if here.mask != 0 {
             assert_eq!((here.t, here.u, here.v), (least.t, least.u, least.v));
         }
+        let fan = Fan::to_points(direction, &origin, 0xffff);
+        fan.nearest(&geometry, &mut here);
+        nearest::<Portable>(&geometry, &FanRays::new(&fan), &mut least);
+        assert_eq!((here.triangle, here.mask), (least.triangle, least.mask));
+        assert_eq!(fan.blocked(&geometry), blocked::<Portable>(&geometry, &FanRays::new(&fan)));
+        let [mut here, mut least] = [Floats::splat(0.0); 2];
+        fan.filtered(&geometry, &mut here);
+        filtered::<Portable>(&geometry, &FanRays::new(&fan), &mut least);
+        assert_eq!(here, least);
     }
 }
 
