@@ -37,9 +37,9 @@ impl Cell {
         match self {
             Self::Missing => "\u{2013}".to_owned(),
             Self::Text(text) => text.clone(),
-            Self::Number { value, decimals, spread: None } => format!("{value:.decimals$}"),
+            Self::Number { value, decimals, spread: None } => rounded(*value, *decimals),
             Self::Number { value, decimals, spread: Some(spread) } => {
-                format!("{value:.decimals$} \u{b1} {spread:.decimals$}")
+                format!("{} \u{b1} {spread:.decimals$}", rounded(*value, *decimals))
             }
         }
     }
@@ -342,6 +342,15 @@ impl Table {
     }
 }
 
+/// With so many decimals; what rounds to zero has no sign.
+fn rounded(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(rest) if rest.chars().all(|c| c == '0' || c == '.') => rest.to_owned(),
+        _ => text,
+    }
+}
+
 fn csv(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -417,6 +426,13 @@ mod tests {
         let columns =
             text.lines().filter(|line| line.ends_with("\\\\")).map(|line| line.matches('&').count());
         assert!(columns.skip(1).take(4).all(|count| count == 2));
+    }
+
+    #[test]
+    fn zero_has_no_sign() {
+        assert_eq!(Cell::number(-0.004, 2).text(), "0.00");
+        assert_eq!(Cell::number(-0.006, 2).text(), "-0.01");
+        assert_eq!(Cell::Number { value: -0.001, decimals: 2, spread: Some(0.0) }.text(), "0.00 \u{b1} 0.00");
     }
 
     #[test]
