@@ -47,7 +47,7 @@ const SIZE: ProceduralSize = ProceduralSize { classes: 5, objects: 60 };
 const VIEWS: usize = 20;
 const SIDE: usize = 64;
 /// 3DIEBench-T moves objects by up to 0.5 along each axis; minutes of training ask for less.
-const TRANSLATION: Range = Range { low: -0.03, high: 0.03 };
+const TRANSLATION: Range = Range { low: -0.1, high: 0.1 };
 const QUALITY: Quality = Quality::Fast;
 /// The methods that are trained: the baseline, then ours.
 const METHODS: [&str; 2] = ["vicreg", "equicaps"];
