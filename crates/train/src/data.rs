@@ -104,7 +104,10 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
     let views = Arc::new(OnTheFly::new(DeviceObjects { set, quality }, &ids, options));
     check(config, &*views)?;
     let on_device = DeviceViews::new(Arc::clone(&views), cuda(device)?, config.image_size, memory)?;
-    Ok(Data { views, on_device: Some(on_device) })
+    // Every epoch wants two views of an object.
+    let wants_all = config.refresh < 0.5 && 2 * config.epochs >= settings.views as u64;
+    let objects = if wants_all { views.split(Split::Train) } else { 0..0 };
+    Ok(Data { views, on_device: Some(on_device.fill(objects)) })
 }
 
 #[cfg(test)]

@@ -1,15 +1,19 @@
 //! Views that are rendered on the GPU that trains on them, and never leave its memory.
 //!
 //! The pool of views lies in device memory. A batch takes what the pool has, renders what it has not, and puts that into
-//! the pool. Which view an image shows is decided before, by the plan; so what is in the pool, and whether anything fits
-//! into it, never changes a number.
+//! the pool; as many views at once are hardly slower than a few, it renders what the next batches will miss, too. Which
+//! view an image shows is decided before, by the plan; so what is in the pool, and whether anything fits into it, never
+//! changes a number.
 
+use std::collections::{HashSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use dataset::work::{Failure, ViewSource};
 use dataset::{Object, ObjectSet, OnTheFly, Views};
 use engine::cuda::{CudaDevice, Pictures, Place};
 use engine::{Device, Tensor};
+use rayon::prelude::*;
 use render::cuda::{Renderer, Shot};
 use render::{PreparedMesh, Quality};
 use scene::Latents;
@@ -63,7 +67,18 @@ pub struct DeviceViews {
     pool: Pictures,
     /// The view in each place of the pool, plus one; 0: none.
     held: Vec<usize>,
+    /// What the next batches will want.
+    announced: VecDeque<Item>,
+    /// The objects whose whole pool is to be rendered before the first batch.
+    to_fill: Range<usize>,
     rendered: u64,
+}
+
+/// A view that the pool has not.
+struct Missing {
+    item: Item,
+    /// Its place in the batch, where it is needed now.
+    index: Option<usize>,
 }
 
 impl std::fmt::Debug for DeviceViews {
@@ -71,6 +86,12 @@ impl std::fmt::Debug for DeviceViews {
         write!(formatter, "DeviceViews {{ {} places, {} rendered }}", self.held.len(), self.rendered)
     }
 }
+
+/// Batches that are announced before they come.
+pub const LOOK_AHEAD: u64 = 32;
+
+/// Views rendered at once, about.
+const AT_ONCE: usize = 1024;
 
 /// The share of the memory that is free which the pool may take at most.
 const MOST_OF_FREE: f64 = 0.4;
@@ -97,8 +118,16 @@ impl DeviceViews {
             side,
             pool,
             held: vec![0; places],
+            announced: VecDeque::new(),
+            to_fill: 0..0,
             rendered: 0,
         })
+    }
+
+    /// Renders all views of `objects` before the first batch, as far as they fit: for runs that will want all of them.
+    pub fn fill(mut self, objects: Range<usize>) -> Self {
+        self.to_fill = objects;
+        self
     }
 
     /// Views rendered so far.
@@ -106,42 +135,121 @@ impl DeviceViews {
         self.rendered
     }
 
+    /// Says what a later batch will want.
+    pub fn announce(&mut self, items: &[Item]) {
+        self.announced.extend(items);
+        // What is older has been and gone.
+        let old = self.announced.len().saturating_sub(LOOK_AHEAD as usize * items.len());
+        self.announced.drain(..old);
+    }
+
     /// The pictures of `items`, first views and then second ones: (pairs, side, side, 3) each, on their way when this
     /// returns.
     pub fn pictures(&mut self, items: &[Item]) -> Result<[Tensor; 2]> {
+        self.fill_pool()?;
         let pairs = items.len() / 2;
         let room = || Pictures::new(&self.device, pairs, self.side);
         let batch = [room()?, room()?];
         let place_in_batch = |index: usize| batch[index / pairs].place(index % pairs);
         let mut copies: Vec<(Place, Place)> = Vec::with_capacity(items.len());
-        let (mut shots, mut missing) = (Vec::new(), Vec::new());
-        for (index, &(object, view)) in items.iter().enumerate() {
-            let place = object * self.views.views() + view % self.views.views();
-            if self.held.get(place) == Some(&(view + 1)) {
-                copies.push((self.pool.place(place)?, place_in_batch(index)?));
-            } else {
-                let prepared = self.views.prepare(object)?;
-                let latents = self.views.latents(object, view);
-                shots.push(Shot { object: Some(Arc::clone(&prepared.object)), latents });
-                missing.push((index, place, view));
+        let mut missing = Vec::new();
+        for (index, &item) in items.iter().enumerate() {
+            match self.held_at(item) {
+                Some(place) => copies.push((self.pool.place(place)?, place_in_batch(index)?)),
+                None => missing.push(Missing { item, index: Some(index) }),
             }
         }
-        let mut fresh = Pictures::new(&self.device, missing.len(), self.side)?;
         if !missing.is_empty() {
-            let target = fresh.view()?;
-            self.renderer.render(&shots, self.side as u32, target).map_err(engine::Error::from)?;
-            self.rendered += missing.len() as u64;
+            self.add_announced(items, &mut missing);
         }
-        for (made, (index, place, view)) in missing.iter().enumerate() {
-            copies.push((fresh.place(made)?, place_in_batch(*index)?));
-            if let Some(held) = self.held.get_mut(*place) {
-                copies.push((fresh.place(made)?, self.pool.place(*place)?));
-                *held = view + 1;
+        let fresh = self.render(&missing)?;
+        for (made, Missing { index, .. }) in missing.iter().enumerate() {
+            if let Some(index) = index {
+                copies.push((fresh.place(made)?, place_in_batch(*index)?));
             }
         }
+        self.keep(&missing, &fresh, &mut copies)?;
         // SAFETY: all stores are alive, and what a batch reads from the pool it does not write there.
         unsafe { self.pool.copy(&self.device, &copies)? };
         Ok(batch.map(Pictures::into_tensor))
+    }
+
+    fn place_of(&self, (object, view): Item) -> usize {
+        object * self.views.views() + view % self.views.views()
+    }
+
+    /// Where the pool has `item`, if it has.
+    fn held_at(&self, item: Item) -> Option<usize> {
+        let place = self.place_of(item);
+        (self.held.get(place) == Some(&(item.1 + 1))).then_some(place)
+    }
+
+    /// Adds what the next batches will miss, as long as it is not too much, and takes no place that `batch` reads.
+    fn add_announced(&mut self, batch: &[Item], missing: &mut Vec<Missing>) {
+        let mut taken: HashSet<usize> = batch.iter().map(|&item| self.place_of(item)).collect();
+        while missing.len() < AT_ONCE
+            && let Some(item) = self.announced.pop_front()
+        {
+            let place = self.place_of(item);
+            let is_new = place < self.held.len() && self.held_at(item).is_none();
+            if is_new && taken.insert(place) && self.views.prepare(item.0).is_ok() {
+                missing.push(Missing { item, index: None });
+            }
+        }
+    }
+
+    /// Renders views into memory of their own.
+    fn render(&mut self, missing: &[Missing]) -> Result<Pictures> {
+        let mut fresh = Pictures::new(&self.device, missing.len(), self.side)?;
+        if missing.is_empty() {
+            return Ok(fresh);
+        }
+        let mut shots = Vec::with_capacity(missing.len());
+        for Missing { item: (object, view), .. } in missing {
+            let prepared = self.views.prepare(*object)?;
+            let latents = self.views.latents(*object, *view);
+            shots.push(Shot { object: Some(Arc::clone(&prepared.object)), latents });
+        }
+        let target = fresh.view()?;
+        self.renderer.render(&shots, self.side as u32, target).map_err(engine::Error::from)?;
+        self.rendered += missing.len() as u64;
+        Ok(fresh)
+    }
+
+    /// Lets rendered views take their places in the pool, by further copies.
+    fn keep(
+        &mut self,
+        missing: &[Missing],
+        fresh: &Pictures,
+        copies: &mut Vec<(Place, Place)>,
+    ) -> Result<()> {
+        for (made, Missing { item, .. }) in missing.iter().enumerate() {
+            let place = self.place_of(*item);
+            if let Some(held) = self.held.get_mut(place) {
+                *held = item.1 + 1;
+                copies.push((fresh.place(made)?, self.pool.place(place)?));
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_pool(&mut self) -> Result<()> {
+        let objects = std::mem::take(&mut self.to_fill);
+        // What cannot be loaded is said when it is needed.
+        let usable: Vec<usize> =
+            objects.into_par_iter().filter(|&object| self.views.prepare(object).is_ok()).collect();
+        let views = self.views.views();
+        let items = usable.into_iter().flat_map(|object| (0..views).map(move |view| (object, view)));
+        let items: Vec<Item> = items.filter(|&item| self.place_of(item) < self.held.len()).collect();
+        for part in items.chunks(AT_ONCE) {
+            let missing: Vec<Missing> = part.iter().map(|&item| Missing { item, index: None }).collect();
+            let fresh = self.render(&missing)?;
+            let mut copies = Vec::with_capacity(missing.len());
+            self.keep(&missing, &fresh, &mut copies)?;
+            // SAFETY: both stores are alive, and only one is written.
+            unsafe { self.pool.copy(&self.device, &copies)? };
+        }
+        Ok(())
     }
 }
 

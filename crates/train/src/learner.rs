@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dataset::Allocate;
 
-use crate::batches::PairBatch;
+use crate::batches::{Item, PairBatch};
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::health::Health;
@@ -59,6 +59,9 @@ pub trait Learner {
     fn makes_pictures(&self) -> bool {
         false
     }
+
+    /// Says which pictures a later step will want, where it makes them itself.
+    fn announce(&mut self, _items: &[Item]) {}
 
     /// What a person should know of how the state was taken up, once.
     fn remark(&mut self) -> Option<String> {

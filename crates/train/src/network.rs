@@ -12,7 +12,7 @@ use methods::{LossConfig, MethodConfig, MethodName, Network, Outputs, Transform}
 use model::{BackboneConfig, ResNet18Config, VitConfig};
 use pose::FrameKind;
 
-use crate::batches::PairBatch;
+use crate::batches::{Item, PairBatch};
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
 use crate::device_views::DeviceViews;
@@ -350,6 +350,12 @@ impl Learner for NetworkLearner {
 
     fn makes_pictures(&self) -> bool {
         self.views.is_some()
+    }
+
+    fn announce(&mut self, items: &[Item]) {
+        if let Some(views) = &mut self.views {
+            views.announce(items);
+        }
     }
 
     fn remark(&mut self) -> Option<String> {

@@ -15,6 +15,7 @@ use crate::batches::{PairBatch, TrainingPlan, pair_items};
 use crate::checkpoint::{self, Checkpoint, Position};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::device_views::LOOK_AHEAD;
 use crate::error::{Error, Result};
 use crate::event::{Event, Outcome, Progress};
 use crate::guard::Guard;
@@ -123,6 +124,9 @@ impl<'a> Trainer<'a> {
     pub fn train(mut self, stop: &dyn Fn() -> bool) -> Result<Outcome> {
         let steps_per_epoch = self.steps_per_epoch();
         let mut loader = self.start_loader(self.plan.steps_from(self.position))?;
+        // A learner that makes its pictures itself is told what is coming.
+        let mut ahead = self.learner.makes_pictures().then(|| self.plan.steps_from(self.position).fuse());
+        let mut announced = self.position.step;
         while self.position.epoch < self.config.epochs {
             if stop() {
                 return self.interrupted();
@@ -140,6 +144,12 @@ impl<'a> Trainer<'a> {
                 self.show_pairs(&batch)?;
             }
             let step = self.position.step + 1;
+            while announced < step + LOOK_AHEAD
+                && let Some(items) = ahead.as_mut().and_then(Iterator::next)
+            {
+                self.learner.announce(&items);
+                announced += 1;
+            }
             let ask = Ask {
                 probes: self.config.probes.enabled && self.is_logged(step),
                 health: self.guard.looks_at(step),
