@@ -98,6 +98,35 @@ fn killed_runs_end_as_if_nothing_had_happened() {
     assert!(result["kills"].as_u64().unwrap() >= 3, "{result}");
 }
 
+#[test]
+fn fresh_views_are_the_same_ones_after_a_kill() {
+    let report = ok_json(&mut equicaps(&[
+        "check",
+        "resume",
+        "--kills",
+        "3",
+        "--set",
+        "refresh=0.5",
+        "--set",
+        "procedural.memory_mib=0",
+    ]));
+    assert_eq!(report["checkpoint_identical"], true);
+    assert_eq!(report["metrics_identical"], true);
+    assert!(report["kills"].as_u64() >= Some(1));
+    let (code, said) = failure(&mut equicaps(&[
+        "train",
+        "--preset",
+        "demo",
+        "--data",
+        "procedural:2x5",
+        "--set",
+        "refresh=1.5",
+        "--run",
+        "nowhere",
+    ]));
+    assert_eq!((code, said.contains("refresh must be between 0 and 1")), (2, true), "{said}");
+}
+
 #[cfg(unix)]
 #[test]
 fn signals_save_the_run_and_ask_for_another_try() {

@@ -26,7 +26,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
     /// How long to train on every set
-    #[arg(long, value_name = "S", default_value_t = 20.0)]
+    #[arg(long, value_name = "S", default_value_t = 30.0)]
     seconds: f64,
     /// Sizes of the sets: numbers of objects
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1000,10000,100000")]
@@ -152,7 +152,7 @@ fn soak(
     terminal: &Terminal,
 ) -> anyhow::Result<(String, Value)> {
     let mut settings = Config::settings("equicaps", &arguments.preset)?;
-    let ours = ["data=made-up", "epochs=99999", "probes.held_out_every=20", "checkpoints.every_minutes=0.05"];
+    let ours = ["data=made-up", "epochs=99999", "probes.held_out_every=2", "checkpoints.every_minutes=0.05"];
     ours.iter()
         .copied()
         .chain(arguments.set.iter().map(String::as_str))
@@ -182,8 +182,8 @@ fn soak(
     trainer.train(&stop)?;
     let steps = train::summary::Summary::of(run.folder())?.position.step;
     let samples = samples.into_inner();
-    // The first third is for filling pools and queues.
-    let settled = &samples[samples.len() / 3..];
+    // The first half is for filling pools and queues.
+    let settled = &samples[samples.len() / 2..];
     let last = settled.last().context("no step was done")?;
     let growth = |value: fn(&Sample) -> f64| 60.0 * slope(settled, value);
     let (process, device_growth) = (growth(|s| s.process_mib), growth(|s| s.device_mib));

@@ -1,0 +1,121 @@
+//! What issued steps showed, taken in in order: means, lines of metrics, guards, and the choices of the device.
+
+use super::Trainer;
+use crate::checkpoint::{self, Checkpoint};
+use crate::error::{Error, Result};
+use crate::event::{Event, Progress};
+use crate::learner::Measurement;
+use crate::means::values_of;
+use crate::metrics::Kind;
+
+impl Trainer<'_> {
+    /// Takes in what issued steps showed: means, lines, guards. Without `wait`, only of those that the device is done
+    /// with, so that it need not wait for us; what is missing comes in later, in order.
+    pub(super) fn collect(&mut self, wait: bool) -> Result<()> {
+        let measurements = self.learner.collect(wait)?;
+        if measurements.is_empty() {
+            return Ok(());
+        }
+        measurements.iter().for_each(|measurement| self.clock.done(measurement.host, measurement.device));
+        self.clock.look();
+        if let Some(text) = self.learner.remark() {
+            (self.tell)(Event::Warning(text));
+        }
+        self.keep_choices()?;
+        let first = self.position.step + 1 - self.pending.len() as u64;
+        for (step, measurement) in (first..).zip(&measurements) {
+            let bad = self.pending.pop_front().unwrap_or(0);
+            self.take_in(step, measurement, bad)?;
+        }
+        if let Some(last) = measurements.into_iter().last() {
+            let steps_left = self.plan.steps_per_epoch() * self.config.epochs - self.position.step;
+            let images_left = steps_left as f64 * 2.0 * self.plan.batch.min(self.plan.objects) as f64;
+            (self.tell)(Event::Progress(&Progress {
+                position: self.position,
+                steps_per_epoch: self.plan.steps_per_epoch(),
+                epochs: self.config.epochs,
+                loss: last.loss,
+                terms: last.terms,
+                images_per_second: self.clock.rate,
+                waited_share: self.clock.waited_share,
+                left: self.clock.time_for(images_left),
+            }));
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, step: u64, measurement: &Measurement, bad: usize) -> Result<()> {
+        let values = values_of(measurement);
+        self.means.add_measurement(&values);
+        self.means.add("bad_samples", bad as f64);
+        let trouble = self.guard.check(step, measurement.loss, measurement.health.as_ref());
+        let per_epoch = self.plan.steps_per_epoch();
+        if self.is_logged(step) || trouble.is_some() {
+            let timing = self.clock.timing();
+            self.write_record((Kind::Step, (step - 1) / per_epoch + 1, step), values, &timing)?;
+        }
+        match trouble {
+            Some(what) => Err(self.unhealthy(step, &what)),
+            None if step.is_multiple_of(per_epoch) => self.write_epoch(step / per_epoch, step),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes down the means of an epoch, whose last step is `step`.
+    fn write_epoch(&mut self, epoch: u64, step: u64) -> Result<()> {
+        let means = std::mem::take(&mut self.means);
+        let bad = means.sum("bad_samples");
+        let mut values: Vec<(String, f64)> =
+            means.means().filter(|(name, _)| name != "bad_samples").collect();
+        if bad > 0.0 {
+            values.push(("bad_samples".to_owned(), bad));
+            let found = self.views.found();
+            if let Some((_, what)) = found.first() {
+                let text =
+                    format!("{bad} pictures were replaced in epoch {epoch}; the first bad one: {what}");
+                (self.tell)(Event::Warning(text));
+            }
+        }
+        let timing = self.clock.timing();
+        self.write_record((Kind::Epoch, epoch, step), values, &timing)
+    }
+
+    /// Writes down new choices of the device, before anything that depends on them.
+    pub(super) fn keep_choices(&mut self) -> Result<()> {
+        let count = self.learner.choice_count();
+        if count != self.choices
+            && let Some(text) = self.learner.choices()
+        {
+            self.run.folder().write_choices(&text)?;
+            self.choices = count;
+        }
+        Ok(())
+    }
+
+    fn unhealthy(&mut self, step: u64, what: &str) -> Error {
+        if let Err(error) = self.wait_for_saver() {
+            return error;
+        }
+        let per_epoch = self.plan.steps_per_epoch();
+        let folder = self.run.folder().checkpoints_path();
+        let good = checkpoint::list(&folder).ok().and_then(|mut list| list.pop());
+        let good = match good.and_then(|(_, path)| Checkpoint::read_metadata(&path).ok().map(|c| (path, c))) {
+            Some((path, checkpoint)) => {
+                format!("the last good checkpoint is {} ({})", path.display(), checkpoint.position.describe())
+            }
+            None => "there is no checkpoint before it".to_owned(),
+        };
+        Error::Unhealthy(format!("{what} at step {step} (epoch {}); {good}", (step - 1) / per_epoch + 1))
+    }
+
+    pub(super) fn write_record(
+        &mut self,
+        what: (Kind, u64, u64),
+        values: Vec<(String, f64)>,
+        timing: &[(&str, f64)],
+    ) -> Result<()> {
+        let record = self.journal.write(what, values, timing)?;
+        (self.tell)(Event::Record(&record));
+        Ok(())
+    }
+}
