@@ -6,6 +6,7 @@
 //! objects are kept within another, the ones used last.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use scene::{LatentRanges, Latents};
@@ -32,6 +33,8 @@ pub struct OnTheFlyOptions {
     pub memory: usize,
     /// Prepared objects to keep.
     pub prepared: usize,
+    /// Whether whoever asks for no pixels (side 0) wants the object ready every time, or only to know that it can be.
+    pub ready: bool,
 }
 
 /// Views made when asked for.
@@ -41,6 +44,8 @@ pub struct OnTheFly<S: ViewSource> {
     objects: Vec<Object>,
     classes: Vec<Class>,
     prepared: Mutex<Prepared<S::Prepared>>,
+    /// Whether each object could be prepared before.
+    is_good: Vec<AtomicBool>,
     pictures: Mutex<Pictures>,
 }
 
@@ -91,7 +96,9 @@ impl<S: ViewSource> OnTheFly<S> {
     pub fn new(source: S, ids: &[(String, String)], options: OnTheFlyOptions) -> Self {
         let objects = split::assign(options.seed, ids);
         let classes = classes(&objects);
-        Self { source, options, objects, classes, prepared: Mutex::default(), pictures: Mutex::default() }
+        let is_good = objects.iter().map(|_| AtomicBool::new(false)).collect();
+        let (prepared, pictures) = (Mutex::default(), Mutex::default());
+        Self { source, options, objects, classes, prepared, is_good, pictures }
     }
 
     /// The source.
@@ -104,12 +111,20 @@ impl<S: ViewSource> OnTheFly<S> {
         if let Some(prepared) = lock(&self.prepared).get(object) {
             return Ok(prepared);
         }
+        let prepared = Arc::new(self.prepare_once(object)?);
+        lock(&self.prepared).put(object, Arc::clone(&prepared), self.options.prepared);
+        Ok(prepared)
+    }
+}
+
+impl<S: ViewSource> OnTheFly<S> {
+    /// As [`Self::prepare`], for somebody who needs the object only now.
+    pub fn prepare_once(&self, object: usize) -> Result<S::Prepared> {
         let prepared = self
             .source
             .prepare(&self.objects[object])
             .map_err(|reason| Error::Request(format!("{}: {reason}", self.objects[object].id())))?;
-        let prepared = Arc::new(prepared);
-        lock(&self.prepared).put(object, Arc::clone(&prepared), self.options.prepared);
+        self.is_good[object].store(true, Ordering::Relaxed);
         Ok(prepared)
     }
 }
@@ -149,7 +164,8 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
 
     fn picture(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
         if side == 0 {
-            return self.prepare(object).map(|_| ());
+            let is_enough = !self.options.ready && self.is_good[object].load(Ordering::Relaxed);
+            return if is_enough { Ok(()) } else { self.prepare(object).map(|_| ()) };
         }
         let key = (object, view % self.options.views.max(1), side);
         let known = lock(&self.pictures).kept.get(&key).cloned();
@@ -187,7 +203,7 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
 mod tests {
     use super::*;
     use crate::work::Failure;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     #[derive(Default)]
     struct Counting(AtomicUsize);
@@ -221,6 +237,7 @@ mod tests {
             ranges: LatentRanges::BENCH,
             memory: 8 * 8 * 3 * 20,
             prepared: 3,
+            ready: false,
         };
         let views = OnTheFly::new(Counting::default(), &ids, options);
         let mut pixels = vec![0; 8 * 8 * 3];
@@ -253,6 +270,7 @@ mod tests {
             ranges: LatentRanges::BENCH,
             memory: 8 * 8 * 3,
             prepared: 9,
+            ready: false,
         };
         let views = OnTheFly::new(Counting::default(), &ids, options);
         let mut pixels = vec![0; 8 * 8 * 3];

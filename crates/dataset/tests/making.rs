@@ -377,6 +377,7 @@ fn views_on_the_fly_are_those_that_would_be_written() {
         ranges: LatentRanges::BENCH_T,
         memory: 1 << 20,
         prepared: 8,
+        ready: false,
     };
     let made = dataset::DataSpec::Procedural(size).open(on_the_fly, quality).unwrap();
     assert_eq!(made.objects(), written.objects());

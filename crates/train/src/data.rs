@@ -93,6 +93,7 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
         ranges: if with_translation { LatentRanges::BENCH_T } else { LatentRanges::BENCH },
         memory,
         prepared: settings.prepared_objects,
+        ready: config.refresh > 0.0,
     };
     if let Device::Cpu(_) = device {
         let views: Arc<dyn Views> = Arc::new(OnTheFly::new(CpuRenderer::new(set, quality), &ids, options));

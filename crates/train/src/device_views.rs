@@ -21,7 +21,7 @@ use scene::Latents;
 use crate::batches::Item;
 use crate::error::{Error, Result};
 
-/// Objects for a GPU; on the host they can be looked at, too.
+/// Objects for a GPU; pictures on the host are for people to look at.
 #[derive(Debug)]
 pub struct DeviceObjects {
     /// The objects.
@@ -30,10 +30,10 @@ pub struct DeviceObjects {
     pub quality: Quality,
 }
 
-/// An object in both forms.
+/// An object as the GPU wants it.
 #[derive(Debug)]
 pub struct DeviceObject {
-    mesh: PreparedMesh,
+    id: Object,
     object: Arc<render::cuda::Object>,
 }
 
@@ -42,8 +42,7 @@ impl ViewSource for DeviceObjects {
 
     fn prepare(&self, object: &Object) -> std::result::Result<DeviceObject, String> {
         let mesh = PreparedMesh::new(&self.set.load(object, |_| ())?);
-        let object = Arc::new(render::cuda::Object::new(&mesh));
-        Ok(DeviceObject { mesh, object })
+        Ok(DeviceObject { id: object.clone(), object: Arc::new(render::cuda::Object::new(&mesh)) })
     }
 
     fn render(
@@ -52,8 +51,9 @@ impl ViewSource for DeviceObjects {
         latents: &[Latents],
         side: usize,
     ) -> std::result::Result<Vec<u8>, Failure> {
-        let picture =
-            |latents| render::render(Some(&prepared.mesh), latents, side as u32, self.quality).pixels;
+        let mesh = self.set.load(&prepared.id, |_| ()).map_err(Failure::Object)?;
+        let mesh = PreparedMesh::new(&mesh);
+        let picture = |latents| render::render(Some(&mesh), latents, side as u32, self.quality).pixels;
         Ok(latents.iter().flat_map(picture).collect())
     }
 }
@@ -162,7 +162,7 @@ impl DeviceViews {
         if !missing.is_empty() {
             self.add_announced(items, &mut missing);
         }
-        let fresh = self.render(&missing)?;
+        let (missing, fresh) = self.render(missing)?;
         for (made, Missing { index, .. }) in missing.iter().enumerate() {
             if let Some(index) = index {
                 copies.push((fresh.place(made)?, place_in_batch(*index)?));
@@ -192,28 +192,40 @@ impl DeviceViews {
         {
             let place = self.place_of(item);
             let is_new = place < self.held.len() && self.held_at(item).is_none();
-            if is_new && taken.insert(place) && self.views.prepare(item.0).is_ok() {
+            if is_new && taken.insert(place) {
                 missing.push(Missing { item, index: None });
             }
         }
     }
 
-    /// Renders views into memory of their own.
-    fn render(&mut self, missing: &[Missing]) -> Result<Pictures> {
+    /// Renders views into memory of their own. What is not needed now and cannot be made is left out.
+    fn render(&mut self, wanted: Vec<Missing>) -> Result<(Vec<Missing>, Pictures)> {
+        let prepare = |missing: Missing| -> Result<Option<(Missing, Shot)>> {
+            let (object, view) = missing.item;
+            match self.views.prepare(object) {
+                Ok(prepared) => {
+                    let latents = self.views.latents(object, view);
+                    Ok(Some((missing, Shot { object: Some(Arc::clone(&prepared.object)), latents })))
+                }
+                Err(_) if missing.index.is_none() => Ok(None),
+                Err(error) => Err(error.into()),
+            }
+        };
+        let made: Vec<Option<(Missing, Shot)>> =
+            wanted.into_par_iter().map(prepare).collect::<Result<_>>()?;
+        let (missing, shots): (Vec<Missing>, Vec<Shot>) = made.into_iter().flatten().unzip();
         let mut fresh = Pictures::new(&self.device, missing.len(), self.side)?;
-        if missing.is_empty() {
-            return Ok(fresh);
+        if !shots.is_empty() {
+            self.shoot(&shots, &mut fresh)?;
         }
-        let mut shots = Vec::with_capacity(missing.len());
-        for Missing { item: (object, view), .. } in missing {
-            let prepared = self.views.prepare(*object)?;
-            let latents = self.views.latents(*object, *view);
-            shots.push(Shot { object: Some(Arc::clone(&prepared.object)), latents });
-        }
+        Ok((missing, fresh))
+    }
+
+    fn shoot(&mut self, shots: &[Shot], fresh: &mut Pictures) -> Result<()> {
         let target = fresh.view()?;
-        self.renderer.render(&shots, self.side as u32, target).map_err(engine::Error::from)?;
-        self.rendered += missing.len() as u64;
-        Ok(fresh)
+        self.renderer.render(shots, self.side as u32, target).map_err(engine::Error::from)?;
+        self.rendered += shots.len() as u64;
+        Ok(())
     }
 
     /// Lets rendered views take their places in the pool, by further copies.
@@ -233,17 +245,27 @@ impl DeviceViews {
         Ok(())
     }
 
+    /// Renders the pool, some objects after the other; none of them is needed after that.
     fn fill_pool(&mut self) -> Result<()> {
-        let objects = std::mem::take(&mut self.to_fill);
-        // What cannot be loaded is said when it is needed.
-        let usable: Vec<usize> =
-            objects.into_par_iter().filter(|&object| self.views.prepare(object).is_ok()).collect();
         let views = self.views.views();
-        let items = usable.into_iter().flat_map(|object| (0..views).map(move |view| (object, view)));
-        let items: Vec<Item> = items.filter(|&item| self.place_of(item) < self.held.len()).collect();
-        for part in items.chunks(AT_ONCE) {
-            let missing: Vec<Missing> = part.iter().map(|&item| Missing { item, index: None }).collect();
-            let fresh = self.render(&missing)?;
+        let objects: Vec<usize> = std::mem::take(&mut self.to_fill).collect();
+        for part in objects.chunks((AT_ONCE / views.max(1)).max(16)) {
+            // What cannot be loaded is said when it is needed.
+            let made: Vec<_> =
+                part.par_iter().map(|&object| (object, self.views.prepare_once(object).ok())).collect();
+            let made = made.into_iter().filter_map(|(object, made)| Some((object, made?.object)));
+            let (mut missing, mut shots) = (Vec::new(), Vec::new());
+            for (object, made) in made {
+                for item in (0..views).map(|view| (object, view)) {
+                    if self.place_of(item) < self.held.len() {
+                        missing.push(Missing { item, index: None });
+                        let latents = self.views.latents(object, item.1);
+                        shots.push(Shot { object: Some(Arc::clone(&made)), latents });
+                    }
+                }
+            }
+            let mut fresh = Pictures::new(&self.device, missing.len(), self.side)?;
+            self.shoot(&shots, &mut fresh)?;
             let mut copies = Vec::with_capacity(missing.len());
             self.keep(&missing, &fresh, &mut copies)?;
             // SAFETY: both stores are alive, and only one is written.

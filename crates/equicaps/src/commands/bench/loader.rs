@@ -41,6 +41,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         ranges: LatentRanges::BENCH_T,
         memory: 0,
         prepared: 1024,
+        ready: false,
     };
     let views = arguments.data.open(on_the_fly, Quality::Standard)?;
     let (objects, count) = (views.objects().len(), views.views());
