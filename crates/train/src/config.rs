@@ -328,10 +328,6 @@ impl Config {
             &format!("image_size is {}, but must be a multiple of {multiple}, 32 or more", self.image_size),
         )?;
         rule(self.learning_rate > 0.0, "learning_rate must be positive")?;
-        rule(
-            self.schedule == "constant" || self.warmup_epochs < self.epochs,
-            "warmup_epochs must be less than epochs",
-        )?;
         rule((0.0..=1.0).contains(&self.refresh), "refresh must be between 0 and 1")?;
         rule(
             self.loss.sharpen_prediction > 0.0 && self.loss.sharpen_target > 0.0,

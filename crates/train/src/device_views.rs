@@ -264,12 +264,18 @@ impl DeviceViews {
                     }
                 }
             }
+            if missing.is_empty() {
+                break;
+            }
             let mut fresh = Pictures::new(&self.device, missing.len(), self.side)?;
             self.shoot(&shots, &mut fresh)?;
             let mut copies = Vec::with_capacity(missing.len());
             self.keep(&missing, &fresh, &mut copies)?;
             // SAFETY: both stores are alive, and only one is written.
             unsafe { self.pool.copy(&self.device, &copies)? };
+        }
+        if !objects.is_empty() {
+            self.renderer.clear_cache();
         }
         Ok(())
     }

@@ -26,7 +26,9 @@ impl Schedule {
         let per_epoch = order::batch_count(objects, config.batch) as u64;
         match config.schedule.as_str() {
             "cosine" => {
-                Self::Cosine { warmup: config.warmup_epochs * per_epoch, steps: config.epochs * per_epoch }
+                let steps = config.epochs * per_epoch;
+                // A short run rises for a tenth of it.
+                Self::Cosine { warmup: (config.warmup_epochs * per_epoch).min(steps / 10), steps }
             }
             _ => Self::Constant,
         }
