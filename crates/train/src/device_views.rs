@@ -275,7 +275,7 @@ impl DeviceViews {
             unsafe { self.pool.copy(&self.device, &copies)? };
         }
         if !objects.is_empty() {
-            self.renderer.clear_cache();
+            self.renderer.clear_cache().map_err(engine::Error::from)?;
         }
         Ok(())
     }
