@@ -1,6 +1,7 @@
 //! Do two devices compute the same? Every operation, forward and backward, on random inputs of odd shapes: the CPU,
 //! whose gradients are checked by finite differences, is the measure.
 
+mod losses;
 mod transformer;
 
 use random::{Random, Stream};
@@ -50,7 +51,6 @@ enum Role {
 /// Name, shape, role and range of an input.
 type Input = (&'static str, Vec<usize>, Role, (f64, f64));
 type Unary = fn(&mut Tape<'_>, &Var) -> Result<Var>;
-type Binary = fn(&mut Tape<'_>, &Var, &Var) -> Result<Var>;
 type Build = Box<dyn Fn(&mut Tape<'_>, &[Var]) -> Result<Var>>;
 
 struct Case {
@@ -212,7 +212,7 @@ fn cases() -> Vec<Case> {
     convolutions(&mut cases);
     norms_and_pools(&mut cases);
     capsules(&mut cases);
-    losses(&mut cases);
+    losses::cases(&mut cases);
     transformer::cases(&mut cases);
     cases
 }
@@ -384,50 +384,6 @@ fn capsules(cases: &mut Vec<Case>) {
             .input("transform", &[batch, side, side], Constant);
         cases.push(case);
     }
-}
-
-fn losses(cases: &mut Vec<Case>) {
-    use Role::Parameter;
-    let binary: [(&str, Binary); 2] =
-        [("mse", ops::mse), ("activation_cross_entropy", ops::activation_cross_entropy)];
-    for (name, op) in binary {
-        let build = move |tape: &mut Tape<'_>, i: &[Var]| op(tape, &i[0], &i[1]);
-        let case = Case::new(name, build);
-        cases.push(case.positive("u", &[37, 33], Parameter).positive("v", &[37, 33], Parameter));
-    }
-    let unary: [(&str, Unary); 3] = [
-        ("me_max", ops::me_max),
-        ("variance_hinge", ops::variance_hinge),
-        ("covariance", |tape, z| ops::covariance(tape, z, 36)),
-    ];
-    for (name, op) in unary {
-        let build = move |tape: &mut Tape<'_>, i: &[Var]| op(tape, &i[0]);
-        cases.push(Case::new(name, build).positive("z", &[37, 45], Parameter));
-    }
-    let build = |tape: &mut Tape<'_>, i: &[Var]| ops::sharpen(tape, &i[0], 0.25);
-    cases.push(Case::new("sharpen", build).positive("a", &[37, 45], Parameter));
-    let build = |tape: &mut Tape<'_>, i: &[Var]| ops::info_nce(tape, &i[0], &i[1], 0.5);
-    cases.push(Case::new("info_nce", build).input("u", &[19, 33], Parameter).input(
-        "v",
-        &[19, 33],
-        Parameter,
-    ));
-    let build = |tape: &mut Tape<'_>, i: &[Var]| ops::hypernetwork(tape, &i[0], i[1].value(), &i[2]);
-    cases.push(
-        Case::new("hypernetwork", build)
-            .input("embedding", &[9, 20], Parameter)
-            .input("parameters", &[9, 4], Role::Constant)
-            .input("weight", &[400, 4], Parameter),
-    );
-    let build = |tape: &mut Tape<'_>, i: &[Var]| {
-        let labels: Vec<i32> = (0..37).map(|row| row * 5 % 55).collect();
-        let labels = Tensor::from_slice(&tape.device(), [37], &labels)?;
-        ops::class_cross_entropy(tape, &i[0], &labels)
-    };
-    cases.push(Case::new("class_cross_entropy", build).input("logits", &[37, 55], Parameter));
-    let build =
-        |tape: &mut Tape<'_>, i: &[Var]| ops::weighted_sum(tape, &[(&i[0], 0.1), (&i[1], 5.0), (&i[0], 2.0)]);
-    cases.push(Case::new("weighted_sum", build).input("a", &[1], Parameter).input("b", &[1], Parameter));
 }
 
 #[cfg(test)]
