@@ -42,11 +42,6 @@ impl FlatBuffer {
         Ok(Self { what, len, dtype, whole, parts })
     }
 
-    /// Length of the whole in elements, gaps included.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     /// Part `index`.
     pub fn part(&self, index: usize) -> &Tensor {
         &self.parts[index]

@@ -20,7 +20,6 @@ pub mod cpu;
 pub mod cuda;
 mod device;
 mod error;
-#[allow(dead_code)]
 mod flat;
 mod graph;
 mod initialise;
