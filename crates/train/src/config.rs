@@ -2,6 +2,8 @@
 //! Above the defaults come the method's preset (`presets/paper/METHOD.toml`), the scale's (`small`, `demo`), and
 //! what the user sets.
 
+mod rules;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -297,69 +299,6 @@ impl Config {
             .ok_or_else(|| Error::content(path, "the checkpoint holds no configuration"))?;
         Self::resolve(Self::settings_of(&path.display().to_string(), text)?)
     }
-
-    fn check(&self) -> Result<()> {
-        let word = |key: &str, value: &str, words: &[&str]| {
-            if words.contains(&value) {
-                return Ok(());
-            }
-            let hint = suggest::hint(value, words.iter().copied());
-            Err(Error::Setting(format!("{key} is {value:?}, but must be one of {}{hint}", words.join(", "))))
-        };
-        let methods: Vec<&str> = method_names().collect();
-        word("method", &self.method, &methods)?;
-        word("backbone", &self.backbone, &["resnet18", "vit_tiny"])?;
-        word("transform", &self.transform, &["rotation", "rotation+object", "rotation+base"])?;
-        word("schedule", &self.schedule, &["constant", "cosine"])?;
-        word("precision", &self.precision, &["auto", "f32", "bf16"])?;
-        word("network.predictor", &self.network.predictor, &["none", "mlp", "hypernetwork"])?;
-        let tasks = ["classification", "rotation", "translation", "colour"];
-        word("network.task", &self.network.task, &tasks)?;
-        word("loss.regularise", &self.loss.regularise, &["both", "poses"])?;
-        word("loader.on_bad_sample", &self.loader.on_bad_sample, &["fail", "skip"])?;
-        let rule =
-            |holds: bool, text: &str| holds.then_some(()).ok_or_else(|| Error::Setting(text.to_owned()));
-        rule(self.epochs > 0, "epochs must be at least 1")?;
-        rule(self.epochs <= 99_999, "epochs must be at most 99999")?;
-        rule(self.batch >= 2, "batch must be at least 2: variances over one object are undefined")?;
-        let multiple = if self.backbone == "vit_tiny" { 16 } else { 32 };
-        rule(
-            self.image_size >= 32 && self.image_size.is_multiple_of(multiple),
-            &format!("image_size is {}, but must be a multiple of {multiple}, 32 or more", self.image_size),
-        )?;
-        rule(self.learning_rate > 0.0, "learning_rate must be positive")?;
-        rule((0.0..=1.0).contains(&self.refresh), "refresh must be between 0 and 1")?;
-        rule(
-            self.loss.sharpen_prediction > 0.0 && self.loss.sharpen_target > 0.0,
-            "loss.sharpen_prediction and loss.sharpen_target must be positive",
-        )?;
-        rule(self.weight_decay >= 0.0, "weight_decay must not be negative")?;
-        let fraction = |beta: f64| (0.0..1.0).contains(&beta);
-        rule(
-            fraction(self.adam.beta1) && fraction(self.adam.beta2),
-            "adam.beta1 and adam.beta2 must be in [0, 1)",
-        )?;
-        rule(self.adam.epsilon > 0.0, "adam.epsilon must be positive")?;
-        let width = self.network.width;
-        rule(width > 0 && width.is_multiple_of(8), "network.width must be a positive multiple of 8")?;
-        rule(self.network.capsules > 0, "network.capsules must be positive")?;
-        rule(self.network.predictor_layers > 0, "network.predictor_layers must be positive")?;
-        rule(
-            matches!(self.network.pose, 0 | 3 | 4),
-            "network.pose must be 3, 4, or 0 for what the transform needs",
-        )?;
-        rule(
-            self.network.projector.len() == 3 && self.network.projector.iter().all(|&width| width > 0),
-            "network.projector must be three widths such as [2048, 2048, 2048]",
-        )?;
-        rule(self.loss.temperature > 0.0, "loss.temperature must be positive")?;
-        rule(self.checkpoints.keep >= 1, "checkpoints.keep must be at least 1")?;
-        rule(self.checkpoints.every_minutes >= 0.0, "checkpoints.every_minutes must not be negative")?;
-        rule(self.procedural.views >= 2, "procedural.views must be at least 2")?;
-        rule(self.loader.queue >= 1, "loader.queue must be at least 1")?;
-        rule(self.logging.every_steps >= 1, "logging.every_steps must be at least 1")?;
-        rule(self.guards.explosion > 0.0, "guards.explosion must be positive")
-    }
 }
 
 #[cfg(test)]
@@ -406,6 +345,24 @@ mod tests {
         let mut settings = Config::settings("equicaps", "demo").unwrap();
         settings.set("batch=1").unwrap();
         assert!(Config::resolve(settings).unwrap_err().to_string().starts_with("batch must be at least 2"));
+    }
+
+    #[test]
+    fn slips_of_the_finger_are_refused_before_anything_begins() {
+        for (assignment, start) in [
+            ("procedural.latents=3diebench_t", "procedural.latents is \"3diebench_t\""),
+            ("procedural.quality=best", "procedural.quality is \"best\""),
+            ("procedural.memory_mib=17592186044416", "procedural.memory_mib must be at most"),
+            ("loader.workers=1000000", "loader.workers must be at most"),
+            ("loader.queue=1000000000", "loader.queue must be between"),
+            ("probes.held_out_passes=0", "probes.held_out_objects and probes.held_out_passes"),
+            ("probes.held_out_objects=0", "probes.held_out_objects and probes.held_out_passes"),
+        ] {
+            let mut settings = Config::settings("equicaps", "demo").unwrap();
+            settings.set(assignment).unwrap();
+            let message = Config::resolve(settings).map(|_| assignment).unwrap_err().to_string();
+            assert!(message.starts_with(start), "{message}");
+        }
     }
 
     #[test]
