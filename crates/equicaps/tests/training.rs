@@ -182,6 +182,33 @@ fn a_run_has_one_owner_one_beginning_and_one_end() {
 }
 
 #[test]
+fn weights_of_another_run_are_not_forgotten_when_a_run_is_killed_early() {
+    let root = tempfile::tempdir().unwrap();
+    let [donor, whole, broken] = ["donor", "whole", "broken"].map(|name| root.path().join(name));
+    ok(&mut new_run(&donor, 4, &["--quiet"]));
+    let weights = donor.join("checkpoints/epoch_00004.safetensors");
+    let more = ["--quiet", "--set", "checkpoints.every_epochs=0", "--init-from", weights.to_str().unwrap()];
+    ok(&mut new_run(&whole, 40, &more));
+    let mut child = new_run(&broken, 40, &more).stdout(Stdio::null()).spawn().unwrap();
+    wait_for_a_step(&broken, &mut child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        !broken.join("checkpoints/epoch_00040.safetensors").exists(),
+        "the run was too fast to be killed"
+    );
+    ok(&mut resume(&broken, &["--quiet"]));
+    let last = "checkpoints/epoch_00040.safetensors";
+    assert_eq!(std::fs::read(whole.join(last)).unwrap(), std::fs::read(broken.join(last)).unwrap());
+
+    let wide = root.path().join("wide");
+    let (status, message) = failure(new_run(&wide, 2, &more).args(["--set", "network.width=16"]));
+    assert_eq!(status, 1);
+    assert!(message.contains("the backbone of the checkpoint does not fit"), "{message}");
+    assert!(!wide.exists());
+}
+
+#[test]
 fn mistakes_are_named() {
     let root = tempfile::tempdir().unwrap();
     let run = root.path().join("run");
@@ -199,6 +226,9 @@ fn mistakes_are_named() {
     assert_eq!(wrong(&["--device", "gpu"], "use cpu, cuda or cuda:N"), 2);
     assert_eq!(wrong(&["--data", "no/such/place"], "there is no dataset at no/such/place"), 1);
     assert_eq!(wrong(&["--init-from", "no.safetensors"], "cannot read no.safetensors"), 1);
+    assert_eq!(wrong(&["--choices-of", "no/such/run"], "there is no folder no/such/run"), 1);
+    assert_eq!(wrong(&["--data", "procedural:1x2"], "a step needs two training objects"), 1);
+    assert_eq!(wrong(&["--seed", "9223372036854775808"], "is not in 0..="), 2);
     let (status, message) = failure(&mut equicaps(&["train", "--data", "procedural:2x5"]));
     assert!(status == 2 && message.contains("--run DIR"), "{message}");
     let (status, message) = failure(&mut resume(root.path(), &[]));

@@ -2,11 +2,13 @@
 //! function of (seed, epoch); it can start at any position.
 
 use dataset::order;
-use dataset::{Batch, Views};
+use dataset::{Batch, Split, Views};
 use pose::ViewPose;
 
 use crate::bad_samples::Resolve;
 use crate::checkpoint::Position;
+use crate::config::Config;
+use crate::error::{Error, Result};
 
 /// One picture: (object, view).
 pub type Item = (usize, usize);
@@ -141,6 +143,25 @@ impl Pool {
 }
 
 impl TrainingPlan {
+    /// The plan of a run over `views`, which must have objects to train on.
+    pub fn of(config: &Config, views: &dyn Views) -> Result<Self> {
+        let objects = views.split(Split::Train).len();
+        if objects < 2 {
+            let what = views.description();
+            return Err(Error::Request(format!(
+                "a step needs two training objects, but of {what}, {objects} are for training"
+            )));
+        }
+        Ok(Self {
+            seed: config.seed,
+            objects,
+            views: views.views(),
+            batch: config.batch,
+            epochs: config.epochs,
+            refresh: config.refresh,
+        })
+    }
+
     /// Steps in every epoch.
     pub fn steps_per_epoch(&self) -> u64 {
         order::batch_count(self.objects, self.batch) as u64

@@ -37,9 +37,11 @@ impl Position {
         if self.step_in_epoch == 0 { self.epoch } else { self.epoch + 1 }
     }
 
-    /// `epoch 3`, or `epoch 4, step 7 of it`.
+    /// `the end of epoch 3`, or `step 7 of epoch 4`.
     pub fn describe(&self) -> String {
-        if self.step_in_epoch == 0 {
+        if self.step == 0 {
+            "the beginning".to_owned()
+        } else if self.step_in_epoch == 0 {
             format!("the end of epoch {}", self.epoch)
         } else {
             format!("step {} of epoch {}", self.step_in_epoch, self.epoch + 1)
@@ -285,13 +287,18 @@ fn parse_tensor(entry: &Value, data: &[u8]) -> Option<Stored> {
 /// The newest checkpoint in `folder` that is whole, if any. Damaged newer ones are set aside (their names get
 /// `.damaged` added), and what was found wrong is passed to `warn`.
 pub fn newest(folder: &Path, mut warn: impl FnMut(String)) -> Result<Option<(PathBuf, Checkpoint)>> {
-    for (_, path) in list(folder)?.into_iter().rev() {
-        match Checkpoint::read(&path) {
-            Ok(checkpoint) => return Ok(Some((path, checkpoint))),
+    let all = list(folder)?;
+    for (place, (_, path)) in all.iter().enumerate().rev() {
+        match Checkpoint::read(path) {
+            Ok(checkpoint) => return Ok(Some((path.clone(), checkpoint))),
             Err(error @ Error::Content { .. }) => {
                 let aside = path.with_extension(format!("{ENDING}.damaged"));
-                fs::rename(&path, &aside).map_err(Error::write(&aside))?;
-                warn(format!("{error}; it is set aside, and the one before it is used"));
+                fs::rename(path, &aside).map_err(Error::write(&aside))?;
+                let instead = match place {
+                    0 => "there is none before it: the run begins again at its first step",
+                    _ => "the one before it is used",
+                };
+                warn(format!("{error}; it is set aside, and {instead}"));
             }
             Err(error) => return Err(error),
         }

@@ -9,6 +9,7 @@ use engine::Device;
 use render::Quality;
 use scene::LatentRanges;
 
+use crate::batches::TrainingPlan;
 use crate::config::Config;
 use crate::device_views::{DeviceObjects, DeviceViews, cuda};
 use crate::error::{Error, Result};
@@ -41,12 +42,20 @@ pub fn open(config: &Config, device: &Device) -> Result<Data> {
     on_the_fly(config, set, device)
 }
 
+/// The setting that cannot do without translations, if one is like that.
+fn wants_translation(config: &Config) -> Option<String> {
+    if config.transform != "rotation" {
+        return Some(format!("transform {}", config.transform));
+    }
+    let task = &config.network.task;
+    (config.method == "supervised" && task == "translation").then(|| format!("network.task {task}"))
+}
+
 fn check(config: &Config, views: &dyn Views) -> Result<()> {
-    let needs_translation = config.transform != "rotation";
-    if needs_translation && !views.has_translation() {
+    if let Some(wants) = wants_translation(config).filter(|_| !views.has_translation()) {
         return Err(Error::Request(format!(
-            "transform {} needs views with translations (3DIEBench-T), but {} has none",
-            config.transform, config.data
+            "{wants} needs views with translations (3DIEBench-T), but {} has none",
+            config.data
         )));
     }
     if config.refresh > 0.0 && !views.has_more_views() {
@@ -55,13 +64,13 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
             config.refresh, config.data
         )));
     }
-    if views.split(Split::Train).is_empty() {
-        return Err(Error::Request(format!("{} has no training objects", config.data)));
-    }
-    Ok(())
+    TrainingPlan::of(config, views).map(|_| ())
 }
 
 fn open_folder(folder: &Path) -> Result<Dataset> {
+    if folder.as_os_str().is_empty() {
+        return Err(Error::Request("no data are named; give --data".to_owned()));
+    }
     if !folder.exists() {
         return Err(Error::Request(format!(
             "there is no dataset at {}; make one with: equicaps render --out {}, or try --data procedural:5x4",
@@ -77,7 +86,7 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
     let with_translation = match settings.latents.as_str() {
         "3diebench-t" => true,
         "3diebench" => false,
-        _ => config.transform != "rotation",
+        _ => wants_translation(config).is_some(),
     };
     let quality = match settings.quality.as_str() {
         "reference" => Quality::Reference,
@@ -132,6 +141,19 @@ mod tests {
             message(&["data=procedural:2x5", "transform=rotation+base", "procedural.latents=3diebench"])
                 .contains("needs views with translations")
         );
+        let mut supervised = Config::settings("supervised", "demo").unwrap();
+        for assignment in ["data=procedural:2x5", "network.task=translation", "procedural.latents=3diebench"]
+        {
+            supervised.set(assignment).unwrap();
+        }
+        let text = open(&Config::resolve(supervised).unwrap(), &Device::cpu()).err().unwrap().to_string();
+        assert!(text.starts_with("network.task translation needs views with translations"), "{text}");
+        assert_eq!(
+            message(&["data=procedural:1x2"]),
+            "a step needs two training objects, but of 2 objects of 1 classes, 50 views each, rendered on the \
+             fly at 32x32, 1 are for training"
+        );
+        assert_eq!(message(&["data="]), "no data are named; give --data");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the loop trains, as the loop sees it: steps go in, measurements come out, and the state can be stored. The
 //! loop itself knows no tensors, so it can be tested with a learner of a few lines.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,15 @@ pub struct Measurement {
     pub host: Duration,
     /// How long the device was.
     pub device: Duration,
+}
+
+/// What was taken from the checkpoint of another run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// So many tensors.
+    pub count: usize,
+    /// Parts of the network of which not everything was taken: `projector`, `evaluator`, ...
+    pub anew: BTreeSet<String>,
 }
 
 /// A network in training.
@@ -89,7 +99,7 @@ pub trait Learner {
     /// Takes the whole state from a checkpoint; anything missing or misshapen is an error.
     fn load(&mut self, checkpoint: &Checkpoint) -> Result<()>;
 
-    /// Takes the weights that a checkpoint has, by name and shape, and leaves the rest; says how many tensors that
-    /// were.
-    fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<usize>;
+    /// Takes the weights that a checkpoint has, by name and shape, and leaves the rest. A backbone that does not fit is
+    /// an error.
+    fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<Taken>;
 }

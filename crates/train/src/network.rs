@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::device_views::DeviceViews;
 use crate::error::{Error, Result};
 use crate::inputs::{self, Inputs};
-use crate::learner::{Ask, Learner, Measurement};
+use crate::learner::{Ask, Learner, Measurement, Taken};
 use crate::network_state;
 use crate::probes::{Answers, Place, Probes, ProbesConfig, Targets};
 use crate::readout::{Pending, Shown};
@@ -390,7 +390,7 @@ impl Learner for NetworkLearner {
         network_state::load(&mut self.core.network.store, checkpoint)
     }
 
-    fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<usize> {
+    fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<Taken> {
         network_state::load_weights(&mut self.core.network.store, checkpoint)
     }
 }

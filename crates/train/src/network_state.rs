@@ -5,6 +5,7 @@ use engine::{BufferValue, ParameterStore, State};
 
 use crate::checkpoint::{Checkpoint, Numbers};
 use crate::error::{Error, Result};
+use crate::learner::Taken;
 
 const FIRST_MOMENT: &str = "optimiser.first_moment.";
 const SECOND_MOMENT: &str = "optimiser.second_moment.";
@@ -55,27 +56,34 @@ pub(crate) fn load(store: &mut ParameterStore, checkpoint: &Checkpoint) -> Resul
     Ok(())
 }
 
-/// Takes the weights that fit; says how many tensors that were.
-pub(crate) fn load_weights(store: &mut ParameterStore, checkpoint: &Checkpoint) -> Result<usize> {
-    let mut count = 0;
+/// Takes the weights that fit. Those of the backbone must: the rest is of little use without them.
+pub(crate) fn load_weights(store: &mut ParameterStore, checkpoint: &Checkpoint) -> Result<Taken> {
+    let mut fitting = Vec::new();
+    let mut taken = Taken::default();
     for id in store.parameters() {
-        let name = store.name(id).to_owned();
-        let dims = store.shape(id).dims().to_vec();
-        // Heads for other classes, or projectors of other sizes, stay as they are.
-        if let Ok(Some(values)) = floats(checkpoint, &name, &dims) {
-            store.import(State::Value, id, values)?;
-            count += 1;
-        } else if let Some(values) = positions(checkpoint, &name, &dims) {
-            store.import(State::Value, id, &values)?;
-            count += 1;
+        let (name, dims) = (store.name(id), store.shape(id).dims().to_vec());
+        let found = match floats(checkpoint, name, &dims) {
+            Ok(Some(values)) => Ok(values.to_vec()),
+            Ok(None) => Err(missing(name)),
+            Err(error) => positions(checkpoint, name, &dims).ok_or(error),
+        };
+        match found {
+            Ok(values) => fitting.push((id, values)),
+            Err(error) if name.starts_with("backbone.") => {
+                return Err(Error::Request(format!("the backbone of the checkpoint does not fit: {error}")));
+            }
+            // Heads for other classes, or projectors of other sizes, stay as they are.
+            Err(_) => {
+                taken.anew.insert(name.split('.').next().unwrap_or(name).to_owned());
+            }
         }
     }
-    if count == 0 {
-        return Err(Error::Request(
-            "no tensor of the checkpoint has a name and shape of this network".to_owned(),
-        ));
+    taken.count = fitting.len();
+    for (id, values) in fitting {
+        store.import(State::Value, id, &values)?;
     }
-    Ok(count + load_buffers(store, checkpoint, false)?)
+    taken.count += load_buffers(store, checkpoint, false)?;
+    Ok(taken)
 }
 
 fn missing(name: &str) -> Error {

@@ -115,16 +115,28 @@ fn a_vit_starts_from_weights_for_another_image_size() {
 fn weights_of_another_run_can_be_the_start() {
     let donor = state(&learner("equicaps", &["seed=3"]));
     let mut same = learner("equicaps", &[]);
-    same.load_weights(&donor).unwrap();
+    assert!(same.load_weights(&donor).unwrap().anew.is_empty());
     assert_eq!(state(&same).tensors["projector.fc.W1"], donor.tensors["projector.fc.W1"]);
     // Another method takes over the backbone alone.
     let mut other = learner("vicreg", &[]);
     let before = state(&other);
-    other.load_weights(&donor).unwrap();
+    let taken = other.load_weights(&donor).unwrap();
+    assert_eq!(taken.anew.iter().map(String::as_str).collect::<Vec<_>>(), ["evaluator", "projector"]);
     let after = state(&other);
     assert_eq!(after.tensors["backbone.conv1.weight"], donor.tensors["backbone.conv1.weight"]);
     assert_eq!(after.tensors["projector.0.weight"], before.tensors["projector.0.weight"]);
-    assert!(other.load_weights(&Checkpoint::default()).is_err());
+    // Without the backbone nothing is taken at all, whatever else fits.
+    for (settings, what) in [
+        (["network.width=16"], "tensor backbone.conv1.weight of the checkpoint has shape [8, 3, 7, 7]"),
+        (["backbone=vit_tiny"], "the checkpoint has no tensor backbone."),
+    ] {
+        let mut misfit = learner("equicaps", &settings);
+        let before = state(&misfit);
+        let message = misfit.load_weights(&donor).unwrap_err().to_string();
+        assert!(message.starts_with("the backbone of the checkpoint does not fit: "), "{message}");
+        assert!(message.contains(what), "{message}");
+        assert_eq!(state(&misfit).tensors, before.tensors);
+    }
     let misshapen = learner("equicaps", &["network.capsules=5"]).load(&donor).unwrap_err().to_string();
     assert!(misshapen.contains("of the checkpoint has shape"), "{misshapen}");
 }

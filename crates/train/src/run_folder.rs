@@ -20,6 +20,10 @@ use crate::error::{Error, Result};
 
 const CONFIG: &str = "config.toml";
 const LOCK: &str = "run.lock";
+const CHECKPOINTS: &str = "checkpoints";
+const CHOICES: &str = "convolutions.json";
+/// The checkpoint that a run begins with whose weights come from elsewhere.
+const STARTING_CHECKPOINT: &str = "epoch_00000.safetensors";
 
 /// The folder of a run, for reading.
 #[derive(Clone, Debug)]
@@ -34,6 +38,10 @@ pub struct OwnedRun {
     /// Held, not used: the system lets go of it when this process ends, however it ends.
     _lock: File,
 }
+
+/// A folder held for a run that is about to begin.
+#[derive(Debug)]
+pub struct NewRun(OwnedRun);
 
 impl RunFolder {
     /// The run at `root`, which must hold one.
@@ -97,12 +105,12 @@ impl RunFolder {
 
     /// `checkpoints/`.
     pub fn checkpoints_path(&self) -> PathBuf {
-        self.root.join("checkpoints")
+        self.root.join(CHECKPOINTS)
     }
 
     /// `convolutions.json`: the choices of the device, where it made any.
     pub fn choices_path(&self) -> PathBuf {
-        self.root.join("convolutions.json")
+        self.root.join(CHOICES)
     }
 
     /// The choices of the device, where it made any.
@@ -140,9 +148,28 @@ impl RunFolder {
     }
 }
 
+impl NewRun {
+    /// The folder, which does not count as a run yet.
+    pub fn folder(&self) -> &RunFolder {
+        &self.0.folder
+    }
+
+    /// Writes down the configuration: from now on there is a run.
+    pub fn begin(self, config: &Config) -> Result<OwnedRun> {
+        durable::publish_bytes(&self.0.folder.config_path(), config.to_toml()?.as_bytes())?;
+        Ok(self.0)
+    }
+}
+
 impl OwnedRun {
     /// Begins a new run at `root` with `config`.
     pub fn create(root: &Path, config: &Config) -> Result<Self> {
+        Self::reserve(root)?.begin(config)
+    }
+
+    /// Takes a folder, made if need be, for a new run. What a run needs before its first step is put there before it
+    /// begins, so that whoever finds a run finds it whole.
+    pub fn reserve(root: &Path) -> Result<NewRun> {
         if RunFolder::open(root).is_ok() {
             return Err(Error::RunExists { path: root.to_path_buf() });
         }
@@ -150,12 +177,7 @@ impl OwnedRun {
             return Err(Error::Request(format!("{} is a file, not a folder for a run", root.display())));
         }
         fs::create_dir_all(root).map_err(Error::write(root))?;
-        let foreign = fs::read_dir(root)
-            .map_err(Error::read(root))?
-            .flatten()
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .find(|name| name != LOCK && !name.starts_with('.'));
-        if let Some(name) = foreign {
+        if let Some(name) = foreign(root)? {
             return Err(Error::Request(format!(
                 "{} holds no run but other files (such as {name}); choose an empty or a new folder",
                 root.display()
@@ -168,9 +190,16 @@ impl OwnedRun {
         }
         durable::remove_unfinished(root);
         let checkpoints = run.folder.checkpoints_path();
+        for path in [run.folder.choices_path(), checkpoints.join(STARTING_CHECKPOINT)] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::write(&path)(error));
+                }
+                _ => {}
+            }
+        }
         fs::create_dir_all(&checkpoints).map_err(Error::write(&checkpoints))?;
-        durable::publish_bytes(&run.folder.config_path(), config.to_toml()?.as_bytes())?;
-        Ok(run)
+        Ok(NewRun(run))
     }
 
     /// Writes `config.toml` again, where settings that weights do not depend on were changed.
@@ -186,6 +215,26 @@ impl OwnedRun {
     pub fn folder(&self) -> &RunFolder {
         &self.folder
     }
+}
+
+/// A file in `root` that is not what a run killed at birth leaves.
+fn foreign(root: &Path) -> Result<Option<String>> {
+    let names = |folder: &Path| -> Result<Vec<String>> {
+        let entries = fs::read_dir(folder).map_err(Error::read(folder))?.flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        Ok(names.filter(|name| !name.starts_with('.')).collect())
+    };
+    for name in names(root)? {
+        let own = match name.as_str() {
+            LOCK | CHOICES => true,
+            CHECKPOINTS => names(&root.join(&name))?.iter().all(|inner| inner == STARTING_CHECKPOINT),
+            _ => false,
+        };
+        if !own {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
 }
 
 fn lock(root: &Path) -> Result<File> {
@@ -264,7 +313,18 @@ mod tests {
         fs::create_dir(&path).unwrap();
         fs::write(path.join(LOCK), "process 1").unwrap();
         fs::write(path.join(".config.toml.tmp"), "half").unwrap();
+        fs::write(path.join(CHOICES), "{}").unwrap();
+        fs::create_dir(path.join(CHECKPOINTS)).unwrap();
+        fs::write(path.join(CHECKPOINTS).join(STARTING_CHECKPOINT), "of another run").unwrap();
         OwnedRun::create(&path, &config()).unwrap();
         assert!(!path.join(".config.toml.tmp").exists());
+        assert!(!path.join(CHOICES).exists());
+        assert_eq!(fs::read_dir(path.join(CHECKPOINTS)).unwrap().count(), 0);
+        // Checkpoints of a run that lost its configuration are somebody's work.
+        let path = root.path().join("headless");
+        fs::create_dir_all(path.join(CHECKPOINTS)).unwrap();
+        fs::write(path.join(CHECKPOINTS).join("epoch_00010.safetensors"), "").unwrap();
+        let message = OwnedRun::create(&path, &config()).unwrap_err().to_string();
+        assert!(message.contains("other files (such as checkpoints)"), "{message}");
     }
 }

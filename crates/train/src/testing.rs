@@ -10,7 +10,7 @@ use crate::batches::{Item, PairBatch};
 use crate::checkpoint::{Checkpoint, Numbers};
 use crate::error::{Error, Result};
 use crate::health::Health;
-use crate::learner::{Ask, Learner, Measurement};
+use crate::learner::{Ask, Learner, Measurement, Taken};
 use crate::tally::{Tallies, Tally};
 
 /// Small pictures whose colours tell class and rotation.
@@ -168,11 +168,11 @@ impl Learner for FakeLearner {
         Ok(())
     }
 
-    fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<usize> {
+    fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<Taken> {
         match checkpoint.tensors.get("backbone.weights").map(|stored| &stored.numbers) {
             Some(Numbers::F32(weights)) => {
                 self.weights.clone_from(weights);
-                Ok(1)
+                Ok(Taken { count: 1, ..Taken::default() })
             }
             _ => Err(Error::Request("no weights".to_owned())),
         }

@@ -4,16 +4,17 @@
 //! learner's state and the position; lines of metrics are durable before the checkpoint that is later than they are,
 //! and lines later than the checkpoint are taken back when a run goes on.
 
+mod end_of_epoch;
 mod taking_in;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use dataset::{Loader, LoaderOptions, Split, Views, plan};
 
 use crate::bad_samples::Skipping;
-use crate::batches::{PairBatch, TrainingPlan, pair_items};
+use crate::batches::{PairBatch, TrainingPlan};
 use crate::checkpoint::{self, Checkpoint, Position};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -24,10 +25,8 @@ use crate::guard::Guard;
 use crate::journal::Journal;
 use crate::learner::{Ask, Learner};
 use crate::means::Means;
-use crate::metrics::Kind;
 use crate::run_folder::OwnedRun;
 use crate::saver::Saver;
-use crate::tally::Tallies;
 
 /// A session on a run.
 pub struct Trainer<'a> {
@@ -60,21 +59,7 @@ impl<'a> Trainer<'a> {
         tell: &'a mut dyn FnMut(Event<'_>),
     ) -> Result<std::result::Result<Self, Outcome>> {
         let folder = run.folder();
-        let objects = views.split(Split::Train).len();
-        if objects < 2 {
-            let what = views.description();
-            return Err(Error::Request(format!(
-                "{what} has {objects} training objects, but a step needs two"
-            )));
-        }
-        let plan = TrainingPlan {
-            seed: config.seed,
-            objects,
-            views: views.views(),
-            batch: config.batch,
-            epochs: config.epochs,
-            refresh: config.refresh,
-        };
+        let plan = TrainingPlan::of(&config, &*views)?;
         if let Some(choices) = folder.choices()? {
             learner.set_choices(&choices)?;
         }
@@ -130,6 +115,13 @@ impl<'a> Trainer<'a> {
         let mut ahead = self.learner.makes_pictures().then(|| self.plan.steps_from(self.position).fuse());
         let mut announced = self.position.step;
         while self.position.epoch < self.config.epochs {
+            // Behind the last step of an epoch; a session may also begin here.
+            if self.position.step_in_epoch == steps_per_epoch {
+                if !self.end_epoch(stop)? {
+                    return self.interrupted();
+                }
+                continue;
+            }
             if stop() {
                 return self.interrupted();
             }
@@ -170,11 +162,7 @@ impl<'a> Trainer<'a> {
             if self.is_logged(step) || ask.health || ends_epoch {
                 self.collect(false)?;
             }
-            if ends_epoch {
-                self.position.epoch += 1;
-                self.position.step_in_epoch = 0;
-                self.end_epoch()?;
-            } else if self.is_time_to_save() {
+            if !ends_epoch && self.is_time_to_save() {
                 self.save()?;
             }
         }
@@ -226,60 +214,6 @@ impl<'a> Trainer<'a> {
         minutes > 0.0 && self.clock.minutes_unsaved() >= minutes
     }
 
-    fn end_epoch(&mut self) -> Result<()> {
-        let epoch = self.position.epoch;
-        let is_last = epoch == self.config.epochs;
-        let every = self.config.probes.held_out_every;
-        let looks = self.config.probes.enabled && every > 0 && (epoch.is_multiple_of(every) || is_last);
-        let checkpoints = &self.config.checkpoints;
-        let by_epochs = checkpoints.every_epochs > 0 && epoch.is_multiple_of(checkpoints.every_epochs);
-        let saves = by_epochs || self.saver.is_milestone(epoch) || self.is_time_to_save();
-        if !looks && !saves {
-            return Ok(());
-        }
-        self.collect(true)?;
-        if looks {
-            self.look_at_held_out()?;
-        }
-        if saves {
-            self.save()?;
-        }
-        self.clock.restart();
-        Ok(())
-    }
-
-    /// Scores the probes on pairs of held-out objects: always the same objects and pairs, so that looks compare.
-    fn look_at_held_out(&mut self) -> Result<()> {
-        let side = self.views.split(Split::Val);
-        if side.is_empty() {
-            return Ok(());
-        }
-        let wanted = self.config.probes.held_out_objects.clamp(1, side.len());
-        let objects: Vec<usize> = (0..wanted).map(|k| side.start + k * side.len() / wanted).collect();
-        let (seed, views) = (self.config.seed, self.plan.views);
-        // The published batch is of objects; the last one may be small, as nothing is normalised over it.
-        let chunks: Vec<Vec<usize>> = objects.chunks(self.config.batch).map(<[usize]>::to_vec).collect();
-        let passes = self.config.probes.held_out_passes.max(1);
-        let plan = (0..passes).flat_map(move |pass| {
-            chunks
-                .iter()
-                .map(|objects| pair_items(objects.iter().copied(), seed, u64::MAX - pass, views))
-                .collect::<Vec<_>>()
-        });
-        let mut loader = self.start_loader(plan)?;
-        let mut tallies = Tallies::default();
-        while let Some(batch) = loader.next() {
-            let batch = batch?;
-            let pairs = PairBatch::new(&*self.views, &*self.views, &batch);
-            tallies.merge(&self.learner.probe(&pairs)?);
-            loader.recycle(batch);
-        }
-        self.keep_choices()?;
-        let values: Vec<(String, f64)> =
-            tallies.scores().map(|(name, score)| (format!("probe/{name}"), score)).collect();
-        self.write_record((Kind::HeldOut, self.position.epoch, self.position.step), values, &[])
-    }
-
     fn checkpoint_path(&self) -> PathBuf {
         checkpoint::path_of(&self.run.folder().checkpoints_path(), self.position)
     }
@@ -287,17 +221,8 @@ impl<'a> Trainer<'a> {
     /// Copies the state and begins to write it.
     fn save(&mut self) -> Result<()> {
         self.collect(true)?;
-        let mut checkpoint = Checkpoint { position: self.position, ..Checkpoint::default() };
-        let metadata = [
-            ("seed", self.config.seed.to_string()),
-            ("config_hash", self.config.identity()?),
-            ("config", self.config.identity_toml()?),
-            ("objects", self.plan.objects.to_string()),
-            ("objects_digest", plan::digest(self.views.objects())),
-            ("classes", self.views.classes().len().to_string()),
-            ("guard_strikes", self.guard.strikes().to_string()),
-        ];
-        checkpoint.metadata.extend(metadata.map(|(key, value)| (key.to_owned(), value)));
+        let strikes = self.guard.strikes();
+        let mut checkpoint = described(self.position, &self.config, &*self.views, strikes)?;
         self.learner.save(&mut checkpoint)?;
         self.means.save(&mut checkpoint);
         self.journal.sync()?;
@@ -340,6 +265,29 @@ impl<'a> Trainer<'a> {
     }
 }
 
+/// A checkpoint before the first step, of a run whose weights come from elsewhere.
+pub fn starting_checkpoint(config: &Config, views: &dyn Views, learner: &dyn Learner) -> Result<Checkpoint> {
+    let mut checkpoint = described(Position::default(), config, views, 0)?;
+    learner.save(&mut checkpoint)?;
+    Means::default().save(&mut checkpoint);
+    Ok(checkpoint)
+}
+
+/// A checkpoint with everything but tensors.
+fn described(position: Position, config: &Config, views: &dyn Views, strikes: u64) -> Result<Checkpoint> {
+    let metadata = [
+        ("seed", config.seed.to_string()),
+        ("config_hash", config.identity()?),
+        ("config", config.identity_toml()?),
+        ("objects", views.split(Split::Train).len().to_string()),
+        ("objects_digest", plan::digest(views.objects())),
+        ("classes", views.classes().len().to_string()),
+        ("guard_strikes", strikes.to_string()),
+    ];
+    let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
+    Ok(Checkpoint { position, metadata, ..Checkpoint::default() })
+}
+
 /// Refuses a checkpoint made with other settings or other data.
 fn check_belongs(
     path: &std::path::Path,
@@ -349,7 +297,11 @@ fn check_belongs(
 ) -> Result<()> {
     let text = |key: &str| checkpoint.metadata.get(key).cloned().unwrap_or_default();
     if text("config_hash") != config.identity()? {
-        return Err(Error::content(path, "was made with other settings than config.toml has now"));
+        let changes = changed_settings(&text("config"), &config.identity_toml()?);
+        return Err(Error::content(
+            path,
+            format!("was made with other settings than config.toml has now{changes}"),
+        ));
     }
     let objects = views.split(Split::Train).len().to_string();
     if text("objects") != objects {
@@ -362,4 +314,22 @@ fn check_belongs(
         return Err(Error::content(path, "was made with other objects than the data have now"));
     }
     Ok(())
+}
+
+/// The settings in which two texts of one setting a line differ: `: batch was 32 and is 16, ...`.
+fn changed_settings(before: &str, now: &str) -> String {
+    let lines = |text: &str| -> BTreeMap<String, String> {
+        let pairs = text.lines().filter_map(|line| line.split_once(" = "));
+        pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    };
+    let (before, now) = (lines(before), lines(now));
+    let value =
+        |side: &BTreeMap<String, String>, key| side.get(key).map_or("not set", String::as_str).to_owned();
+    let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let changes: Vec<String> = keys
+        .into_iter()
+        .filter(|key| before.get(*key) != now.get(*key))
+        .map(|key| format!("{key} was {} and is {}", value(&before, key), value(&now, key)))
+        .collect();
+    if changes.is_empty() { String::new() } else { format!(": {}", changes.join(", ")) }
 }

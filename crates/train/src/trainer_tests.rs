@@ -5,8 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use dataset::Views;
 use proptest::prelude::*;
 
+use crate::batches::TrainingPlan;
 use crate::checkpoint;
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -14,7 +16,7 @@ use crate::event::{Event, Outcome};
 use crate::metrics::{self, Kind, Record};
 use crate::run_folder::{OwnedRun, RunFolder};
 use crate::testing::{FakeLearner, FakeViews};
-use crate::trainer::Trainer;
+use crate::trainer::{Trainer, starting_checkpoint};
 
 /// 20 training objects in steps of 6, 6, 6, 2: four an epoch, three epochs.
 fn config(settings: &[&str]) -> Config {
@@ -29,6 +31,7 @@ fn config(settings: &[&str]) -> Config {
         "guards.collapse_patience=2",
         "checkpoints.every_epochs=1",
         "probes.held_out_every=2",
+        "probes.held_out_passes=2",
         "loader.workers=2",
     ];
     base.iter().chain(settings).for_each(|assignment| layers.set(assignment).unwrap());
@@ -42,7 +45,7 @@ fn own(root: &Path, config: &Config) -> OwnedRun {
     }
 }
 
-/// Runs, or continues, until the end or for `steps` steps; the warnings said.
+/// Runs, or continues, until the end or for `steps` steps, a held-out batch counting as one; the warnings said.
 fn session(
     root: &Path,
     config: &Config,
@@ -118,8 +121,7 @@ proptest! {
         let config = config(&[]);
         session(&whole, &config, &mut FakeLearner::new(), u64::MAX).0.unwrap();
         for steps in cuts {
-            let outcome = session(&broken, &config, &mut FakeLearner::new(), steps).0.unwrap();
-            prop_assert!(!matches!(outcome, Outcome::AlreadyFinished(_)) || steps == 0 || broken.exists());
+            session(&broken, &config, &mut FakeLearner::new(), steps).0.unwrap();
         }
         session(&broken, &config, &mut FakeLearner::new(), u64::MAX).0.unwrap();
         prop_assert_eq!(final_bytes(&whole), final_bytes(&broken));
@@ -146,7 +148,7 @@ fn a_damaged_newest_checkpoint_is_replaced_by_the_one_before_it() {
     let (whole, broken) = (root.path().join("whole"), root.path().join("broken"));
     let config = config(&[]);
     session(&whole, &config, &mut FakeLearner::new(), u64::MAX).0.unwrap();
-    session(&broken, &config, &mut FakeLearner::new(), 9).0.unwrap();
+    session(&broken, &config, &mut FakeLearner::new(), 11).0.unwrap();
     let newest = broken.join("checkpoints/epoch_00003.safetensors");
     let mut bytes = fs::read(&newest).unwrap();
     let middle = bytes.len() - 3;
@@ -160,6 +162,68 @@ fn a_damaged_newest_checkpoint_is_replaced_by_the_one_before_it() {
     );
     assert_eq!(final_bytes(&whole), final_bytes(&broken));
     assert_eq!(records(&whole), records(&broken));
+    // Where none is whole the run begins again, and says so.
+    for (_, path) in checkpoint::list(&broken.join("checkpoints")).unwrap() {
+        fs::write(path, "scrap").unwrap();
+    }
+    let (outcome, warnings) = session(&broken, &config, &mut FakeLearner::new(), u64::MAX);
+    outcome.unwrap();
+    assert!(warnings[0].ends_with("the one before it is used"), "{warnings:?}");
+    assert!(warnings[1].ends_with("the run begins again at its first step"), "{warnings:?}");
+    assert_eq!(final_bytes(&whole), final_bytes(&broken));
+    assert_eq!(records(&whole), records(&broken));
+}
+
+#[test]
+fn weights_from_elsewhere_survive_a_kill_before_the_first_checkpoint() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, broken) = (root.path().join("whole"), root.path().join("broken"));
+    let config = config(&[]);
+    let mut elsewhere = FakeLearner::new();
+    elsewhere.weights = vec![3.0, -4.0, 0.5, 0.25];
+    let start = starting_checkpoint(&config, &FakeViews::new(4, 5), &elsewhere).unwrap();
+    for root in [&whole, &broken] {
+        let new = OwnedRun::reserve(root).unwrap();
+        start.write(&new.folder().checkpoints_path()).unwrap();
+        new.begin(&config).unwrap();
+    }
+    session(&whole, &config, &mut elsewhere.clone(), u64::MAX).0.unwrap();
+    // A killed process leaves no checkpoint of its own, and the next one knows only the folder.
+    let run = own(&broken, &config);
+    let (views, mut killed): (Arc<dyn Views>, _) = (Arc::new(FakeViews::new(4, 5)), elsewhere.clone());
+    let mut tell = |_: Event<'_>| {};
+    drop(Trainer::prepare(&run, config.clone(), views, &mut killed, &mut tell).unwrap());
+    drop(run);
+    session(&broken, &config, &mut FakeLearner::new(), u64::MAX).0.unwrap();
+    assert_eq!(final_bytes(&whole), final_bytes(&broken));
+    let plain = root.path().join("plain");
+    session(&plain, &config, &mut FakeLearner::new(), u64::MAX).0.unwrap();
+    assert_ne!(final_bytes(&whole), final_bytes(&plain));
+}
+
+#[test]
+fn a_look_that_cannot_be_finished_is_taken_when_the_run_goes_on() {
+    let root = tempfile::tempdir().unwrap();
+    let [whole, stopped, mended] = ["whole", "stopped", "mended"].map(|name| root.path().join(name));
+    let config = config(&["checkpoints.every_epochs=0"]);
+    session(&whole, &config, &mut FakeLearner::new(), u64::MAX).0.unwrap();
+    // Eight steps, and one of the two batches of the look behind them.
+    let (outcome, _) = session(&stopped, &config, &mut FakeLearner::new(), 9);
+    let path = stopped.join("checkpoints/epoch_00002.safetensors");
+    assert_eq!(outcome.unwrap(), Outcome::Interrupted(Some(path.clone())));
+    let position = checkpoint::Checkpoint::read(&path).unwrap().position;
+    assert_eq!((position.epoch, position.step, position.step_in_epoch), (1, 8, 4));
+    assert!(records(&stopped).iter().all(|record| record.kind != Kind::HeldOut));
+    // A held-out picture that comes back later.
+    let views = FakeViews::new(4, 5).with_bad(|(object, _)| object == 21);
+    let (outcome, _) = session_on(views, &mended, &config, &mut FakeLearner::new(), u64::MAX);
+    let message = outcome.unwrap_err().to_string();
+    assert!(message.contains("object 21"), "{message}");
+    assert!(message.ends_with("the run is saved at step 4 of epoch 2"), "{message}");
+    for root in [stopped, mended] {
+        session(&root, &config, &mut FakeLearner::new(), u64::MAX).0.unwrap();
+        assert_eq!((final_bytes(&whole), records(&whole)), (final_bytes(&root), records(&root)));
+    }
 }
 
 #[test]
@@ -201,18 +265,17 @@ fn bad_samples_fail_by_name_or_are_replaced_and_counted() {
     // Pictures that come back later let the run go on as if they had been there all the time.
     let (plain, mended) = (root.path().join("plain"), root.path().join("mended"));
     session(&plain, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
-    let later = || FakeViews::new(4, 5).with_bad(|(object, view)| object == 7 && view == 3);
-    let mut saved = 0;
-    for _ in 0..2 {
-        let (outcome, _) = session_on(later(), &mended, &config(&[]), &mut FakeLearner::new(), u64::MAX);
-        if let Err(error) = outcome {
-            assert!(error.to_string().contains("object 7, view 3"), "{error}");
-            saved += usize::from(error.to_string().contains("the run is saved at"));
-        }
-    }
+    let plan = TrainingPlan::of(&config(&[]), &FakeViews::new(4, 5)).unwrap();
+    let steps: Vec<_> = plan.steps_from(checkpoint::Position::default()).collect();
+    let late = steps[6].iter().find(|item| !steps[..6].concat().contains(item)).copied().unwrap();
+    let views = FakeViews::new(4, 5).with_bad(move |item| item == late);
+    let (outcome, _) = session_on(views, &mended, &config(&[]), &mut FakeLearner::new(), u64::MAX);
+    let message = outcome.unwrap_err().to_string();
+    let expected =
+        format!("object {}, view {} is unreadable; the run is saved at step 2 of epoch 2", late.0, late.1);
+    assert_eq!(message, expected);
     session(&mended, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
     assert_eq!((final_bytes(&plain), records(&plain)), (final_bytes(&mended), records(&mended)));
-    assert!(saved <= 2);
     let skip = config(&["loader.on_bad_sample=skip"]);
     let (whole, broken) = (root.path().join("whole"), root.path().join("broken"));
     let (outcome, warnings) = session_on(bad(), &whole, &skip, &mut FakeLearner::new(), u64::MAX);
@@ -232,7 +295,11 @@ fn other_settings_or_data_are_refused() {
     session(root.path(), &config(&[]), &mut FakeLearner::new(), 5).0.unwrap();
     let (outcome, _) =
         session(root.path(), &config(&["learning_rate=0.5"]), &mut FakeLearner::new(), u64::MAX);
-    assert!(outcome.unwrap_err().to_string().contains("was made with other settings"));
+    let message = outcome.unwrap_err().to_string();
+    assert!(
+        message.ends_with("other settings than config.toml has now: learning_rate was 0.002 and is 0.5"),
+        "{message}"
+    );
     let other = FakeViews::new(4, 6);
     let (outcome, _) = session_on(other, root.path(), &config(&[]), &mut FakeLearner::new(), u64::MAX);
     assert!(outcome.unwrap_err().to_string().contains("with 20 training objects, but the data now have 24"));

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use dataset::Views;
 use serde_json::{Value, json};
+use train::checkpoint::Checkpoint;
 use train::environment::{self, Environment};
 use train::metrics::Kind;
 use train::summary::Summary;
@@ -55,7 +56,7 @@ pub struct Arguments {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Seed of weights, order and pairs [default: 0]
-    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    #[arg(long, value_name = "N", conflicts_with = "resume", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
     /// cpu, cuda:0, ... [default: cpu]
     #[arg(long, value_name = "DEVICE")]
@@ -107,22 +108,46 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     if let Some(on_device) = on_device {
         learner.render_by(on_device);
     }
-    if let Some(path) = &arguments.init_from {
-        let checkpoint = train::checkpoint::Checkpoint::read(path)?;
-        let count = learner.load_weights(&checkpoint)?;
-        terminal.note(format!("{count} tensors from {}", path.display()));
-    }
     let run = match &arguments.resume {
         Some(root) => RunFolder::open(root)?.acquire()?,
-        None => OwnedRun::create(root, &config)?,
+        None => begin(arguments, root, &config, &*views, &mut learner, terminal)?,
     };
-    if let Some(other) = &arguments.choices_of {
-        match RunFolder::open(other)?.choices()? {
-            Some(choices) => run.folder().write_choices(&choices)?,
-            None => terminal.warn(format!("{} was not on a GPU: it made no choices", other.display())),
-        }
-    }
     train_run(&run, config, views, &mut learner, &device, terminal)
+}
+
+/// Begins a new run. What it does not compute itself is there before it counts as one, so that a run that is killed
+/// before its first checkpoint still begins with it.
+fn begin(
+    arguments: &Arguments,
+    root: &Path,
+    config: &Config,
+    views: &dyn Views,
+    learner: &mut dyn Learner,
+    terminal: &Terminal,
+) -> anyhow::Result<OwnedRun> {
+    let choices = arguments.choices_of.as_ref().map(|other| RunFolder::open(other)?.choices()).transpose()?;
+    if let (Some(None), Some(other)) = (&choices, &arguments.choices_of) {
+        terminal.warn(format!("{} was not on a GPU: it made no choices", other.display()));
+    }
+    let mut start = None;
+    if let Some(path) = &arguments.init_from {
+        let taken = learner.load_weights(&Checkpoint::read(path)?).map_err(|error| {
+            let text = format!("--init-from {}: {error}", path.display());
+            train::Error::Request(text)
+        })?;
+        let anew: Vec<String> = taken.anew.into_iter().collect();
+        let anew = if anew.is_empty() { String::new() } else { format!("; begun anew: {}", anew.join(", ")) };
+        terminal.note(format!("{} tensors from {}{anew}", taken.count, path.display()));
+        start = Some(train::trainer::starting_checkpoint(config, views, learner)?);
+    }
+    let new = OwnedRun::reserve(root)?;
+    if let Some(choices) = choices.flatten() {
+        new.folder().write_choices(&choices)?;
+    }
+    if let Some(start) = start {
+        start.write(&new.folder().checkpoints_path())?;
+    }
+    Ok(new.begin(config)?)
 }
 
 /// The configuration of a new run.
@@ -209,7 +234,7 @@ fn train_run(
             }
             let environment = surroundings(device, libraries, data, from.step);
             environment::append(&folder.environment_path(), environment)?;
-            let plan = format!("{} steps an epoch, {} epochs", trainer.steps_per_epoch(), config.epochs);
+            let plan = format!("{} epochs, steps in each: {}", config.epochs, trainer.steps_per_epoch());
             terminal.note(if from.step == 0 {
                 format!("{} on {device}: {plan}", config.method)
             } else {
@@ -227,7 +252,7 @@ fn finished(root: &Path, epochs: u64) -> train::Result<Option<PathBuf>> {
     let folder = RunFolder::open(root)?;
     let newest = train::checkpoint::list(&folder.checkpoints_path())?.pop();
     Ok(newest.map(|(_, path)| path).filter(|path| {
-        let whole = train::checkpoint::Checkpoint::read(path);
+        let whole = Checkpoint::read(path);
         whole.is_ok_and(|checkpoint| checkpoint.position.epoch >= epochs) && !folder.is_running()
     }))
 }

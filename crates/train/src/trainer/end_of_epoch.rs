@@ -1,0 +1,80 @@
+//! The end of an epoch: a look at held-out objects, a checkpoint.
+
+use dataset::{Split, Views};
+
+use super::Trainer;
+use crate::batches::{PairBatch, pair_items};
+use crate::error::{Error, Result};
+use crate::metrics::Kind;
+use crate::tally::Tallies;
+
+impl Trainer<'_> {
+    /// Does what is due behind the last step of an epoch, and completes it. Says whether it is complete: `stop` may
+    /// have ended the look, which is then taken again when the run goes on.
+    pub(super) fn end_epoch(&mut self, stop: &dyn Fn() -> bool) -> Result<bool> {
+        let epoch = self.position.epoch + 1;
+        let is_last = epoch == self.config.epochs;
+        let every = self.config.probes.held_out_every;
+        let looks = self.config.probes.enabled && every > 0 && (epoch.is_multiple_of(every) || is_last);
+        let checkpoints = &self.config.checkpoints;
+        let by_epochs = checkpoints.every_epochs > 0 && epoch.is_multiple_of(checkpoints.every_epochs);
+        let saves = by_epochs || self.saver.is_milestone(epoch) || self.is_time_to_save();
+        if looks || saves {
+            self.collect(true)?;
+        }
+        if looks {
+            let looked = self.look_at_held_out(epoch, stop);
+            self.keep_choices()?;
+            match looked {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(Error::Dataset(error)) => return Err(self.saved_before(&error)),
+                Err(error) => return Err(error),
+            }
+        }
+        self.position.epoch = epoch;
+        self.position.step_in_epoch = 0;
+        if saves {
+            self.save()?;
+        }
+        if looks || saves {
+            self.clock.restart();
+        }
+        Ok(true)
+    }
+
+    /// Scores the probes on pairs of held-out objects: always the same objects and pairs, so that looks compare. Says
+    /// whether it came to its end before `stop`.
+    fn look_at_held_out(&mut self, epoch: u64, stop: &dyn Fn() -> bool) -> Result<bool> {
+        let side = self.views.split(Split::Val);
+        if side.is_empty() {
+            return Ok(true);
+        }
+        let wanted = self.config.probes.held_out_objects.min(side.len());
+        let objects: Vec<usize> = (0..wanted).map(|k| side.start + k * side.len() / wanted).collect();
+        let (seed, views) = (self.config.seed, self.plan.views);
+        // The published batch is of objects; the last one may be small, as nothing is normalised over it.
+        let chunks: Vec<Vec<usize>> = objects.chunks(self.config.batch).map(<[usize]>::to_vec).collect();
+        let plan = (0..self.config.probes.held_out_passes).flat_map(move |pass| {
+            chunks
+                .iter()
+                .map(|objects| pair_items(objects.iter().copied(), seed, u64::MAX - pass, views))
+                .collect::<Vec<_>>()
+        });
+        let mut loader = self.start_loader(plan)?;
+        let mut tallies = Tallies::default();
+        while let Some(batch) = loader.next() {
+            if stop() {
+                return Ok(false);
+            }
+            let batch = batch?;
+            let pairs = PairBatch::new(&*self.views, &*self.views, &batch);
+            tallies.merge(&self.learner.probe(&pairs)?);
+            loader.recycle(batch);
+        }
+        let values: Vec<(String, f64)> =
+            tallies.scores().map(|(name, score)| (format!("probe/{name}"), score)).collect();
+        self.write_record((Kind::HeldOut, epoch, self.position.step), values, &[])?;
+        Ok(true)
+    }
+}
