@@ -74,9 +74,15 @@ pub fn read_classes(folder: &Path, objects: &[Object]) -> Result<Vec<Class>> {
         Ok(bytes) => {
             let classes: Vec<Class> = serde_json::from_slice(&bytes)
                 .map_err(|error| Error::content(&path, format!("not a list of classes: {error}")))?;
-            match classes.iter().enumerate().find(|(label, class)| *label as u32 != class.label) {
-                Some((label, class)) => {
-                    Err(Error::content(&path, format!("class {} stands in place {label}", class.label)))
+            if let Some((label, class)) = (0_u32..).zip(&classes).find(|(label, class)| *label != class.label)
+            {
+                return Err(Error::content(&path, format!("class {} stands in place {label}", class.label)));
+            }
+            match objects.iter().find(|object| object.label as usize >= classes.len()) {
+                Some(object) => {
+                    let (label, folder, count) = (object.label, folder_entry(object), classes.len());
+                    let message = format!("names {count} classes, but object {folder} has label {label}");
+                    Err(Error::content(&path, message))
                 }
                 None => Ok(classes),
             }
@@ -120,6 +126,17 @@ pub fn class_name(synset: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_classes_must_name_them_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let object = |label| Object { synset: "mugs".into(), name: "o".into(), label, split: Split::Train };
+        let path = folder.path().join(CLASSES);
+        std::fs::write(&path, r#"[{"label": 0, "synset": "mugs", "name": "mug"}]"#).unwrap();
+        assert_eq!(read_classes(folder.path(), &[object(0)]).unwrap().len(), 1);
+        let message = read_classes(folder.path(), &[object(0), object(1)]).unwrap_err().to_string();
+        assert!(message.ends_with("names 1 classes, but object /mugs/o/ has label 1"), "{message}");
+    }
 
     #[test]
     fn classes_without_a_list_are_those_of_shapenet_or_the_folders() {
