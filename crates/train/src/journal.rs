@@ -13,6 +13,8 @@ use crate::tensorboard::EventFile;
 pub struct Journal {
     metrics: MetricsFile,
     events: EventFile,
+    /// The last step whose timing TensorBoard knows.
+    timed: Option<u64>,
 }
 
 impl Journal {
@@ -21,6 +23,7 @@ impl Journal {
         Ok(Self {
             metrics: MetricsFile::open(&folder.metrics_path(), step)?,
             events: EventFile::create(&folder.tensorboard_path(), step)?,
+            timed: None,
         })
     }
 
@@ -37,7 +40,9 @@ impl Journal {
             Kind::HeldOut => "held_out",
         };
         let tagged = values.iter().map(|(name, value)| (format!("{group}/{name}"), *value));
-        let timed = timing.iter().map(|&(name, value)| (format!("timing/{name}"), value));
+        // The last step of an epoch and the epoch itself have the same.
+        let new = if self.timed.replace(step) == Some(step) { &[] } else { timing };
+        let timed = new.iter().map(|&(name, value)| (format!("timing/{name}"), value));
         let tagged: Vec<(String, f64)> = tagged.chain(timed).collect();
         self.events.scalars(step, tagged.iter().map(|(name, value)| (name.as_str(), *value)))?;
         let values = values.into_iter().map(|(name, value)| (name, number(value))).collect();

@@ -2,7 +2,8 @@
 //!
 //! A record is `length: u64 | masked crc32c(length) | data | masked crc32c(data)`, little-endian. The data is an
 //! `Event { 1: wall_time f64, 2: step i64, 3: file_version | 5: summary | 7: session_log }`. A continued run opens a
-//! new file that begins with a session log at its step: TensorBoard then forgets later points of earlier files.
+//! new file that begins with a session log at its first step: TensorBoard then forgets the points of earlier files at
+//! that step and later.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -33,7 +34,7 @@ pub struct EventFile {
 }
 
 impl EventFile {
-    /// Opens a new file in `folder`, after all that are there, for a session that begins at `step`.
+    /// Opens a new file in `folder`, after all that are there, for a session that goes on after `step`.
     pub fn create(folder: &Path, step: u64) -> Result<Self> {
         fs::create_dir_all(folder).map_err(Error::write(folder))?;
         let session = fs::read_dir(folder).map_err(Error::read(folder))?.count() as u64 + 1;
@@ -45,9 +46,9 @@ impl EventFile {
             OpenOptions::new().create_new(true).append(true).open(&path).map_err(Error::write(&path))?;
         let mut events = Self { file, path };
         events.event(0, |event| field_bytes(event, 3, b"brain.Event:2"))?;
-        if step > 0 {
+        if session > 1 {
             // SessionLog { 1: status START = 1 }
-            events.event(step, |event| field_bytes(event, 7, &[0x08, 0x01]))?;
+            events.event(step + 1, |event| field_bytes(event, 7, &[0x08, 0x01]))?;
         }
         Ok(events)
     }
@@ -154,12 +155,13 @@ mod tests {
         let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
         names.sort();
         assert!(names[0].to_string_lossy().ends_with("events.out.tfevents.0000000001.equicaps"));
-        let counts: Vec<usize> = names
+        // Of every record the step, with a mark at session logs.
+        let contents: Vec<Vec<(u8, bool)>> = names
             .iter()
             .map(|path| {
                 let bytes = fs::read(path).unwrap();
                 let mut rest = &bytes[..];
-                let mut records = 0;
+                let mut records = Vec::new();
                 while !rest.is_empty() {
                     let length = u64::from_le_bytes(rest[..8].try_into().unwrap()) as usize;
                     assert_eq!(
@@ -169,14 +171,16 @@ mod tests {
                     let data = &rest[12..12 + length];
                     let sum = u32::from_le_bytes(rest[12 + length..16 + length].try_into().unwrap());
                     assert_eq!(sum, crc32c::masked(data));
-                    assert_eq!(data[0], 9);
+                    assert_eq!((data[0], data[9]), (1 << 3 | 1, 2 << 3));
+                    records.push((data[10], data[11] == 7 << 3 | 2));
                     rest = &rest[16 + length..];
-                    records += 1;
                 }
                 records
             })
             .collect();
-        assert_eq!(counts, [3, 4]);
+        assert_eq!(contents[0], [(0, false), (1, false), (1, false)]);
+        // What the first session wrote at step 10 stays.
+        assert_eq!(contents[1], [(0, false), (11, true), (11, false), (11, false)]);
     }
 
     #[test]
