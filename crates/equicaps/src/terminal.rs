@@ -43,6 +43,20 @@ impl Terminal {
         };
     }
 
+    /// A bar whose message says everything but how much of `total` is done; nothing where there is no terminal.
+    pub fn bar(&self, total: u64, unit: &str) -> Progress {
+        if self.quiet || !std::io::stderr().is_terminal() {
+            return Progress { kind: Kind::Silent };
+        }
+        let bar = ProgressBar::new(total);
+        if let Ok(style) =
+            ProgressStyle::with_template(&format!("{{bar:20}} {{pos}}/{{len}} {unit}  {{wide_msg}}"))
+        {
+            bar.set_style(style);
+        }
+        Progress { kind: Kind::Bar(bar) }
+    }
+
     /// Progress over `total` items called `unit` (for example `"images"`).
     pub fn progress(&self, total: u64, unit: &'static str) -> Progress {
         let now = Instant::now();
@@ -94,6 +108,13 @@ impl Progress {
                     eprintln!("{}/{total} {unit}, {rate:.1} {unit}/s, {left:.0} s left", state.0);
                 }
             }
+        }
+    }
+
+    /// `count` items are done in all; only for bars.
+    pub fn reach(&self, count: u64) {
+        if let Kind::Bar(bar) = &self.kind {
+            bar.set_position(count);
         }
     }
 

@@ -166,6 +166,7 @@ fn a_run_has_one_owner_one_beginning_and_one_end() {
     assert!(message.contains(&format!("in use by another process (process {})", child.id())), "{message}");
     let listed = ok_json(equicaps(&["runs", "list"]).arg(root.path()));
     assert_eq!(listed["runs"][0]["state"], "running");
+    assert!(listed["runs"][0]["step"].as_u64() >= Some(1), "how far it is shows before its first checkpoint");
     child.kill().unwrap();
     child.wait().unwrap();
 
@@ -276,6 +277,8 @@ fn bad_pictures_are_named_or_replaced() {
     let object = |number: usize| lists.picture_name(number, 0).parent().unwrap().to_str().unwrap().to_owned();
     assert_eq!(status, 1);
     assert!(message.contains(&object(0)) || message.contains(&object(1)), "{message}");
+    let shown = ok(equicaps(&["runs", "show"]).arg(&failing));
+    assert!(shown.contains("(failed)") && shown.contains(&format!("failed: {}", data.display())), "{shown}");
     let skipping = root.path().join("skipping");
     let result = ok_json(new_run(&skipping, 3, &more).args(["--on-bad-sample", "skip"]));
     assert!(result["epoch_means"]["bad_samples"].as_f64().unwrap() > 0.0, "{result}");

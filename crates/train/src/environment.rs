@@ -30,6 +30,21 @@ pub struct Environment {
     pub from_step: u64,
     /// When the session began: seconds since 1970.
     pub started_unix_secs: u64,
+    /// How it ended; nothing while it goes on, or where it was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+}
+
+/// How a session ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// All epochs are done.
+    Finished,
+    /// Somebody interrupted it.
+    Interrupted,
+    /// Something went wrong: the sentence that said so.
+    Failed(String),
 }
 
 impl Environment {
@@ -59,7 +74,20 @@ impl Environment {
 pub fn append(path: &Path, environment: Environment) -> Result<()> {
     let mut sessions = read(path).unwrap_or_default();
     sessions.push(environment);
-    let text = serde_json::to_string_pretty(&sessions)
+    write(path, &sessions)
+}
+
+/// Notes in the file at `path` how the last session ended.
+pub fn end(path: &Path, ended: Ended) -> Result<()> {
+    let mut sessions = read(path)?;
+    if let Some(last) = sessions.last_mut() {
+        last.ended = Some(ended);
+    }
+    write(path, &sessions)
+}
+
+fn write(path: &Path, sessions: &[Environment]) -> Result<()> {
+    let text = serde_json::to_string_pretty(sessions)
         .map_err(|error| Error::content(path, format!("cannot write: {error}")))?;
     durable::publish_bytes(path, text.as_bytes())
 }
@@ -74,6 +102,21 @@ pub fn read(path: &Path) -> Result<Vec<Environment>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_say_how_they_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("environment.json");
+        assert!(end(&path, Ended::Finished).is_err());
+        append(&path, Environment::default()).unwrap();
+        append(&path, Environment::default()).unwrap();
+        end(&path, Ended::Failed("no".to_owned())).unwrap();
+        let ends: Vec<_> = read(&path).unwrap().into_iter().map(|session| session.ended).collect();
+        assert_eq!(ends, [None, Some(Ended::Failed("no".to_owned()))]);
+        // Files of earlier versions say nothing of it.
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches("ended").count(), 1);
+    }
 
     #[test]
     fn other_devices_and_libraries_are_named() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::checkpoint::{self, Checkpoint, Position};
 use crate::config::Config;
-use crate::environment::{self, Environment};
+use crate::environment::{self, Ended, Environment};
 use crate::error::Result;
 use crate::metrics::{self, Kind, Record};
 use crate::run_folder::RunFolder;
@@ -17,6 +17,8 @@ pub enum State {
     Running,
     /// All epochs are done.
     Finished,
+    /// Something went wrong; what it was is in its last session.
+    Failed,
     /// It can be continued.
     Stopped,
 }
@@ -27,9 +29,19 @@ impl State {
         match self {
             Self::Running => "running",
             Self::Finished => "finished",
+            Self::Failed => "failed",
             Self::Stopped => "stopped",
         }
     }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// Complete epochs.
+    pub epoch: u64,
+    /// Steps.
+    pub step: u64,
 }
 
 /// A run at a glance.
@@ -45,6 +57,8 @@ pub struct Summary {
     pub state: State,
     /// The newest checkpoint's position; the beginning where there is none.
     pub position: Position,
+    /// How far it is: of a run that goes on, what was written down last; otherwise the newest checkpoint.
+    pub reached: Reached,
     /// The checkpoints, oldest first.
     pub checkpoints: Vec<PathBuf>,
     /// All lines of metrics.
@@ -64,21 +78,33 @@ impl Summary {
             .rev()
             .find_map(|path| Checkpoint::read_metadata(path).ok())
             .map_or_else(Position::default, |checkpoint| checkpoint.position);
+        let records = metrics::read(&folder.metrics_path())?;
+        let sessions = environment::read(&folder.environment_path()).unwrap_or_default();
+        let failed = matches!(sessions.last(), Some(Environment { ended: Some(Ended::Failed(_)), .. }));
         let state = if folder.is_running() {
             State::Running
         } else if position.epoch >= config.epochs {
             State::Finished
+        } else if failed {
+            State::Failed
         } else {
             State::Stopped
         };
+        let mut reached = Reached { epoch: position.epoch, step: position.step };
+        if state == State::Running {
+            let epochs = records.iter().filter(|record| record.kind == Kind::Epoch);
+            reached.epoch = reached.epoch.max(epochs.map(|record| record.epoch).max().unwrap_or(0));
+            reached.step = reached.step.max(records.last().map_or(0, |record| record.step));
+        }
         Ok(Self {
             name: folder.name(),
             root: folder.root().to_path_buf(),
             state,
             position,
+            reached,
             checkpoints,
-            records: metrics::read(&folder.metrics_path())?,
-            sessions: environment::read(&folder.environment_path()).unwrap_or_default(),
+            records,
+            sessions,
             config,
         })
     }

@@ -194,8 +194,10 @@ impl<'a> Trainer<'a> {
         &self,
         plan: impl Iterator<Item = Vec<(usize, usize)>> + Send + 'static,
     ) -> Result<Loader> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = if self.config.loader.workers == 0 { cores } else { self.config.loader.workers };
+        let workers = match self.config.loader.workers {
+            0 => rayon::current_num_threads(),
+            workers => workers,
+        };
         let side = if self.learner.makes_pictures() { 0 } else { self.config.image_size };
         let options = LoaderOptions { side, workers, queue: self.config.loader.queue };
         let views = Arc::clone(&self.views) as Arc<dyn Views>;

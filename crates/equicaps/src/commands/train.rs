@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use dataset::Views;
 use serde_json::{Value, json};
 use train::checkpoint::Checkpoint;
-use train::environment::{self, Environment};
+use train::environment::{self, Ended, Environment};
 use train::metrics::Kind;
 use train::summary::Summary;
 use train::{Config, Event, Learner, Outcome, OwnedRun, RunFolder, Trainer};
@@ -240,7 +240,15 @@ fn train_run(
             } else {
                 format!("{} on {device}: {plan}; going on from {}", config.method, from.describe())
             });
-            trainer.train(&|| interrupt::flag().load(Ordering::Relaxed))?
+            let outcome = trainer.train(&|| interrupt::flag().load(Ordering::Relaxed));
+            let ended = match &outcome {
+                Ok(Outcome::Interrupted(_)) => Ended::Interrupted,
+                Ok(_) => Ended::Finished,
+                Err(error) => Ended::Failed(error.to_string()),
+            };
+            // Where the disk is full even this may fail, and is of no importance.
+            let _ = environment::end(&folder.environment_path(), ended);
+            outcome?
         }
     };
     progress.finish();
@@ -325,5 +333,6 @@ fn surroundings(device: &str, libraries: Vec<String>, data: String, from_step: u
         data,
         from_step,
         started_unix_secs: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+        ended: None,
     }
 }

@@ -13,8 +13,6 @@ use crate::terminal::{Progress, Terminal};
 pub struct TrainingProgress<'a> {
     terminal: &'a Terminal,
     bar: Option<Progress>,
-    /// Steps shown on the bar.
-    shown: u64,
     line: Option<Instant>,
 }
 
@@ -24,7 +22,7 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 impl<'a> TrainingProgress<'a> {
     /// Nothing is shown yet.
     pub fn new(terminal: &'a Terminal) -> Self {
-        Self { terminal, bar: None, shown: 0, line: None }
+        Self { terminal, bar: None, line: None }
     }
 
     /// Shows an event.
@@ -57,24 +55,19 @@ impl<'a> TrainingProgress<'a> {
         let total = progress.steps_per_epoch * progress.epochs;
         let terms: Vec<String> =
             progress.terms.iter().map(|(name, value)| format!("{name} {value:.3}")).collect();
-        let state = format!(
-            "epoch {epoch}/{}  loss {:.4} ({})  {:.0} images/s",
-            progress.epochs,
-            progress.loss,
-            terms.join(", "),
-            progress.images_per_second
-        );
+        let (loss, rate, left) = (progress.loss, progress.images_per_second, duration(progress.left));
+        let epoch = format!("epoch {epoch}/{}", progress.epochs);
+        let terms = terms.join(", ");
         if std::io::stderr().is_terminal() {
-            let bar = self.bar.get_or_insert_with(|| self.terminal.progress(total, "steps"));
-            bar.advance(progress.position.step - self.shown);
-            self.shown = progress.position.step;
-            bar.message(state);
+            // What matters most comes first: the line ends where the window does.
+            let bar = self.bar.get_or_insert_with(|| self.terminal.bar(total, "steps"));
+            bar.message(format!("{epoch}  loss {loss:.4}  {rate:.0} images/s  {left} left  ({terms})"));
+            bar.reach(progress.position.step);
         } else if self.line.is_none_or(|last| last.elapsed() >= LINE_INTERVAL) {
             self.line = Some(Instant::now());
             let waited = 100.0 * progress.waited_share;
-            let left = duration(progress.left);
             self.terminal.note(format!(
-                "step {}/{total}  {state}, {waited:.0} % waiting for data, {left} left",
+                "step {}/{total}  {epoch}  loss {loss:.4} ({terms})  {rate:.0} images/s, {waited:.0} % waiting for data, {left} left",
                 progress.position.step
             ));
         }

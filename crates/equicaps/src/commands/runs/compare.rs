@@ -24,7 +24,7 @@ pub fn run(runs: &[Summary], terminal: &Terminal) {
         rows.push(std::iter::once(key.as_str().into()).chain(values).collect());
     }
     let positions = runs.iter().map(|run| {
-        format!("{} of {} epochs, {}", run.position.epoch, run.config.epochs, run.state.name()).into()
+        format!("{} of {} epochs, {}", run.reached.epoch, run.config.epochs, run.state.name()).into()
     });
     rows.push(std::iter::once("progress".into()).chain(positions).collect());
     let mut numbers = serde_json::Map::new();

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use train::environment::Ended;
 use train::metrics::Kind;
-use train::summary::Summary;
+use train::summary::{State, Summary};
 use train::{Config, RunFolder};
 
 use crate::terminal::Terminal;
@@ -83,13 +84,13 @@ fn list(folder: &Path, terminal: &Terminal) -> anyhow::Result<()> {
     columns.extend(["state", "epoch", "step"].map(report::Column::new));
     columns.extend(COLUMNS.iter().map(|(heading, ..)| report::Column::new(*heading)));
     let rows = found.iter().map(|summary| {
-        let position = summary.position;
+        let reached = summary.reached;
         let mut cells: Vec<report::Cell> = vec![
             summary.name.clone().into(),
             summary.config.method.clone().into(),
             summary.state.name().into(),
-            format!("{}/{}", position.epoch, summary.config.epochs).into(),
-            position.step.to_string().into(),
+            format!("{}/{}", reached.epoch, summary.config.epochs).into(),
+            reached.step.to_string().into(),
         ];
         cells.extend(
             COLUMNS
@@ -125,9 +126,9 @@ fn to_json(summary: &Summary) -> Value {
         "run": summary.root,
         "method": summary.config.method,
         "state": summary.state,
-        "epoch": summary.position.epoch,
+        "epoch": summary.reached.epoch,
         "epochs": summary.config.epochs,
-        "step": summary.position.step,
+        "step": summary.reached.step,
         "checkpoints": summary.checkpoints,
         "epoch_means": last(Kind::Epoch),
         "held_out": last(Kind::HeldOut),
@@ -147,12 +148,18 @@ fn show(run: &Path, terminal: &Terminal) -> anyhow::Result<()> {
         format!("data         {}", config.data),
         format!(
             "progress     epoch {} of {}, step {}",
-            summary.position.epoch, config.epochs, summary.position.step
+            summary.reached.epoch, config.epochs, summary.reached.step
         ),
     ];
     for session in &summary.sessions {
+        let ended = match &session.ended {
+            None => String::new(),
+            Some(Ended::Finished) => ", finished".to_owned(),
+            Some(Ended::Interrupted) => ", interrupted".to_owned(),
+            Some(Ended::Failed(what)) => format!(", failed: {what}"),
+        };
         lines.push(format!(
-            "session      from step {} on {}, version {}",
+            "session      from step {} on {}, version {}{ended}",
             session.from_step, session.device, session.version
         ));
     }
@@ -166,7 +173,7 @@ fn show(run: &Path, terminal: &Terminal) -> anyhow::Result<()> {
             }
         }
     }
-    if summary.state == train::summary::State::Stopped {
+    if matches!(summary.state, State::Stopped | State::Failed) {
         lines.push(format!("continue it  equicaps train --resume {}", summary.root.display()));
     }
     let mut value = to_json(&summary);

@@ -69,10 +69,11 @@ fn draw(runs: &[Summary], kind: Kind, name: &str, path: &std::path::Path) -> any
     } else {
         Vec::new()
     };
+    let (title, axis) = words(name);
     let chart = LineChart {
-        title: format!("{name} ({where_from})"),
+        title: format!("{title} ({where_from})"),
         x: Axis::new("epoch"),
-        y: Axis::new(name.rsplit_once('/').map_or(name, |(group, _)| group)),
+        y: Axis::new(axis),
         series: series.collect(),
         references,
     };
@@ -83,4 +84,35 @@ fn draw(runs: &[Summary], kind: Kind, name: &str, path: &std::path::Path) -> any
     dataset::durable::write(&png, &drawing.to_png(2.0)?)?;
     dataset::durable::write(&path.with_extension("svg"), drawing.to_svg(SvgUse::File).as_bytes())?;
     Ok(png)
+}
+
+/// What people call the number `name`: a title, and the axis.
+fn words(name: &str) -> (String, String) {
+    let plain = |text: &str| text.replace("_r2", " R2").replace('_', " ");
+    let (title, axis) = match name.split('/').collect::<Vec<_>>()[..] {
+        ["probe", task, place] => (format!("{}, {}", plain(task), plain(place)), plain(task)),
+        ["health", what] => (plain(what), plain(what)),
+        // Terms have the names of the published code.
+        ["loss", term] => (format!("loss, {term}"), term.to_owned()),
+        _ => (plain(name), plain(name)),
+    };
+    let mut letters = title.chars();
+    let title = letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+    (title, axis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn curves_are_labelled_for_people() {
+        let pair = |title: &str, axis: &str| (title.to_owned(), axis.to_owned());
+        let rotation = pair("Rotation R2, representation", "rotation R2");
+        assert_eq!(words("probe/rotation_r2/representation"), rotation);
+        assert_eq!(words("probe/class_accuracy/invariant_half").0, "Class accuracy, invariant half");
+        assert_eq!(words("health/effective_rank"), pair("Effective rank", "effective rank"));
+        assert_eq!(words("loss/cov_loss"), pair("Loss, cov_loss", "cov_loss"));
+        assert_eq!(words("bad_samples").0, "Bad samples");
+    }
 }
