@@ -154,6 +154,12 @@ impl Context {
         })))
     }
 
+    /// The same device for work beside this context's: with a stream, memory and kernels of its own. The two streams are
+    /// ordered by [`Self::wait_for`] alone.
+    pub fn beside(&self) -> Result<Self> {
+        Self::new(self.0.properties.index)
+    }
+
     /// What the device is.
     pub fn properties(&self) -> &DeviceProperties {
         &self.0.properties

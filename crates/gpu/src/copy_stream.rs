@@ -38,11 +38,16 @@ impl CopyStream {
         unsafe { self.context.write_on(self.handle, target, data) }
     }
 
-    /// Work issued on the context's stream from now on waits for the copies issued so far.
-    pub fn release(&self) -> Result<()> {
+    /// The end of the copies issued so far.
+    pub fn mark(&self) -> Result<Event> {
         let event = Event::untimed(&self.context)?;
         event.record_on(self.handle)?;
-        event.hold(self.context.stream())
+        Ok(event)
+    }
+
+    /// Work issued on the context's stream from now on waits for the copies issued so far.
+    pub fn release(&self) -> Result<()> {
+        self.mark()?.hold(self.context.stream())
     }
 }
 

@@ -98,6 +98,13 @@ impl Drop for Event {
     }
 }
 
+impl Context {
+    /// Lets the work issued from now on wait for `event`, which may be of another context on the same device.
+    pub fn wait_for(&self, event: &Event) -> Result<()> {
+        event.hold(self.stream())
+    }
+}
+
 /// Times a stretch of device work.
 #[derive(Debug)]
 pub struct Timer {

@@ -108,6 +108,7 @@ pub struct Procedural {
     pub quality: String,
     pub seed: u64,
     pub memory_mib: usize,
+    pub objects_mib: usize,
     pub prepared_objects: usize,
 }
 
@@ -183,7 +184,7 @@ const METHODS: [(&str, &str); 9] = [
 
 /// Settings that may differ between a run and its continuation, because no weight depends on them; a key that ends
 /// in a dot stands for its group.
-const FREE_KEYS: [&str; 11] = [
+const FREE_KEYS: [&str; 12] = [
     "data",
     "device",
     "epochs",
@@ -191,6 +192,7 @@ const FREE_KEYS: [&str; 11] = [
     "loader.workers",
     "loader.queue",
     "procedural.memory_mib",
+    "procedural.objects_mib",
     "procedural.prepared_objects",
     "checkpoints.",
     "guards.",

@@ -11,7 +11,7 @@ use scene::LatentRanges;
 
 use crate::batches::TrainingPlan;
 use crate::config::Config;
-use crate::device_views::{DeviceObjects, DeviceViews, cuda};
+use crate::device_views::{DeviceObjects, DeviceViews, Memory, cuda};
 use crate::error::{Error, Result};
 
 /// The views of a run.
@@ -113,6 +113,8 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
     let options = OnTheFlyOptions { memory: 0, ..options };
     let views = Arc::new(OnTheFly::new(DeviceObjects { set, quality }, &ids, options));
     check(config, &*views)?;
+    let objects = Some(settings.objects_mib << 20).filter(|&bytes| bytes > 0);
+    let memory = Memory { pool: memory, objects };
     let on_device = DeviceViews::new(Arc::clone(&views), cuda(device)?, config.image_size, memory)?;
     // Every epoch wants two views of an object.
     let wants_all = config.refresh < 0.5 && 2 * config.epochs >= settings.views as u64;

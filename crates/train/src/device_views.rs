@@ -1,283 +1,383 @@
 //! Views that are rendered on the GPU that trains on them, and never leave its memory.
 //!
-//! The pool of views lies in device memory. A batch takes what the pool has, renders what it has not, and puts that into
-//! the pool; as many views at once are hardly slower than a few, it renders what the next batches will miss, too. Which
-//! view an image shows is decided before, by the plan; so what is in the pool, and whether anything fits into it, never
-//! changes a number.
+//! The pool of views lies in device memory. A batch takes what the pool has; what it has not was rendered ahead, beside the
+//! steps before it, and is put into the pool when its batch comes. Which view an image shows is decided before, by the
+//! plan; so what is in the pool, and whether anything fits into it, never changes a number.
 
-use std::collections::{HashSet, VecDeque};
+mod ahead;
+mod maker;
+mod objects;
+
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use dataset::work::{Failure, ViewSource};
-use dataset::{Object, ObjectSet, OnTheFly, Views};
+use dataset::{OnTheFly, Views};
 use engine::cuda::{CudaDevice, Pictures, Place};
 use engine::{Device, Tensor};
-use rayon::prelude::*;
-use render::cuda::{Renderer, Shot};
-use render::{PreparedMesh, Quality};
-use scene::Latents;
+use gpu::Event;
+use render::cuda::Renderer;
 
 use crate::batches::Item;
 use crate::error::{Error, Result};
+use ahead::Ahead;
+use maker::{Made, Maker, Order};
 
-/// Objects for a GPU; pictures on the host are for people to look at.
-#[derive(Debug)]
-pub struct DeviceObjects {
-    /// The objects.
-    pub set: ObjectSet,
-    /// How well they are rendered.
-    pub quality: Quality,
-}
+pub use objects::{DeviceObject, DeviceObjects};
 
-/// An object as the GPU wants it.
-#[derive(Debug)]
-pub struct DeviceObject {
-    id: Object,
-    object: Arc<render::cuda::Object>,
-}
+#[cfg(test)]
+mod tests;
 
-impl ViewSource for DeviceObjects {
-    type Prepared = DeviceObject;
-
-    fn prepare(&self, object: &Object) -> std::result::Result<DeviceObject, String> {
-        let mesh = PreparedMesh::new(&self.set.load(object, |_| ())?);
-        Ok(DeviceObject { id: object.clone(), object: Arc::new(render::cuda::Object::new(&mesh)) })
-    }
-
-    fn render(
-        &self,
-        prepared: &DeviceObject,
-        latents: &[Latents],
-        side: usize,
-    ) -> std::result::Result<Vec<u8>, Failure> {
-        let mesh = self.set.load(&prepared.id, |_| ()).map_err(Failure::Object)?;
-        let mesh = PreparedMesh::new(&mesh);
-        let picture = |latents| render::render(Some(&mesh), latents, side as u32, self.quality).pixels;
-        Ok(latents.iter().flat_map(picture).collect())
-    }
+/// Device memory that views may take, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// The pool's, at most.
+    pub pool: usize,
+    /// That of objects, at most; `None`: a third of what is free.
+    pub objects: Option<usize>,
 }
 
 /// The pool and the renderer of a device.
 pub struct DeviceViews {
+    // Ends first, since it writes into the memory of the others.
+    maker: Maker,
     views: Arc<OnTheFly<DeviceObjects>>,
     device: Arc<CudaDevice>,
-    renderer: Renderer,
     side: usize,
     pool: Pictures,
     /// The view in each place of the pool, plus one; 0: none.
     held: Vec<usize>,
     /// What the next batches will want.
-    announced: VecDeque<Item>,
+    ahead: Ahead,
+    /// Views that were ordered for them, in order.
+    staged: VecDeque<Staged>,
+    /// Copies within device memory that are still to be issued.
+    copies: Vec<(Place, Place)>,
     /// The objects whose whole pool is to be rendered before the first batch.
     to_fill: Range<usize>,
-    rendered: u64,
+    rendered: Arc<AtomicU64>,
 }
 
-/// A view that the pool has not.
-struct Missing {
-    item: Item,
-    /// Its place in the batch, where it is needed now.
-    index: Option<usize>,
+/// Views of one order.
+struct Staged {
+    pictures: Pictures,
+    /// Known once they are being rendered.
+    made: Option<Made>,
+    /// Items of the order, and how many of them were taken.
+    count: usize,
+    taken: usize,
 }
 
 impl std::fmt::Debug for DeviceViews {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "DeviceViews {{ {} places, {} rendered }}", self.held.len(), self.rendered)
+        write!(formatter, "DeviceViews {{ {} places, {} rendered }}", self.held.len(), self.rendered())
     }
 }
 
 /// Batches that are announced before they come.
 pub const LOOK_AHEAD: u64 = 32;
 
-/// Views rendered at once, about.
+/// Views rendered at once.
 const AT_ONCE: usize = 1024;
 
-/// The share of the memory that is free which the pool may take at most.
+/// Orders for later batches that may be under way.
+const MOST_ORDERS: usize = 4;
+
+/// The share of the memory that is free which the pool may take at most, and all views made ahead.
 const MOST_OF_FREE: f64 = 0.4;
+const MOST_AHEAD: f64 = 0.05;
 
 impl DeviceViews {
-    /// A pool of at most `memory` bytes for views of `side` x `side` pixels.
+    /// A pool for views of `side` x `side` pixels.
     pub fn new(
         views: Arc<OnTheFly<DeviceObjects>>,
         device: &Arc<CudaDevice>,
         side: usize,
-        memory: usize,
+        memory: Memory,
     ) -> Result<Self> {
         let context = device.context();
         let free = context.free_bytes().map_err(engine::Error::from)?;
-        let memory = memory.min((MOST_OF_FREE * free as f64) as usize);
-        let places =
-            (views.objects().len() * views.views()).min(memory / Renderer::picture_bytes(side as u32));
+        let share = |share: f64| (share * free as f64) as usize;
+        let bytes = Renderer::picture_bytes(side as u32);
+        let pool = memory.pool.min(share(MOST_OF_FREE));
+        let places = (views.objects().len() * views.views()).min(pool / bytes);
+        let at_once = (share(MOST_AHEAD) / (MOST_ORDERS * bytes)).clamp(16, AT_ONCE);
         let pool = Pictures::new(device, places, side)?;
-        let renderer = Renderer::new(context, views.source().quality).map_err(engine::Error::from)?;
+        let maker = Maker::start(&views, context, side, memory.objects)?;
         Ok(Self {
+            maker,
+            ahead: Ahead::new(views.views(), places, at_once),
             views,
             device: Arc::clone(device),
-            renderer,
             side,
             pool,
             held: vec![0; places],
-            announced: VecDeque::new(),
+            staged: VecDeque::new(),
+            copies: Vec::new(),
             to_fill: 0..0,
-            rendered: 0,
+            rendered: Arc::default(),
         })
     }
 
     /// Renders all views of `objects` before the first batch, as far as they fit: for runs that will want all of them.
     pub fn fill(mut self, objects: Range<usize>) -> Self {
         self.to_fill = objects;
+        self.items_to_fill().for_each(|item| self.ahead.will_hold(item));
         self
     }
 
     /// Views rendered so far.
     pub fn rendered(&self) -> u64 {
-        self.rendered
+        self.rendered.load(Ordering::Relaxed)
+    }
+
+    /// [`Self::rendered`], for somebody who watches from elsewhere.
+    pub fn rendered_counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.rendered)
+    }
+
+    /// How long batches waited for views to be rendered, on the host.
+    pub fn waited(&self) -> Duration {
+        self.maker.waited()
     }
 
     /// Says what a later batch will want.
-    pub fn announce(&mut self, items: &[Item]) {
-        self.announced.extend(items);
-        // What is older has been and gone.
-        let old = self.announced.len().saturating_sub(LOOK_AHEAD as usize * items.len());
-        self.announced.drain(..old);
+    pub fn announce(&mut self, items: &[Item]) -> Result<()> {
+        self.ahead.announce(items);
+        self.order_ahead()
     }
 
-    /// The pictures of `items`, first views and then second ones: (pairs, side, side, 3) each, on their way when this
-    /// returns.
+    /// The pictures of the batch that was announced first: its `items`, some of which may differ from those announced.
+    /// First views and then second ones: (pairs, side, side, 3) each, on their way when this returns.
+    pub fn announced_pictures(&mut self, items: &[Item]) -> Result<[Tensor; 2]> {
+        self.fill_pool()?;
+        let batch = Room::new(self, items.len())?;
+        let mut missing: Vec<usize> = Vec::new();
+        let mut is_there = vec![false; items.len()];
+        if let Some(announced) = self.ahead.next_batch() {
+            for index in announced.fresh {
+                let made = self.next_staged()?;
+                if let (Some(from), true) = (made, announced.items.get(index) == items.get(index)) {
+                    self.copies.push((from, batch.place(index)?));
+                    self.keep(items[index], from)?;
+                    is_there[index] = true;
+                }
+            }
+        }
+        missing.extend((0..items.len()).filter(|&index| !is_there[index]));
+        self.add(items, &missing, &batch)?;
+        self.order_ahead()?;
+        Ok(batch.into_tensors())
+    }
+
+    /// The pictures of `items`, of which nothing was announced.
     pub fn pictures(&mut self, items: &[Item]) -> Result<[Tensor; 2]> {
         self.fill_pool()?;
-        let pairs = items.len() / 2;
-        let room = || Pictures::new(&self.device, pairs, self.side);
-        let batch = [room()?, room()?];
-        let place_in_batch = |index: usize| batch[index / pairs].place(index % pairs);
-        let mut copies: Vec<(Place, Place)> = Vec::with_capacity(items.len());
-        let mut missing = Vec::new();
-        for (index, &item) in items.iter().enumerate() {
-            match self.held_at(item) {
-                Some(place) => copies.push((self.pool.place(place)?, place_in_batch(index)?)),
-                None => missing.push(Missing { item, index: Some(index) }),
-            }
-        }
-        if !missing.is_empty() {
-            self.add_announced(items, &mut missing);
-        }
-        let (missing, fresh) = self.render(missing)?;
-        for (made, Missing { index, .. }) in missing.iter().enumerate() {
-            if let Some(index) = index {
-                copies.push((fresh.place(made)?, place_in_batch(*index)?));
-            }
-        }
-        self.keep(&missing, &fresh, &mut copies)?;
-        // SAFETY: all stores are alive, and what a batch reads from the pool it does not write there.
-        unsafe { self.pool.copy(&self.device, &copies)? };
-        Ok(batch.map(Pictures::into_tensor))
+        let batch = Room::new(self, items.len())?;
+        let all: Vec<usize> = (0..items.len()).collect();
+        self.add(items, &all, &batch)?;
+        Ok(batch.into_tensors())
     }
 
-    fn place_of(&self, (object, view): Item) -> usize {
-        object * self.views.views() + view % self.views.views()
+    /// Puts pictures into a batch: what the pool has, and the rest as soon as it is rendered.
+    fn add(&mut self, items: &[Item], indexes: &[usize], batch: &Room) -> Result<()> {
+        // What was kept before this may be read now.
+        self.copy()?;
+        let mut missing = Vec::new();
+        for &index in indexes {
+            match self.held_at(items[index]) {
+                Some(place) => self.copies.push((self.pool.place(place)?, batch.place(index)?)),
+                None => missing.push(index),
+            }
+        }
+        self.copy()?;
+        let wanted: Vec<Item> = missing.iter().map(|&index| items[index]).collect();
+        for (indexes, wanted) in missing.chunks(AT_ONCE).zip(wanted.chunks(AT_ONCE)) {
+            let (pictures, numbers) = self.make_now(wanted, false)?;
+            for ((&index, &item), number) in indexes.iter().zip(wanted).zip(numbers) {
+                let Some(number) = number else {
+                    // Says why.
+                    self.views.prepare(item.0)?;
+                    return Err(Error::Request(format!("a view of object {} was not rendered", item.0)));
+                };
+                let from = pictures.place(number)?;
+                self.copies.push((from, batch.place(index)?));
+                self.keep(item, from)?;
+            }
+            self.copy()?;
+        }
+        Ok(())
     }
 
     /// Where the pool has `item`, if it has.
     fn held_at(&self, item: Item) -> Option<usize> {
-        let place = self.place_of(item);
-        (self.held.get(place) == Some(&(item.1 + 1))).then_some(place)
+        self.ahead.place_of(item).filter(|&place| self.held[place] == item.1 + 1)
     }
 
-    /// Adds what the next batches will miss, as long as it is not too much, and takes no place that `batch` reads.
-    fn add_announced(&mut self, batch: &[Item], missing: &mut Vec<Missing>) {
-        let mut taken: HashSet<usize> = batch.iter().map(|&item| self.place_of(item)).collect();
-        while missing.len() < AT_ONCE
-            && let Some(item) = self.announced.pop_front()
+    /// Lets a rendered view take its place in the pool.
+    fn keep(&mut self, item: Item, from: Place) -> Result<()> {
+        if let Some(place) = self.ahead.place_of(item) {
+            self.held[place] = item.1 + 1;
+            self.copies.push((from, self.pool.place(place)?));
+        }
+        Ok(())
+    }
+
+    /// Issues the copies that are to be made.
+    fn copy(&mut self) -> Result<()> {
+        if !self.copies.is_empty() {
+            // SAFETY: all stores are alive, and no place is both read and written before the next call.
+            unsafe { self.pool.copy(&self.device, &self.copies)? };
+            self.copies.clear();
+        }
+        Ok(())
+    }
+
+    /// Orders what later batches will miss.
+    fn order_ahead(&mut self) -> Result<()> {
+        while self.staged.len() < MOST_ORDERS
+            && let Some(items) = self.ahead.next_order()
         {
-            let place = self.place_of(item);
-            let is_new = place < self.held.len() && self.held_at(item).is_none();
-            if is_new && taken.insert(place) {
-                missing.push(Missing { item, index: None });
-            }
+            self.stage(items)?;
         }
+        Ok(())
     }
 
-    /// Renders views into memory of their own. What is not needed now and cannot be made is left out.
-    fn render(&mut self, wanted: Vec<Missing>) -> Result<(Vec<Missing>, Pictures)> {
-        let prepare = |missing: Missing| -> Result<Option<(Missing, Shot)>> {
-            let (object, view) = missing.item;
-            match self.views.prepare(object) {
-                Ok(prepared) => {
-                    let latents = self.views.latents(object, view);
-                    Ok(Some((missing, Shot { object: Some(Arc::clone(&prepared.object)), latents })))
-                }
-                Err(_) if missing.index.is_none() => Ok(None),
-                Err(error) => Err(error.into()),
-            }
+    fn stage(&mut self, items: Vec<Item>) -> Result<()> {
+        let count = items.len();
+        let pictures = self.order(items, false)?;
+        self.staged.push_back(Staged { pictures, made: None, count, taken: 0 });
+        Ok(())
+    }
+
+    /// Begins to render views into memory of their own.
+    fn order(&mut self, items: Vec<Item>, once: bool) -> Result<Pictures> {
+        let mut pictures = Pictures::new(&self.device, items.len(), self.side)?;
+        let target = pictures.view()?;
+        // Work that was issued before may still use the memory that we were given.
+        let free = Event::untimed(self.device.context()).map_err(engine::Error::from)?;
+        free.record().map_err(engine::Error::from)?;
+        self.rendered.fetch_add(items.len() as u64, Ordering::Relaxed);
+        self.maker.order(Order { items, once, target, free })?;
+        Ok(pictures)
+    }
+
+    /// Renders views for the work issued next.
+    fn make_now(&mut self, items: &[Item], once: bool) -> Result<(Pictures, Vec<Option<usize>>)> {
+        let pictures = self.order(items.to_vec(), once)?;
+        // Those before it come first.
+        for staged in self.staged.iter_mut().filter(|staged| staged.made.is_none()) {
+            staged.made = Some(self.maker.next()?);
+        }
+        let made = self.maker.next()?;
+        self.device.context().wait_for(&made.done).map_err(engine::Error::from)?;
+        Ok((pictures, made.numbers))
+    }
+
+    /// The next of the views that were made ahead; none where its object cannot be loaded.
+    fn next_staged(&mut self) -> Result<Option<Place>> {
+        if self.staged.front().is_some_and(|staged| staged.taken == staged.count) {
+            // Its memory is used until the copies from it are issued.
+            self.copy()?;
+            self.staged.pop_front();
+            self.order_ahead()?;
+        }
+        if self.staged.is_empty()
+            && let Some(items) = self.ahead.order()
+        {
+            self.stage(items)?;
+        }
+        let Some(staged) = self.staged.front_mut() else { return Ok(None) };
+        let made = match &mut staged.made {
+            Some(made) => made,
+            empty => empty.insert(self.maker.next()?),
         };
-        let made: Vec<Option<(Missing, Shot)>> =
-            wanted.into_par_iter().map(prepare).collect::<Result<_>>()?;
-        let (missing, shots): (Vec<Missing>, Vec<Shot>) = made.into_iter().flatten().unzip();
-        let mut fresh = Pictures::new(&self.device, missing.len(), self.side)?;
-        if !shots.is_empty() {
-            self.shoot(&shots, &mut fresh)?;
+        if staged.taken == 0 {
+            self.device.context().wait_for(&made.done).map_err(engine::Error::from)?;
         }
-        Ok((missing, fresh))
+        let number = made.numbers.get(staged.taken).copied().flatten();
+        staged.taken += 1;
+        Ok(number.map(|number| staged.pictures.place(number)).transpose()?)
     }
 
-    fn shoot(&mut self, shots: &[Shot], fresh: &mut Pictures) -> Result<()> {
-        let target = fresh.view()?;
-        self.renderer.render(shots, self.side as u32, target).map_err(engine::Error::from)?;
-        self.rendered += shots.len() as u64;
-        Ok(())
-    }
-
-    /// Lets rendered views take their places in the pool, by further copies.
-    fn keep(
-        &mut self,
-        missing: &[Missing],
-        fresh: &Pictures,
-        copies: &mut Vec<(Place, Place)>,
-    ) -> Result<()> {
-        for (made, Missing { item, .. }) in missing.iter().enumerate() {
-            let place = self.place_of(*item);
-            if let Some(held) = self.held.get_mut(place) {
-                *held = item.1 + 1;
-                copies.push((fresh.place(made)?, self.pool.place(place)?));
+    /// Renders `items` again and again for at least `time`, as fast as this device can if nobody trains beside it: views a
+    /// second.
+    pub fn rendering_rate(&mut self, items: &[Item], time: Duration) -> Result<f64> {
+        let context = self.device.context().clone();
+        // Once for copying objects and taking memory.
+        for part in items.chunks(AT_ONCE) {
+            self.make_now(part, false)?;
+        }
+        context.synchronize().map_err(engine::Error::from)?;
+        let (began, mut views, mut under_way) = (Instant::now(), 0, VecDeque::new());
+        for part in items.chunks(AT_ONCE).cycle() {
+            if began.elapsed() >= time {
+                break;
+            }
+            under_way.push_back(self.order(part.to_vec(), false)?);
+            views += part.len();
+            if under_way.len() > 2 {
+                let done = self.maker.next()?.done;
+                done.wait().map_err(engine::Error::from)?;
+                under_way.pop_front();
             }
         }
-        Ok(())
+        for _ in under_way {
+            self.maker.next()?.done.wait().map_err(engine::Error::from)?;
+        }
+        Ok(views as f64 / began.elapsed().as_secs_f64())
+    }
+
+    fn items_to_fill(&self) -> impl Iterator<Item = Item> + use<> {
+        let (views, places) = (self.views.views(), self.held.len());
+        self.to_fill
+            .clone()
+            .flat_map(move |object| (0..views).map(move |view| (object, view)))
+            .take_while(move |(object, view)| object * views + view < places)
     }
 
     /// Renders the pool, some objects after the other; none of them is needed after that.
     fn fill_pool(&mut self) -> Result<()> {
-        let views = self.views.views();
-        let objects: Vec<usize> = std::mem::take(&mut self.to_fill).collect();
-        for part in objects.chunks((AT_ONCE / views.max(1)).max(16)) {
-            // What cannot be loaded is said when it is needed.
-            let made: Vec<_> =
-                part.par_iter().map(|&object| (object, self.views.prepare_once(object).ok())).collect();
-            let made = made.into_iter().filter_map(|(object, made)| Some((object, made?.object)));
-            let (mut missing, mut shots) = (Vec::new(), Vec::new());
-            for (object, made) in made {
-                for item in (0..views).map(|view| (object, view)) {
-                    if self.place_of(item) < self.held.len() {
-                        missing.push(Missing { item, index: None });
-                        let latents = self.views.latents(object, item.1);
-                        shots.push(Shot { object: Some(Arc::clone(&made)), latents });
-                    }
+        if self.to_fill.is_empty() {
+            return Ok(());
+        }
+        let items: Vec<Item> = self.items_to_fill().collect();
+        self.to_fill = 0..0;
+        for part in items.chunks(AT_ONCE) {
+            let (pictures, numbers) = self.make_now(part, true)?;
+            for (&item, number) in part.iter().zip(numbers) {
+                // What cannot be loaded is said when it is needed.
+                if let Some(number) = number {
+                    self.keep(item, pictures.place(number)?)?;
                 }
             }
-            if missing.is_empty() {
-                break;
-            }
-            let mut fresh = Pictures::new(&self.device, missing.len(), self.side)?;
-            self.shoot(&shots, &mut fresh)?;
-            let mut copies = Vec::with_capacity(missing.len());
-            self.keep(&missing, &fresh, &mut copies)?;
-            // SAFETY: both stores are alive, and only one is written.
-            unsafe { self.pool.copy(&self.device, &copies)? };
+            self.copy()?;
         }
-        if !objects.is_empty() {
-            self.renderer.clear_cache().map_err(engine::Error::from)?;
-        }
-        Ok(())
+        self.maker.forget_objects()
+    }
+}
+
+/// Room for the pictures of a batch.
+struct Room {
+    halves: [Pictures; 2],
+    pairs: usize,
+}
+
+impl Room {
+    fn new(views: &DeviceViews, items: usize) -> Result<Self> {
+        let pairs = items / 2;
+        let half = || Pictures::new(&views.device, pairs, views.side);
+        Ok(Self { halves: [half()?, half()?], pairs })
+    }
+
+    fn place(&self, index: usize) -> Result<Place> {
+        Ok(self.halves[index / self.pairs].place(index % self.pairs)?)
+    }
+
+    fn into_tensors(self) -> [Tensor; 2] {
+        self.halves.map(Pictures::into_tensor)
     }
 }
 

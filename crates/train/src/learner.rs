@@ -71,7 +71,14 @@ pub trait Learner {
     }
 
     /// Says which pictures a later step will want, where it makes them itself.
-    fn announce(&mut self, _items: &[Item]) {}
+    fn announce(&mut self, _items: &[Item]) -> Result<()> {
+        Ok(())
+    }
+
+    /// How long its steps have waited for pictures so far, where it makes them itself.
+    fn waited(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// What a person should know of how the state was taken up, once.
     fn remark(&mut self) -> Option<String> {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dataset::{Allocate, Split, Views};
 use engine::ops;
@@ -175,11 +175,6 @@ impl NetworkLearner {
         self.views = Some(views);
     }
 
-    /// The pictures of a batch, where they are made on the device.
-    fn pictures(&mut self, batch: &PairBatch<'_>) -> Result<Option<[Tensor; 2]>> {
-        self.views.as_mut().map(|views| views.pictures(&batch.items)).transpose()
-    }
-
     /// Issues forward, loss and backward, or repeats them.
     fn pass(&mut self, inputs: &Inputs, pairs: usize) -> Result<Passed> {
         match self.repeated.repeat(&mut self.core.network.store, inputs, pairs)? {
@@ -295,7 +290,7 @@ impl Learner for NetworkLearner {
         let device = self.core.network.store.device().clone();
         let targets = self.probe_targets(batch);
         let transform = self.core.network.model.config().transform;
-        let pictures = self.pictures(batch)?;
+        let pictures = self.views.as_mut().map(|views| views.announced_pictures(&batch.items)).transpose()?;
         let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, targets.as_ref())?;
         let began = device.mark()?;
         let passed = self.pass(&inputs, batch.len())?;
@@ -323,7 +318,7 @@ impl Learner for NetworkLearner {
     fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies> {
         let Some(targets) = self.probe_targets(batch) else { return Ok(Tallies::default()) };
         let transform = self.core.network.model.config().transform;
-        let pictures = self.pictures(batch)?;
+        let pictures = self.views.as_mut().map(|views| views.pictures(&batch.items)).transpose()?;
         let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, Some(&targets))?;
         let model = &self.core.network.model;
         let mut tape = Tape::inference(&mut self.core.network.store);
@@ -352,10 +347,12 @@ impl Learner for NetworkLearner {
         self.views.is_some()
     }
 
-    fn announce(&mut self, items: &[Item]) {
-        if let Some(views) = &mut self.views {
-            views.announce(items);
-        }
+    fn announce(&mut self, items: &[Item]) -> Result<()> {
+        self.views.as_mut().map_or(Ok(()), |views| views.announce(items))
+    }
+
+    fn waited(&self) -> Duration {
+        self.views.as_ref().map_or(Duration::ZERO, DeviceViews::waited)
     }
 
     fn remark(&mut self) -> Option<String> {

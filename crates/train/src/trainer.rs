@@ -125,7 +125,7 @@ impl<'a> Trainer<'a> {
             if stop() {
                 return self.interrupted();
             }
-            let waited = loader.waited();
+            let waited = loader.waited() + self.learner.waited();
             let Some(batch) = loader.next() else {
                 return Err(Error::Request("the loader ended before the run".to_owned()));
             };
@@ -133,7 +133,6 @@ impl<'a> Trainer<'a> {
                 Ok(batch) => batch,
                 Err(error) => return Err(self.saved_before(&error)),
             };
-            self.clock.step(batch.items.len(), loader.waited() - waited);
             if self.position.step == 0 {
                 self.show_pairs(&batch)?;
             }
@@ -141,7 +140,7 @@ impl<'a> Trainer<'a> {
             while announced < step + LOOK_AHEAD
                 && let Some(items) = ahead.as_mut().and_then(Iterator::next)
             {
-                self.learner.announce(&items);
+                self.learner.announce(&items)?;
                 announced += 1;
             }
             let ask = Ask {
@@ -154,6 +153,7 @@ impl<'a> Trainer<'a> {
                 Err(Error::Dataset(error)) => return Err(self.saved_before(&error)),
                 Err(error) => return Err(error),
             }
+            self.clock.step(batch.items.len(), loader.waited() + self.learner.waited() - waited);
             self.pending.push_back(self.views.count(&batch.items));
             loader.recycle(batch);
             self.position.step = step;

@@ -4,11 +4,13 @@
 //! there on a second stream: while the device works on one batch, the objects of the next replace those that the batches
 //! before have left.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use gpu::{Buffer, Context, CopyStream, Event, Result};
 
 use super::object::Object;
+use super::upload::Uploads;
 
 /// Bytes of a slab, unless an object needs more.
 const SLAB: usize = 256 << 20;
@@ -46,11 +48,13 @@ struct Slab {
 pub(super) struct Cache {
     context: Context,
     copies: CopyStream,
-    /// Whether there are copies that the context's stream does not wait for yet.
-    is_copying: bool,
+    /// Copies of the current batch.
+    uploads: Uploads,
     /// By number; those that were given back leave a gap.
     slabs: BTreeMap<usize, Slab>,
     residents: HashMap<u64, Resident>,
+    /// The batches that used the residents last, and the residents.
+    by_use: BTreeSet<(u64, u64)>,
     capacity: usize,
     batch: u64,
     /// Ends of the last batches, oldest first.
@@ -63,9 +67,10 @@ impl Cache {
         Ok(Self {
             context: context.clone(),
             copies: CopyStream::new(context)?,
-            is_copying: false,
+            uploads: Uploads::default(),
             slabs: BTreeMap::new(),
             residents: HashMap::new(),
+            by_use: BTreeSet::new(),
             capacity,
             batch: 0,
             ends: VecDeque::new(),
@@ -84,7 +89,7 @@ impl Cache {
 
     /// All objects of the batch are asked for: work issued from now on finds them.
     pub fn release(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.is_copying) { self.copies.release() } else { Ok(()) }
+        if self.uploads.issue(&self.context, &self.copies)? { self.copies.release() } else { Ok(()) }
     }
 
     /// All work of the batch is issued.
@@ -98,9 +103,11 @@ impl Cache {
         Ok(())
     }
 
-    /// The device address of an object, copied there if need be.
-    pub fn address(&mut self, object: &Object) -> Result<u64> {
+    /// The device address of an object, which is copied there by [`Self::release`] if need be.
+    pub fn address(&mut self, object: &Arc<Object>) -> Result<u64> {
         if let Some(resident) = self.residents.get_mut(&object.id) {
+            self.by_use.remove(&(resident.used, object.id));
+            self.by_use.insert((self.batch, object.id));
             resident.used = self.batch;
             return Ok(self.slabs[&resident.slab].buffer.address() + resident.start as u64);
         }
@@ -113,9 +120,8 @@ impl Cache {
             }
         }
         let target = self.slabs[&slab].buffer.view().part(start, bytes)?;
-        // SAFETY: the part is ours, and nothing uses it any more.
-        unsafe { self.copies.write(target, &object.bytes) }?;
-        self.is_copying = true;
+        self.uploads.add(Arc::clone(object), target);
+        self.by_use.insert((self.batch, object.id));
         self.residents.insert(object.id, Resident { slab, start, bytes, used: self.batch });
         Ok(target.address)
     }
@@ -153,8 +159,10 @@ impl Cache {
 
     /// Lets go of the least recently used object that the current batch does not use; false where there is none.
     fn evict(&mut self) -> bool {
-        let old = self.residents.iter().filter(|(_, resident)| resident.used < self.batch);
-        let Some((&id, _)) = old.min_by_key(|(id, resident)| (resident.used, **id)) else { return false };
+        let Some(&(used, id)) = self.by_use.first().filter(|(used, _)| *used < self.batch) else {
+            return false;
+        };
+        self.by_use.remove(&(used, id));
         if let Some(gone) = self.residents.remove(&id)
             && let Some(slab) = self.slabs.get_mut(&gone.slab)
         {
@@ -167,6 +175,7 @@ impl Cache {
     pub fn clear(&mut self) -> Result<()> {
         self.release()?;
         self.residents.clear();
+        self.by_use.clear();
         self.slabs.clear();
         Ok(())
     }

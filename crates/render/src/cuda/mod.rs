@@ -23,6 +23,7 @@ mod layout;
 mod object;
 mod renderer;
 mod tables;
+mod upload;
 
 pub use object::Object;
 pub use renderer::{Renderer, Shot};

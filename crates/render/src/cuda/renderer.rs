@@ -79,10 +79,11 @@ struct Planned {
 
 impl Renderer {
     /// A renderer of one preset. Compiles the kernels on the first use (seconds; kept on disk afterwards). A third of
-    /// the memory that is free now may be used for objects, a sixth, at most 8 GB, for scratch.
+    /// the memory that is free now may be used for objects, a sixth, at most 24 GB, for scratch: the larger the batches,
+    /// the less the device waits for their ends.
     pub fn new(context: &Context, quality: Quality) -> Result<Self> {
         let free = context.free_bytes()?;
-        Self::with_memory(context, quality, free / 3, (free / 6).min(8 << 30))
+        Self::with_memory(context, quality, free / 3, (free / 6).min(24 << 30))
     }
 
     /// A renderer that keeps at most `cache_bytes` of objects on the device and uses about `scratch_bytes` more.
@@ -212,7 +213,8 @@ impl Renderer {
             + self.floor_nodes(size).pow(2) * 16
     }
 
-    /// How many of the next views fit into scratch memory and cache together; at least one.
+    /// How many of the next views fit into scratch memory and half of the cache together, so that the objects of the next
+    /// part can be copied into the other half meanwhile; at least one.
     fn part(&self, views: &[Planned], size: u32) -> usize {
         let (mut scratch, mut objects) = (0, 0);
         let mut seen = HashSet::new();
@@ -221,7 +223,7 @@ impl Renderer {
             if seen.insert(view.object.id) {
                 objects += view.object.device_bytes();
             }
-            if count > 0 && (scratch > self.scratch_bytes || objects > self.cache.capacity()) {
+            if count > 0 && (scratch > self.scratch_bytes || objects > self.cache.capacity() / 2) {
                 return count;
             }
         }

@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::terminal::Terminal;
 
 mod evaluate;
+mod fresh;
 mod growth;
 mod loader;
 mod render;
@@ -26,6 +27,8 @@ pub struct Arguments {
 enum Bench {
     /// Measure how long probes and retrieval take on made-up features of a given size
     Evaluate(evaluate::Arguments),
+    /// Measure what rendering views while training on them costs on a GPU
+    Fresh(fresh::Arguments),
     /// Measure how many pictures of a dataset a second are read and decoded
     Loader(loader::Arguments),
     /// Measure how many views a second are rendered and encoded
@@ -40,6 +43,7 @@ enum Bench {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     match &arguments.bench {
         Bench::Evaluate(arguments) => evaluate::run(arguments, terminal),
+        Bench::Fresh(arguments) => fresh::run(arguments, terminal),
         Bench::Loader(arguments) => loader::run(arguments, terminal),
         Bench::Render(arguments) => render::run(arguments, terminal),
         Bench::Soak(arguments) => soak::run(arguments, terminal),
