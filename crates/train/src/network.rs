@@ -284,13 +284,24 @@ fn features(
     Ok(features)
 }
 
+/// Views could not be made: a matter of the data, as nothing has been computed yet.
+fn unseen(error: Error) -> Error {
+    match error {
+        Error::Engine(error) => {
+            dataset::Error::Request(format!("views could not be rendered: {error}")).into()
+        }
+        other => other,
+    }
+}
+
 impl Learner for NetworkLearner {
     fn step(&mut self, batch: &PairBatch<'_>, ask: Ask) -> Result<()> {
         let start = Instant::now();
         let device = self.core.network.store.device().clone();
         let targets = self.probe_targets(batch);
         let transform = self.core.network.model.config().transform;
-        let pictures = self.views.as_mut().map(|views| views.announced_pictures(&batch.items)).transpose()?;
+        let pictures = self.views.as_mut().map(|views| views.announced_pictures(&batch.items));
+        let pictures = pictures.transpose().map_err(unseen)?;
         let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, targets.as_ref())?;
         let began = device.mark()?;
         let passed = self.pass(&inputs, batch.len())?;
@@ -348,7 +359,7 @@ impl Learner for NetworkLearner {
     }
 
     fn announce(&mut self, items: &[Item]) -> Result<()> {
-        self.views.as_mut().map_or(Ok(()), |views| views.announce(items))
+        self.views.as_mut().map_or(Ok(()), |views| views.announce(items)).map_err(unseen)
     }
 
     fn waited(&self) -> Duration {

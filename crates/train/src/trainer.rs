@@ -140,7 +140,7 @@ impl<'a> Trainer<'a> {
             while announced < step + LOOK_AHEAD
                 && let Some(items) = ahead.as_mut().and_then(Iterator::next)
             {
-                self.learner.announce(&items)?;
+                self.learner.announce(&items).map_err(|error| self.stopped_by(error))?;
                 announced += 1;
             }
             let ask = Ask {
@@ -148,11 +148,7 @@ impl<'a> Trainer<'a> {
                 health: self.guard.looks_at(step),
             };
             let pairs = PairBatch::new(&*self.views, &*self.views, &batch);
-            match self.learner.step(&pairs, ask) {
-                Ok(()) => {}
-                Err(Error::Dataset(error)) => return Err(self.saved_before(&error)),
-                Err(error) => return Err(error),
-            }
+            self.learner.step(&pairs, ask).map_err(|error| self.stopped_by(error))?;
             self.clock.step(batch.items.len(), loader.waited() + self.learner.waited() - waited);
             self.pending.push_back(self.views.count(&batch.items));
             loader.recycle(batch);
@@ -243,6 +239,14 @@ impl<'a> Trainer<'a> {
     fn tell_saved(&mut self, path: Option<PathBuf>) {
         if let Some(path) = path {
             (self.tell)(Event::Saved(&path));
+        }
+    }
+
+    /// A step failed; where that was before anything was computed, what was learned so far is saved.
+    fn stopped_by(&mut self, error: Error) -> Error {
+        match error {
+            Error::Dataset(error) => self.saved_before(&error),
+            other => other,
         }
     }
 
