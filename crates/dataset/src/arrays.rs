@@ -34,8 +34,8 @@ pub fn rows(columns: usize, values: &[f64]) -> Vec<u8> {
 
 fn read(path: &Path) -> Result<npy::Array> {
     npy::read(path).map_err(|error| match error {
-        NpyError::Read { path, source } => Error::Read { path, source },
-        NpyError::Content { path, message } => Error::Content { path, message },
+        NpyError::Read { path, source } => Error::read(&path)(source),
+        NpyError::Content { path, message } => Error::content(&path, message),
     })
 }
 

@@ -1,10 +1,12 @@
-//! The one error type of this crate: every message is one sentence that names the file or setting concerned.
+//! The one error type of this crate: every message is one sentence that names the file or setting concerned. What can
+//! go wrong with a file is [`FileError`], which crates further down share.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong with a dataset.
+/// What can go wrong with a file.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum FileError {
     /// A file or folder could not be read.
     #[error("cannot read {}: {}", path.display(), plain(source))]
     Read {
@@ -29,6 +31,31 @@ pub enum Error {
         /// What is wrong, and what was expected.
         message: String,
     },
+}
+
+impl FileError {
+    /// For `map_err` on reads of `path`, for any error that files may be the cause of.
+    pub fn read<E: From<Self>>(path: &Path) -> impl FnOnce(std::io::Error) -> E + '_ {
+        move |source| Self::Read { path: path.to_path_buf(), source }.into()
+    }
+
+    /// For `map_err` on writes of `path`.
+    pub fn write<E: From<Self>>(path: &Path) -> impl FnOnce(std::io::Error) -> E + '_ {
+        move |source| Self::Write { path: path.to_path_buf(), source }.into()
+    }
+
+    /// `path` holds something else than expected.
+    pub fn content(path: &Path, message: impl Into<String>) -> Self {
+        Self::Content { path: path.to_path_buf(), message: message.into() }
+    }
+}
+
+/// What can go wrong with a dataset.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// With one of its files.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A folder holds a dataset made with other settings than those asked for.
     #[error("{} was begun with other settings: {difference}; use another --out, or the same settings", path.display())]
     OtherSettings {
@@ -51,34 +78,32 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// For `map_err` on reads of `path`.
     pub fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        move |source| Self::Read { path: path.to_path_buf(), source }
+        FileError::read(path)
     }
 
     /// For `map_err` on writes of `path`.
     pub fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        move |source| Self::Write { path: path.to_path_buf(), source }
+        FileError::write(path)
     }
 
     /// `path` holds something else than expected.
     pub fn content(path: &Path, message: impl Into<String>) -> Self {
-        Self::Content { path: path.to_path_buf(), message: message.into() }
+        FileError::content(path, message).into()
     }
 }
 
 /// The system's words without the error number, which helps nobody.
 fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" (os error ") {
-        Some(end) => lower_first(&text[..end]),
-        None => text,
-    }
-}
-
-fn lower_first(text: &str) -> String {
-    let mut characters = text.chars();
-    match characters.next() {
-        Some(first) => first.to_lowercase().chain(characters).collect(),
-        None => String::new(),
+    match error.kind() {
+        ErrorKind::StorageFull => "the disk is full".to_owned(),
+        ErrorKind::QuotaExceeded => "the disk quota is used up".to_owned(),
+        ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
+        _ => {
+            let text = error.to_string();
+            let end = text.rfind(" (os error ").unwrap_or(text.len());
+            let mut letters = text[..end].chars();
+            letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+        }
     }
 }
 
@@ -91,5 +116,9 @@ mod tests {
         let path = Path::new("/no/such/file");
         let error = std::fs::read(path).map_err(Error::read(path)).unwrap_err();
         assert_eq!(error.to_string(), "cannot read /no/such/file: no such file or directory");
+        let full: Error = Error::write(path)(std::io::Error::from(ErrorKind::StorageFull));
+        assert_eq!(full.to_string(), "cannot write /no/such/file: the disk is full");
+        let cut: Error = Error::read(path)(std::io::Error::from(ErrorKind::UnexpectedEof));
+        assert_eq!(cut.to_string(), "cannot read /no/such/file: it ends too early");
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::arrays;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileError, Result};
 use crate::object::{Object, Split};
 use crate::tar;
 
@@ -169,7 +169,7 @@ fn read_index(root: &Path, split: Split, number: usize) -> Result<Vec<(u64, u32)
                 format!("expected two columns (offset, length), found {shape:?}"),
             ));
         }
-        Err(Error::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+        Err(Error::File(FileError::Read { source, .. })) if source.kind() == std::io::ErrorKind::NotFound => {
             let path = root.join(archive_name(split, number));
             (index_of(&path)?, path)
         }

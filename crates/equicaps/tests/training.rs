@@ -291,6 +291,18 @@ fn bad_pictures_are_named_or_replaced() {
 }
 
 #[test]
+fn one_view_of_every_object_is_too_few() {
+    let root = tempfile::tempdir().unwrap();
+    let (data, run) = (root.path().join("views"), root.path().join("run"));
+    let small = ["--procedural", "2x3", "--views", "1", "--size", "32", "--quality", "fast", "--quiet"];
+    ok(equicaps(&["render"]).args(small).arg("--out").arg(&data));
+    let (status, message) = failure(&mut new_run(&run, 2, &["--data", data.to_str().unwrap()]));
+    assert_eq!(status, 1);
+    assert!(message.contains("has one view of every object, but a pair needs two"), "{message}");
+    assert!(!run.exists());
+}
+
+#[test]
 fn runs_tell_about_themselves() {
     let root = tempfile::tempdir().unwrap();
     let (first, second) = (root.path().join("first"), root.path().join("second"));

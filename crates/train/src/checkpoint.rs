@@ -10,6 +10,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use dataset::error::FileError;
 use serde_json::{Map, Value, json};
 
 use crate::durable;
@@ -291,7 +292,7 @@ pub fn newest(folder: &Path, mut warn: impl FnMut(String)) -> Result<Option<(Pat
     for (place, (_, path)) in all.iter().enumerate().rev() {
         match Checkpoint::read(path) {
             Ok(checkpoint) => return Ok(Some((path.clone(), checkpoint))),
-            Err(error @ Error::Content { .. }) => {
+            Err(error @ Error::File(FileError::Content { .. })) => {
                 let aside = path.with_extension(format!("{ENDING}.damaged"));
                 fs::rename(path, &aside).map_err(Error::write(&aside))?;
                 let instead = match place {

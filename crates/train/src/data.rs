@@ -64,6 +64,12 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
             config.refresh, config.data
         )));
     }
+    if views.views() < 2 {
+        return Err(Error::Request(format!(
+            "{} has one view of every object, but a pair needs two different ones",
+            config.data
+        )));
+    }
     TrainingPlan::of(config, views).map(|_| ())
 }
 

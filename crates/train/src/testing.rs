@@ -18,6 +18,7 @@ pub(crate) struct FakeViews {
     objects: Vec<Object>,
     classes: Vec<Class>,
     bad: Box<dyn Fn(Item) -> bool + Send + Sync>,
+    stream: &'static str,
 }
 
 impl FakeViews {
@@ -38,6 +39,7 @@ impl FakeViews {
             objects: of(Split::Train, each).chain(of(Split::Val, 1)).collect(),
             classes: (0..classes).map(class).collect(),
             bad: Box::new(|_| false),
+            stream: "fake",
         }
     }
 
@@ -45,6 +47,13 @@ impl FakeViews {
     pub(crate) fn with_bad(mut self, bad: impl Fn(Item) -> bool + Send + Sync + 'static) -> Self {
         self.bad = Box::new(bad);
         self
+    }
+}
+
+impl FakeViews {
+    /// The same objects, seen from elsewhere.
+    pub(crate) fn with_stream(self, stream: &'static str) -> Self {
+        Self { stream, ..self }
     }
 }
 
@@ -65,7 +74,7 @@ impl Views for FakeViews {
         false
     }
     fn latents(&self, object: usize, view: usize) -> Latents {
-        let mut random = Random::new(1, Stream::new("fake"), (object * 64 + view) as u64);
+        let mut random = Random::new(1, Stream::new(self.stream), (object * 64 + view) as u64);
         Latents {
             rotation: std::array::from_fn(|_| random.range(-FRAC_PI_2, FRAC_PI_2)),
             floor_hue: random.uniform(),

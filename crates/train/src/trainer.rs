@@ -287,6 +287,7 @@ fn described(position: Position, config: &Config, views: &dyn Views, strikes: u6
         ("config", config.identity_toml()?),
         ("objects", views.split(Split::Train).len().to_string()),
         ("objects_digest", plan::digest(views.objects())),
+        ("views_digest", views_digest(views)),
         ("classes", views.classes().len().to_string()),
         ("guard_strikes", strikes.to_string()),
     ];
@@ -319,7 +320,27 @@ fn check_belongs(
     if text("objects_digest") != plan::digest(views.objects()) {
         return Err(Error::content(path, "was made with other objects than the data have now"));
     }
+    // Checkpoints of earlier versions say nothing of views.
+    if !["", &views_digest(&**views)].contains(&text("views_digest").as_str()) {
+        let message = "was made with other views of these objects than the data have now: \
+                       their number, size or latents differ";
+        return Err(Error::content(path, message));
+    }
     Ok(())
+}
+
+/// A number for the views of a dataset: how many, how large, and what some of them show.
+fn views_digest(views: &dyn Views) -> String {
+    const OBJECTS: usize = 256;
+    let (count, objects) = (views.views(), views.objects().len());
+    let mut text = format!("{count} {} {}", views.side(), views.has_translation());
+    for object in (0..objects).step_by(objects.div_ceil(OBJECTS).max(1)) {
+        for view in [0, count.saturating_sub(1)] {
+            let numbers = views.latents(object, view).to_vec();
+            text.extend(numbers.iter().map(|number| format!(" {:016x}", number.to_bits())));
+        }
+    }
+    format!("{:016x}", random::fnv1a(text.as_bytes()))
 }
 
 /// The settings in which two texts of one setting a line differ: `: batch was 32 and is 16, ...`.

@@ -303,6 +303,9 @@ fn other_settings_or_data_are_refused() {
     let other = FakeViews::new(4, 6);
     let (outcome, _) = session_on(other, root.path(), &config(&[]), &mut FakeLearner::new(), u64::MAX);
     assert!(outcome.unwrap_err().to_string().contains("with 20 training objects, but the data now have 24"));
+    let turned = FakeViews::new(4, 5).with_stream("turned");
+    let (outcome, _) = session_on(turned, root.path(), &config(&[]), &mut FakeLearner::new(), u64::MAX);
+    assert!(outcome.unwrap_err().to_string().contains("was made with other views of these objects"));
     // What weights do not depend on may change.
     let longer = config(&["epochs=4", "checkpoints.keep=5"]);
     let (outcome, _) = session(root.path(), &longer, &mut FakeLearner::new(), u64::MAX);

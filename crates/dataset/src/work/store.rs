@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrays;
 use crate::card::{CARD, Card, Format, json};
 use crate::durable::{self, Staging};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileError, Result};
 use crate::object::{Object, Split};
 use crate::plan::Plan;
 use crate::storage::{archive_name, file_names, index_name, index_rows, sample_key};
@@ -295,7 +295,8 @@ impl Store {
         match self.pack(archive, &path, &fragments) {
             Ok(()) => {}
             // Another process sealed it meanwhile and took the fragments away.
-            Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound && path.exists() => {}
+            Err(Error::File(FileError::Read { source, .. }))
+                if source.kind() == ErrorKind::NotFound && path.exists() => {}
             Err(error) => return Err(error),
         }
         for fragment in &fragments {
