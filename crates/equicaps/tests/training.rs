@@ -210,6 +210,19 @@ fn weights_of_another_run_are_not_forgotten_when_a_run_is_killed_early() {
 }
 
 #[test]
+fn a_preset_file_that_names_a_method_brings_its_settings() {
+    let root = tempfile::tempdir().unwrap();
+    let preset = root.path().join("own.toml");
+    std::fs::write(&preset, "method = \"sie\"\nepochs = 3\n").unwrap();
+    let print = ["train", "--print-config", "--preset", preset.to_str().unwrap()];
+    let config = ok_json(&mut equicaps(&print));
+    assert_eq!((config["method"].as_str(), config["epochs"].as_u64()), (Some("sie"), Some(3)));
+    assert_eq!(config["network"]["predictor"], "hypernetwork");
+    let (status, message) = failure(equicaps(&print).args(["--method", "vicreg"]));
+    assert!(status == 2 && message.contains("is for the method \"sie\", not for \"vicreg\""), "{message}");
+}
+
+#[test]
 fn mistakes_are_named() {
     let root = tempfile::tempdir().unwrap();
     let run = root.path().join("run");
@@ -230,6 +243,7 @@ fn mistakes_are_named() {
     assert_eq!(wrong(&["--choices-of", "no/such/run"], "there is no folder no/such/run"), 1);
     assert_eq!(wrong(&["--data", "procedural:1x2"], "a step needs two training objects"), 1);
     assert_eq!(wrong(&["--seed", "9223372036854775808"], "is not in 0..="), 2);
+    assert_eq!(wrong(&["--set", "method=sie"], "give --method sie"), 2);
     let (status, message) = failure(&mut equicaps(&["train", "--data", "procedural:2x5"]));
     assert!(status == 2 && message.contains("--run DIR"), "{message}");
     let (status, message) = failure(&mut resume(root.path(), &[]));

@@ -2,6 +2,7 @@
 //! Above the defaults come the method's preset (`presets/paper/METHOD.toml`), the scale's (`small`, `demo`), and
 //! what the user sets.
 
+mod presets;
 mod rules;
 
 use std::path::Path;
@@ -11,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
-use crate::suggest;
+
+use presets::DEFAULTS;
+pub use presets::{method_names, preset_names};
 
 /// All settings of a run. `presets/defaults.toml` explains each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -156,32 +159,6 @@ pub struct Logging {
     pub image_pairs: usize,
 }
 
-const DEFAULTS: &str = include_str!("../presets/defaults.toml");
-
-/// The scale presets: a name, what it is for, and its text. `paper` changes nothing.
-const SCALES: [(&str, &str, &str); 3] = [
-    ("paper", "the published settings: 256x256, 2000 epochs, batch 1024", ""),
-    ("small", "minutes on one GPU: 128x128", include_str!("../presets/small.toml")),
-    ("demo", "minutes on two CPU cores: 32x32, a narrow network", include_str!("../presets/demo.toml")),
-];
-
-/// What a scale preset changes for one method: the preset, the method, and its text.
-const SCALES_OF_METHODS: [(&str, &str, &str); 1] =
-    [("small", "equicaps", include_str!("../presets/small/equicaps.toml"))];
-
-/// The methods and their presets.
-const METHODS: [(&str, &str); 9] = [
-    ("supervised", include_str!("../presets/paper/supervised.toml")),
-    ("vicreg", include_str!("../presets/paper/vicreg.toml")),
-    ("simclr", include_str!("../presets/paper/simclr.toml")),
-    ("simclr_augself", include_str!("../presets/paper/simclr_augself.toml")),
-    ("sen", include_str!("../presets/paper/sen.toml")),
-    ("equimod", include_str!("../presets/paper/equimod.toml")),
-    ("sie", include_str!("../presets/paper/sie.toml")),
-    ("capsie", include_str!("../presets/paper/capsie.toml")),
-    ("equicaps", include_str!("../presets/paper/equicaps.toml")),
-];
-
 /// Settings that may differ between a run and its continuation, because no weight depends on them; a key that ends
 /// in a dot stands for its group.
 const FREE_KEYS: [&str; 12] = [
@@ -199,47 +176,7 @@ const FREE_KEYS: [&str; 12] = [
     "logging.",
 ];
 
-/// The names of the methods.
-pub fn method_names() -> impl Iterator<Item = &'static str> {
-    METHODS.iter().map(|(name, _)| *name)
-}
-
-/// The names of the scale presets and what each is for.
-pub fn preset_names() -> impl Iterator<Item = (&'static str, &'static str)> {
-    SCALES.iter().map(|(name, purpose, _)| (*name, *purpose))
-}
-
 impl Config {
-    /// The settings of `method` at the scale of `preset` (a name, or a TOML file of one's own), to be changed
-    /// further and then resolved.
-    pub fn settings(method: &str, preset: &str) -> Result<Settings> {
-        let Some((name, text)) = METHODS.iter().find(|(name, _)| *name == method) else {
-            let hint = suggest::hint(method, method_names());
-            let names = method_names().collect::<Vec<_>>().join(", ");
-            return Err(Error::Setting(format!("there is no method {method:?}{hint} (methods: {names})")));
-        };
-        let mut settings = Settings::new(DEFAULTS)?;
-        settings.overlay(&format!("preset {name}"), text)?;
-        if let Some((name, _, text)) = SCALES.iter().find(|(name, _, _)| *name == preset) {
-            settings.overlay(&format!("preset {name}"), text)?;
-            for (_, _, text) in SCALES_OF_METHODS.iter().filter(|(s, m, _)| s == name && *m == method) {
-                settings.overlay(&format!("preset {name}"), text)?;
-            }
-        } else if preset.ends_with(".toml") {
-            let path = Path::new(preset);
-            let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
-            settings.overlay(preset, &text)?;
-        } else {
-            let names = SCALES.map(|(name, _, _)| name);
-            let hint = suggest::hint(preset, names);
-            return Err(Error::Setting(format!(
-                "there is no preset {preset:?}{hint} (presets: {}, or a file that ends in .toml)",
-                names.join(", ")
-            )));
-        }
-        Ok(settings)
-    }
-
     /// The configuration that `settings` describe, checked.
     pub fn resolve(settings: Settings) -> Result<Self> {
         let config: Self = toml::Value::Table(settings.into_table())

@@ -33,7 +33,7 @@ impl Settings {
     pub fn overlay(&mut self, source: &str, text: &str) -> Result<()> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let place = error.span().map_or_else(String::new, |span| {
-                format!(" in line {}", text[..span.start.min(text.len())].lines().count().max(1))
+                format!(" in line {}", 1 + text[..span.start.min(text.len())].matches('\n').count())
             });
             Error::Setting(format!("{source} is not valid TOML{place}: {}", error.message()))
         })?;
@@ -70,6 +70,11 @@ impl Settings {
             _ => parse_value(text),
         };
         self.put(source, key, value)
+    }
+
+    /// The word that `key` is set to, where it is one.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.get(key).and_then(Value::as_str)
     }
 
     fn get(&self, key: &str) -> Option<&Value> {
@@ -235,7 +240,9 @@ mod tests {
         settings.overlay("x.toml", "epochs = 3\n[loss]\nvariance = 4.0\n").unwrap();
         let unknown = settings.overlay("x.toml", "[loss]\nvarance = 4.0\n").unwrap_err().to_string();
         assert_eq!(unknown, "x.toml: there is no setting \"loss.varance\"; did you mean \"loss.variance\"?");
-        let broken = settings.overlay("x.toml", "epochs = 3\nepochs = \n").unwrap_err().to_string();
-        assert!(broken.starts_with("x.toml is not valid TOML in line 2"), "{broken}");
+        for wrong in ["epochs = 3\nepochs = \n", "epochs = 3\nepochs = 4\n"] {
+            let broken = settings.overlay("x.toml", wrong).unwrap_err().to_string();
+            assert!(broken.starts_with("x.toml is not valid TOML in line 2"), "{broken}");
+        }
     }
 }

@@ -152,10 +152,19 @@ fn begin(
 
 /// The configuration of a new run.
 fn new_config(arguments: &Arguments) -> train::Result<Config> {
-    let method = arguments.method.as_deref().unwrap_or("equicaps");
     let preset = arguments.preset.as_deref().unwrap_or("paper");
-    let mut settings = Config::settings(method, preset)?;
+    let method = match &arguments.method {
+        Some(method) => method.clone(),
+        None => Config::method_of(preset)?.unwrap_or_else(|| "equicaps".to_owned()),
+    };
+    let mut settings = Config::settings(&method, preset)?;
     arguments.set.iter().try_for_each(|assignment| settings.set(assignment))?;
+    if let Some(other) = settings.text("method").filter(|other| *other != method) {
+        // Projector, predictor and weights of the loss come with the method.
+        let text =
+            format!("--set method={other} would keep the other settings of {method}; give --method {other}");
+        return Err(train::Error::Setting(text));
+    }
     let options = [
         ("--data", "data", &arguments.data),
         ("--backbone", "backbone", &arguments.backbone),
