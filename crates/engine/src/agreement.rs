@@ -1,6 +1,7 @@
 //! Do two devices compute the same? Every operation, forward and backward, on random inputs of odd shapes: the CPU,
 //! whose gradients are checked by finite differences, is the measure.
 
+mod convolutional;
 mod losses;
 mod transformer;
 
@@ -8,7 +9,7 @@ use random::{Random, Stream};
 
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
-use crate::ops::{self, Padding, RunningStatistics};
+use crate::ops::{self, RunningStatistics};
 use crate::parameters::{ParameterStore, StoreBuilder};
 use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
@@ -42,6 +43,8 @@ impl Agreement {
 enum Role {
     /// In the type of activations.
     Activation,
+    /// In the type of values within a convolutional network: f16 where activations are bf16.
+    Value,
     /// float32, with gradient.
     Parameter,
     /// float32, without gradient.
@@ -200,146 +203,26 @@ fn run(case: &Case, device: &Device, bf16: bool) -> Result<Outcome> {
 }
 
 fn tensor(device: &Device, shape: &[usize], values: &[f32], role: Role) -> Result<Tensor> {
-    if role == Role::Activation && device.activation_dtype() == DType::Bf16 {
-        let values: Vec<half::bf16> = values.iter().map(|&value| half::bf16::from_f32(value)).collect();
-        return Tensor::from_slice(device, shape, &values);
+    match (device.activation_dtype(), role) {
+        (DType::Bf16, Role::Activation) => {
+            let values: Vec<_> = values.iter().map(|&value| half::bf16::from_f32(value)).collect();
+            Tensor::from_slice(device, shape, &values)
+        }
+        (DType::Bf16, Role::Value) => {
+            let values: Vec<_> = values.iter().map(|&value| half::f16::from_f32(value)).collect();
+            Tensor::from_slice(device, shape, &values)
+        }
+        _ => Tensor::from_slice(device, shape, values),
     }
-    Tensor::from_slice(device, shape, values)
 }
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    convolutions(&mut cases);
-    norms_and_pools(&mut cases);
+    convolutional::cases(&mut cases);
     capsules(&mut cases);
     losses::cases(&mut cases);
     transformer::cases(&mut cases);
     cases
-}
-
-fn convolutions(cases: &mut Vec<Case>) {
-    use Role::{Activation, Parameter};
-    let right_bottom = Padding::before_after(0, 1);
-    for (x, out, kernel, stride, padding) in [
-        ([3, 9, 13, 8], 16, 3, 1, Padding::all(1)),
-        ([2, 16, 16, 64], 64, 3, 1, Padding::all(1)),
-        ([5, 8, 8, 32], 64, 3, 2, right_bottom),
-        ([2, 7, 10, 24], 40, 3, 2, right_bottom),
-        ([3, 6, 6, 64], 36, 3, 1, Padding::all(1)),
-        ([2, 5, 7, 7], 5, 3, 1, Padding::all(1)),
-        ([4, 8, 8, 64], 128, 1, 2, Padding::default()),
-        ([3, 9, 5, 16], 24, 1, 2, Padding::default()),
-        ([2, 6, 7, 8], 8, 1, 1, Padding::default()),
-    ] {
-        let name = format!("conv2d {kernel}x{kernel}/{stride} {x:?} -> {out}");
-        let build = move |tape: &mut Tape<'_>, i: &[Var]| ops::conv2d(tape, &i[0], &i[1], stride, padding);
-        let weight = [out, kernel, kernel, x[3]];
-        cases.push(Case::new(name, build).input("x", &x, Activation).input("weight", &weight, Parameter));
-    }
-    // x is used twice, so that the second gradient is added to the first.
-    cases.push(
-        Case::new("conv2d, x used three times", |tape, i| {
-            let first = ops::conv2d(tape, &i[0], &i[1], 2, Padding::before_after(0, 1))?;
-            let second = ops::conv2d(tape, &i[0], &i[2], 2, Padding::default())?;
-            let third = ops::conv2d(tape, &i[0], &i[1], 2, Padding::before_after(0, 1))?;
-            let pair = ops::concat(tape, &[&first, &second])?;
-            ops::concat(tape, &[&pair, &third])
-        })
-        .input("x", &[3, 8, 8, 16], Activation)
-        .input("weight 3x3", &[32, 3, 3, 16], Parameter)
-        .input("weight 1x1", &[32, 1, 1, 16], Parameter),
-    );
-    for (size, out) in [([3, 33, 41], 64), ([2, 64, 64], 8), ([2, 70, 134], 64)] {
-        let name = format!("image_conv 7x7/2 {size:?} -> {out}");
-        let build = move |tape: &mut Tape<'_>, i: &[Var]| {
-            let [batch, height, width] = size;
-            let bytes: Vec<u8> = (0..batch * height * width * 3).map(|i| (i * 7919 % 251) as u8).collect();
-            let (mean, std) = ([0.5, 0.4, 0.6], [0.1, 0.2, 0.3]);
-            let images = ops::Images::from_bytes(&tape.device(), size, &bytes, mean, std)?;
-            ops::image_conv(tape, &images, &i[0], None, 2, Padding::before_after(2, 3))
-        };
-        cases.push(Case::new(name, build).input("weight", &[out, 7, 7, 3], Parameter));
-    }
-    for (size, out) in [([3, 64, 64], 64), ([5, 36, 52], 64), ([2, 33, 141], 64), ([2, 32, 32], 8)] {
-        let name = format!("stem {size:?} -> {out}");
-        let build = move |tape: &mut Tape<'_>, i: &[Var]| {
-            let [batch, height, width] = size;
-            let bytes: Vec<u8> = (0..batch * height * width * 3).map(|i| (i * 7919 % 251) as u8).collect();
-            let (mean, std) = ([0.5, 0.4, 0.6], [0.1, 0.2, 0.3]);
-            let images = ops::Images::from_bytes(&tape.device(), size, &bytes, mean, std)?;
-            let running = running(tape)?;
-            ops::stem(tape, &images, &i[0], &i[1], &i[2], running)
-        };
-        let case = Case::new(name, build)
-            .with_channels(out)
-            .with_bf16_bound(0.3)
-            .input("weight", &[out, 7, 7, 3], Parameter)
-            .positive("gamma", &[out], Parameter)
-            .input("beta", &[out], Parameter);
-        cases.push(case);
-    }
-    for (rows, width, out) in [(33, 40, 72), (8, 512, 2048), (5, 7, 3)] {
-        let build = |tape: &mut Tape<'_>, i: &[Var]| ops::linear(tape, &i[0], &i[1], Some(&i[2]));
-        let case = Case::new(format!("linear {rows}x{width} -> {out}"), build)
-            .input("x", &[rows, width], Activation)
-            .input("weight", &[out, width], Parameter)
-            .input("bias", &[out], Parameter);
-        cases.push(case);
-    }
-}
-
-fn norms_and_pools(cases: &mut Vec<Case>) {
-    use Role::{Activation, Parameter};
-    for (shape, residual, relu) in [
-        ([3, 5, 7, 9], false, false),
-        ([2, 13, 11, 64], false, true),
-        ([9, 7, 5, 8], true, true),
-        ([4, 8, 8, 512], true, true),
-        ([2, 3, 4, 288], false, false),
-        ([2, 3, 1, 300], true, true),
-    ] {
-        let name = format!(
-            "batch_norm {shape:?}{}{}",
-            if residual { " + x" } else { "" },
-            if relu { ", relu" } else { "" }
-        );
-        let build = move |tape: &mut Tape<'_>, i: &[Var]| {
-            let running = running(tape)?;
-            ops::batch_norm(tape, &i[0], &i[1], &i[2], running, residual.then(|| &i[3]), relu)
-        };
-        let case = Case::new(name, build)
-            .with_channels(shape[3])
-            .input("x", &shape, Activation)
-            .positive("gamma", &[shape[3]], Parameter)
-            .input("beta", &[shape[3]], Parameter);
-        cases.push(if residual { case.input("residual", &shape, Activation) } else { case });
-    }
-    for (shape, stride) in [([3, 6, 10, 16], 2), ([2, 7, 5, 9], 1)] {
-        let build = move |tape: &mut Tape<'_>, i: &[Var]| {
-            let (running, padding) = (running(tape)?, Padding::before_after(0, 1));
-            ops::norm_relu_conv(tape, &i[0], [&i[1], &i[2]], running, &i[3], stride, padding)
-        };
-        let case = Case::new(format!("norm_relu_conv /{stride} {shape:?}"), build)
-            .with_channels(shape[3])
-            .input("x", &shape, Activation)
-            .positive("gamma", &[shape[3]], Parameter)
-            .input("beta", &[shape[3]], Parameter)
-            .input("weight", &[8, 3, 3, shape[3]], Parameter);
-        cases.push(case);
-    }
-    for shape in [[2, 12, 16, 8], [3, 7, 9, 5]] {
-        let build =
-            |tape: &mut Tape<'_>, i: &[Var]| ops::max_pool(tape, &i[0], 3, 2, Padding::before_after(0, 1));
-        cases.push(Case::new(format!("max_pool {shape:?}"), build).input("x", &shape, Activation));
-    }
-    let unary: [(&str, Unary); 3] =
-        [("avg_pool", ops::avg_pool), ("sigmoid", ops::sigmoid), ("relu", ops::relu)];
-    for (name, op) in unary {
-        let build = move |tape: &mut Tape<'_>, i: &[Var]| op(tape, &i[0]);
-        cases.push(Case::new(name, build).input("x", &[3, 4, 5, 24], Activation));
-    }
-    let build = |tape: &mut Tape<'_>, i: &[Var]| ops::columns(tape, &i[0], 3, 7);
-    cases.push(Case::new("columns", build).input("x", &[5, 13], Activation));
 }
 
 fn capsules(cases: &mut Vec<Case>) {

@@ -1,6 +1,7 @@
 //! The CUDA side of [`Device`](crate::Device) and [`Storage`](crate::Storage): the device type and its buffers.
 //! Operations keep their launch code beside their formula, in `ops/NAME/cuda.rs`, and their kernels in `ops/NAME.cu`.
 
+pub(crate) mod casts;
 pub mod kernels;
 mod pictures;
 pub(crate) mod sums;
@@ -216,6 +217,7 @@ pub(crate) fn precision_of(dtype: DType) -> Result<gpu::Precision> {
     match dtype {
         DType::F32 => Ok(gpu::Precision::F32),
         DType::Bf16 => Ok(gpu::Precision::Bf16),
+        DType::F16 => Ok(gpu::Precision::F16),
         other => Err(Error::Device(format!("tensors of {} have no arithmetic", other.name()))),
     }
 }

@@ -13,7 +13,8 @@ pub enum Precision {
     /// float32 throughout.
     #[default]
     F32,
-    /// bfloat16 activations, float32 accumulation, statistics, losses and parameters. CUDA only.
+    /// 16-bit activations, float32 accumulation, statistics, losses and parameters: bfloat16, but values within a
+    /// convolutional network are IEEE half, with gradients in bfloat16. CUDA only.
     Bf16,
 }
 

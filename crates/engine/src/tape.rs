@@ -4,6 +4,9 @@
 //! tape. Memory follows ownership: an activation lives as long as a `Var` or a recorded operation holds it, and its
 //! buffer goes back to the pool the moment backward has passed it.
 
+mod backward;
+mod var;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,55 +14,12 @@ use std::time::{Duration, Instant};
 use crate::collective::{Collective, SingleRank};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ops;
 use crate::parameters::{BufferId, BufferValue, ParameterId, ParameterStore};
 use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
 
-/// A value and its place on the tape.
-#[derive(Clone, Debug)]
-pub struct Var {
-    value: Tensor,
-    gradient: GradientId,
-}
-
-impl Var {
-    /// A value without a gradient: an input, a target, a detached feature.
-    pub fn constant(value: Tensor) -> Self {
-        Self { value, gradient: GradientId(None) }
-    }
-
-    /// The value.
-    pub fn value(&self) -> &Tensor {
-        &self.value
-    }
-
-    /// The shape of the value.
-    pub fn shape(&self) -> Shape {
-        self.value.shape()
-    }
-
-    /// The same value, cut off from the tape.
-    pub fn detach(&self) -> Self {
-        Self::constant(self.value.clone())
-    }
-
-    /// Where its gradient goes: what a recorded operation keeps when it does not need the value.
-    pub fn gradient(&self) -> GradientId {
-        self.gradient
-    }
-}
-
-/// The place of a gradient on the tape; none for constants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GradientId(Option<usize>);
-
-impl GradientId {
-    /// Whether a gradient is wanted.
-    pub fn is_wanted(self) -> bool {
-        self.0.is_some()
-    }
-}
+pub use backward::{Backward, Target};
+pub use var::{GradientId, Var};
 
 #[derive(Debug)]
 enum Node {
@@ -197,13 +157,13 @@ impl<'s> Tape<'s> {
                 self.nodes.len() - 1
             }
         };
-        Var { value, gradient: GradientId(Some(node)) }
+        Var { value, rounded: None, gradient: GradientId(Some(node)) }
     }
 
     /// A value whose gradient is kept until [`Tape::gradient`] asks for it: for tests and for looking into a network.
     pub fn watch(&mut self, value: Tensor) -> Var {
         let gradient = GradientId(self.training.then(|| self.push_activation(&value)));
-        Var { value, gradient }
+        Var { value, rounded: None, gradient }
     }
 
     /// The gradient that [`Tape::backward`] left at a watched value.
@@ -249,14 +209,15 @@ impl<'s> Tape<'s> {
             Statistics::Noted(noted) => noted,
             _ => Vec::new(),
         };
-        let (dx, x) = (x.gradient(), x.value().clone());
-        Ok(self.record("recompute", &[dx], y?.value, move |context, dy| {
+        let (x, Var { value, rounded, .. }) = (x.clone(), y?);
+        let y = self.record("recompute", &[x.gradient], value, move |context, dy| {
             context.tape.statistics = Statistics::Given(noted.into());
             // What this records is played next.
-            let y = layers(context.tape, &Var { value: x, gradient: dx });
+            let y = layers(context.tape, &x);
             context.tape.statistics = Statistics::Fresh;
             context.add(y?.gradient, dy)
-        }))
+        });
+        Ok(y.with_rounded(rounded))
     }
 
     /// The statistics that a batch norm must use instead of its own, where its layers are computed again.
@@ -292,7 +253,11 @@ impl<'s> Tape<'s> {
     }
 
     fn push_activation(&mut self, value: &Tensor) -> usize {
-        self.nodes.push(Node::Activation { shape: value.shape(), dtype: value.dtype(), gradient: None });
+        self.nodes.push(Node::Activation {
+            shape: value.shape(),
+            dtype: value.dtype().of_gradient(),
+            gradient: None,
+        });
         self.nodes.len() - 1
     }
 
@@ -328,7 +293,7 @@ impl<'s> Tape<'s> {
         }
         let vars = outputs.map(|value| {
             let node = self.push_activation(&value);
-            Var { value, gradient: GradientId(Some(node)) }
+            Var { value, rounded: None, gradient: GradientId(Some(node)) }
         });
         let nodes = vars.iter().filter_map(|var| var.gradient.0).collect();
         let backward: BackwardFn = Box::new(move |context, gradients| match gradients.try_into() {
@@ -389,91 +354,5 @@ impl<'s> Tape<'s> {
             Node::Activation { gradient, .. } => gradient.take(),
             Node::Parameter(_) => None,
         }
-    }
-}
-
-/// What an operation's backward pass works with.
-pub struct Backward<'a, 's> {
-    tape: &'a mut Tape<'s>,
-}
-
-/// A gradient to be written by an operation's backward pass; give it back by [`Backward::put`].
-#[derive(Debug)]
-pub struct Target {
-    /// The gradient, of the value's shape.
-    pub tensor: Tensor,
-    /// Add to what is there (true), or overwrite it, as it is unspecified (false).
-    pub accumulate: bool,
-    node: usize,
-}
-
-impl Target {
-    /// A target that is no gradient on the tape: what an operation adds up on the way to one. It must not be put.
-    pub(crate) fn unplaced(tensor: Tensor) -> Self {
-        Self { tensor, accumulate: false, node: usize::MAX }
-    }
-}
-
-impl Backward<'_, '_> {
-    /// The device of all values.
-    pub fn device(&self) -> Device {
-        self.tape.device()
-    }
-
-    /// The ranks that share the batch.
-    pub fn collective(&self) -> &Arc<dyn Collective> {
-        &self.tape.collective
-    }
-
-    /// As [`Tape::prepared`].
-    pub fn prepared(
-        &mut self,
-        source: &Tensor,
-        form: &'static str,
-        prepare: impl FnOnce(&Device, &Tensor) -> Result<Tensor>,
-    ) -> Result<Tensor> {
-        self.tape.prepared(source, form, prepare)
-    }
-
-    /// The gradient at `id` for writing; `None` where it is not wanted.
-    pub fn target(&mut self, id: GradientId) -> Result<Option<Target>> {
-        let Some(node) = id.0 else { return Ok(None) };
-        let (tensor, accumulate) = match &mut self.tape.nodes[node] {
-            Node::Parameter(parameter) => self.tape.store.take_gradient(*parameter),
-            Node::Activation { shape, dtype, gradient } => match gradient.take() {
-                Some(mut first) => {
-                    // A gradient may be shared, where an operation passed it on unchanged.
-                    if !first.is_unique() {
-                        let mut own = Tensor::empty(self.tape.store.device(), *shape, *dtype)?;
-                        own.copy_from(&first)?;
-                        first = own;
-                    }
-                    (first, true)
-                }
-                None => (Tensor::empty(self.tape.store.device(), *shape, *dtype)?, false),
-            },
-        };
-        Ok(Some(Target { tensor, accumulate, node }))
-    }
-
-    /// Gives a written gradient back.
-    pub fn put(&mut self, target: Target) {
-        match &mut self.tape.nodes[target.node] {
-            Node::Parameter(parameter) => self.tape.store.return_gradient(*parameter, target.tensor),
-            Node::Activation { gradient, .. } => *gradient = Some(target.tensor),
-        }
-    }
-
-    /// Adds a whole gradient; free where it is the first.
-    pub fn add(&mut self, id: GradientId, gradient: Tensor) -> Result<()> {
-        let Some(node) = id.0 else { return Ok(()) };
-        if let Node::Activation { gradient: slot @ None, .. } = &mut self.tape.nodes[node] {
-            *slot = Some(gradient);
-            return Ok(());
-        }
-        let Some(mut target) = self.target(id)? else { return Ok(()) };
-        ops::accumulate(&self.device(), &gradient, &mut target)?;
-        self.put(target);
-        Ok(())
     }
 }

@@ -16,6 +16,8 @@ pub enum DType {
     F32,
     /// bfloat16.
     Bf16,
+    /// IEEE half: three bits more than bfloat16, for values of limited range. Their gradients are bfloat16.
+    F16,
     /// Bytes: pixels.
     U8,
     /// 32-bit integers: labels.
@@ -27,7 +29,7 @@ impl DType {
     pub fn size(self) -> usize {
         match self {
             Self::F32 | Self::I32 => 4,
-            Self::Bf16 => 2,
+            Self::Bf16 | Self::F16 => 2,
             Self::U8 => 1,
         }
     }
@@ -37,8 +39,17 @@ impl DType {
         match self {
             Self::F32 => "f32",
             Self::Bf16 => "bf16",
+            Self::F16 => "f16",
             Self::U8 => "u8",
             Self::I32 => "i32",
+        }
+    }
+
+    /// The type of gradients of values of this type: those of f16 would leave its range.
+    pub fn of_gradient(self) -> Self {
+        match self {
+            Self::F16 => Self::Bf16,
+            other => other,
         }
     }
 }
@@ -54,6 +65,9 @@ impl Element for f32 {
 }
 impl Element for half::bf16 {
     const DTYPE: DType = DType::Bf16;
+}
+impl Element for half::f16 {
+    const DTYPE: DType = DType::F16;
 }
 impl Element for u8 {
     const DTYPE: DType = DType::U8;
@@ -254,10 +268,11 @@ impl Tensor {
         Ok(values)
     }
 
-    /// A copy of the elements on the host as float32, from f32 or bf16.
+    /// A copy of the elements on the host as float32, from f32, bf16 or f16.
     pub fn to_f32(&self) -> Result<Vec<f32>> {
         match self.dtype {
             DType::Bf16 => Ok(self.to_vec::<half::bf16>()?.into_iter().map(f32::from).collect()),
+            DType::F16 => Ok(self.to_vec::<half::f16>()?.into_iter().map(f32::from).collect()),
             _ => self.to_vec(),
         }
     }

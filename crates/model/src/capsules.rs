@@ -64,10 +64,10 @@ impl CapsuleProjector {
     /// Map (n, side, side, input) -> activations (n, capsules), which sum to 1, and poses (n, capsules pose).
     pub fn forward(&self, tape: &mut Tape<'_>, map: &Var) -> Result<(Var, Var)> {
         let activations = self.conv_a.forward(tape, map)?;
-        let activations = self.bn_a.forward(tape, &activations, None, false)?;
+        let activations = self.bn_a.forward(tape, &activations, false)?;
         let activations = ops::sigmoid(tape, &activations)?;
         let poses = self.conv_pose.forward(tape, map)?;
-        let poses = self.bn_pose.forward(tape, &poses, None, false)?;
+        let poses = self.bn_pose.forward(tape, &poses, false)?;
         let votes = tape.parameter(self.votes);
         let (routing, bias) = (tape.parameter(self.routing), tape.parameter(self.routing_bias));
         ops::self_routing(tape, &activations, &poses, &votes, &routing, &bias)

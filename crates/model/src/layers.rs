@@ -1,6 +1,6 @@
 //! The layers everything is built from: parameters with their names and initialisers around one operation each.
 
-use engine::ops::{self, Padding, RunningStatistics};
+use engine::ops::{self, Padding, RunningStatistics, Shortcut};
 use engine::{Initialise, Layout, ParameterId, Result, StoreBuilder, Tape, Var};
 
 /// A convolution without bias.
@@ -74,13 +74,31 @@ impl BatchNorm {
     pub fn forward_relu_conv(&self, tape: &mut Tape<'_>, x: &Var, conv: &Conv) -> Result<Var> {
         let (gamma, beta) = (tape.parameter(self.weight), tape.parameter(self.bias));
         let weight = tape.parameter(conv.weight);
-        ops::norm_relu_conv(tape, x, [&gamma, &beta], self.running, &weight, conv.stride, conv.padding)
+        ops::norm_relu_conv(tape, x, ([&gamma, &beta], self.running), &weight, conv.stride, conv.padding)
     }
 
-    /// Normalises `x`, adds `residual`, applies ReLU where `relu` is set.
-    pub fn forward(&self, tape: &mut Tape<'_>, x: &Var, residual: Option<&Var>, relu: bool) -> Result<Var> {
-        let (weight, bias) = (tape.parameter(self.weight), tape.parameter(self.bias));
-        ops::batch_norm(tape, x, &weight, &bias, self.running, residual, relu)
+    /// Normalises `x`, applies ReLU where `relu` is set.
+    pub fn forward(&self, tape: &mut Tape<'_>, x: &Var, relu: bool) -> Result<Var> {
+        let (gamma, beta) = (tape.parameter(self.weight), tape.parameter(self.bias));
+        ops::batch_norm(tape, x, [&gamma, &beta], self.running, relu)
+    }
+
+    /// The end of a residual block: normalises `x`, adds what went around, applies ReLU. The latter is normalised by
+    /// `norm` where there is one.
+    pub fn forward_add_relu(
+        &self,
+        tape: &mut Tape<'_>,
+        x: &Var,
+        (around, norm): (&Var, Option<&BatchNorm>),
+    ) -> Result<Var> {
+        let (gamma, beta) = (tape.parameter(self.weight), tape.parameter(self.bias));
+        let own = ([&gamma, &beta], self.running);
+        let Some(norm) = norm else {
+            return ops::norm_add_relu(tape, x, own, Shortcut::Identity(around));
+        };
+        let (gamma, beta) = (tape.parameter(norm.weight), tape.parameter(norm.bias));
+        let shortcut = Shortcut::Normalised(around, ([&gamma, &beta], norm.running));
+        ops::norm_add_relu(tape, x, own, shortcut)
     }
 }
 

@@ -49,7 +49,7 @@ impl MlpProjector {
         let mut x = x.clone();
         for (linear, norm) in &self.hidden {
             let y = linear.forward(tape, &x)?;
-            x = norm.forward(tape, &y, None, true)?;
+            x = norm.forward(tape, &y, true)?;
         }
         self.last.forward(tape, &x)
     }

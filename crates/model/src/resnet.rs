@@ -124,13 +124,12 @@ impl BasicBlock {
     fn forward(&self, tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
         let y = self.conv1.forward(tape, x)?;
         let y = self.bn1.forward_relu_conv(tape, &y, &self.conv2)?;
-        let shortcut = match &self.shortcut {
+        match &self.shortcut {
             Some((conv, norm)) => {
                 let shortcut = conv.forward(tape, x)?;
-                norm.forward(tape, &shortcut, None, false)?
+                self.bn2.forward_add_relu(tape, &y, (&shortcut, Some(norm)))
             }
-            None => x.clone(),
-        };
-        self.bn2.forward(tape, &y, Some(&shortcut), true)
+            None => self.bn2.forward_add_relu(tape, &y, (x, None)),
+        }
     }
 }

@@ -5,31 +5,40 @@ use gpu::KernelSource;
 use crate::tensor::DType;
 
 /// Text put before every kernel.
-const PRELUDE: &str = include_str!("prelude.cuh");
+pub const PRELUDE: &str = include_str!("prelude.cuh");
+/// Text put before those of attention.
+const ATTENTION_PRELUDE: &str = concat!(include_str!("prelude.cuh"), include_str!("../ops/attention.cuh"));
 
 /// A `.cu` file.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelFile {
     /// Its name.
     pub name: &'static str,
+    /// What is put before it.
+    prelude: &'static str,
     text: &'static str,
     /// Sets of macros to try it with when nothing is known of shapes: those of the published networks and odd ones.
     pub variants: &'static [&'static [&'static str]],
 }
 
 macro_rules! kernel_files {
-    ($($constant:ident = $path:literal, $variants:expr;)*) => {
+    ($($constant:ident = $prelude:ident $path:literal, $variants:expr;)*) => {
         $(
             #[doc = concat!("The kernels of `", $path, "`.")]
             pub const $constant: KernelFile =
-                KernelFile { name: $path, text: include_str!(concat!("../ops/", $path)), variants: $variants };
+                KernelFile {
+                    name: $path,
+                    prelude: $prelude,
+                    text: include_str!(concat!("../ops/", $path)),
+                    variants: $variants,
+                };
         )*
         /// All kernel files.
         pub const ALL: &[KernelFile] = &[$($constant,)*];
     };
 }
 
-const BOTH: &[&[&str]] = &[&["STORAGE=bf16"], &["STORAGE=float"]];
+const ALL_TYPES: &[&[&str]] = &[&["STORAGE=bf16"], &["STORAGE=f16"], &["STORAGE=float"]];
 
 const VECTORS: &[&[&str]] = &[
     &["STORAGE=bf16", "VECTOR=8"],
@@ -38,45 +47,54 @@ const VECTORS: &[&[&str]] = &[
     &["STORAGE=float", "VECTOR=1"],
 ];
 
+const VECTORS_OF_ALL_TYPES: &[&[&str]] = &[
+    &["STORAGE=bf16", "VECTOR=8"],
+    &["STORAGE=bf16", "VECTOR=1"],
+    &["STORAGE=f16", "VECTOR=8"],
+    &["STORAGE=f16", "VECTOR=1"],
+    &["STORAGE=float", "VECTOR=8"],
+    &["STORAGE=float", "VECTOR=1"],
+];
+
 kernel_files! {
-    ATTENTION = "attention.cu", &[
+    ATTENTION = ATTENTION_PRELUDE "attention.cu", &[
         &["STORAGE=bf16", "SIZE=20"],
         &["STORAGE=float", "SIZE=64"],
         &["STORAGE=float", "SIZE=7"],
     ];
-    ATTENTION_TENSOR = "attention_tensor.cu", &[
+    ATTENTION_TENSOR = ATTENTION_PRELUDE "attention_tensor.cu", &[
         &["STORAGE=bf16", "SIZE=64", "KEYS=272"],
         &["STORAGE=bf16", "SIZE=32", "KEYS=64"],
     ];
-    BATCH_NORM = "batch_norm.cu", VECTORS;
-    COLUMNS = "columns.cu", VECTORS;
-    CONV2D = "conv2d.cu", BOTH;
-    ELEMENTWISE = "elementwise.cu", BOTH;
-    GELU = "gelu.cu", VECTORS;
-    LAYER_NORM = "layer_norm.cu", &[
+    BATCH_NORM = PRELUDE "batch_norm.cu", VECTORS_OF_ALL_TYPES;
+    COLUMNS = PRELUDE "columns.cu", VECTORS;
+    CONV2D = PRELUDE "conv2d.cu", ALL_TYPES;
+    ELEMENTWISE = PRELUDE "elementwise.cu", ALL_TYPES;
+    GELU = PRELUDE "gelu.cu", VECTORS;
+    LAYER_NORM = PRELUDE "layer_norm.cu", &[
         &["STORAGE=bf16", "VECTOR=4", "WIDTH=192", "LANES=16"],
         &["STORAGE=float", "VECTOR=4", "WIDTH=768", "LANES=16"],
         &["STORAGE=bf16", "VECTOR=1", "WIDTH=33", "LANES=32"],
         &["STORAGE=float", "VECTOR=1", "WIDTH=5", "LANES=32"],
     ];
-    LOSS = "loss.cu", &[&["STORAGE=float"]];
-    PICTURES = "pictures.cu", &[&["STORAGE=float"]];
-    POOL = "pool.cu", VECTORS;
-    POSE_TRANSFORM = "pose_transform.cu", &[&["STORAGE=float", "SIDE=3"], &["STORAGE=float", "SIDE=4"]];
-    ROUTING_TENSOR = "routing_tensor.cu", &[
+    LOSS = PRELUDE "loss.cu", &[&["STORAGE=float"]];
+    PICTURES = PRELUDE "pictures.cu", &[&["STORAGE=float"]];
+    POOL = PRELUDE "pool.cu", VECTORS_OF_ALL_TYPES;
+    POSE_TRANSFORM = PRELUDE "pose_transform.cu", &[&["STORAGE=float", "SIDE=3"], &["STORAGE=float", "SIDE=4"]];
+    ROUTING_TENSOR = PRELUDE "routing_tensor.cu", &[
         &["STORAGE=bf16", "CAPSULES=32", "POSE=9"],
         &["STORAGE=bf16", "CAPSULES=32", "POSE=16"],
         &["STORAGE=bf16", "CAPSULES=16", "POSE=9"],
     ];
-    SELF_ROUTING = "self_routing.cu", &[
+    SELF_ROUTING = PRELUDE "self_routing.cu", &[
         &["STORAGE=bf16", "CAPSULES=32", "POSE=9", "VOTES=1"],
         &["STORAGE=bf16", "CAPSULES=32", "POSE=16", "VOTES=1"],
         &["STORAGE=float", "CAPSULES=64", "POSE=16", "VOTES=1"],
         &["STORAGE=float", "CAPSULES=5", "POSE=9", "VOTES=1"],
         &["STORAGE=float", "CAPSULES=55", "POSE=9", "VOTES=0"],
     ];
-    STEM = "stem.cu", &[&["STORAGE=bf16"]];
-    TOKENS = "tokens.cu", VECTORS;
+    STEM = PRELUDE "stem.cu", &[&["STORAGE=f16"]];
+    TOKENS = PRELUDE "tokens.cu", VECTORS;
 }
 
 /// Channels that a thread handles together.
@@ -99,7 +117,11 @@ pub struct Program {
 impl Program {
     /// `file` for tensors of `dtype`.
     pub fn new(file: KernelFile, dtype: DType) -> Self {
-        let storage = if dtype == DType::Bf16 { "bf16" } else { "float" };
+        let storage = match dtype {
+            DType::Bf16 => "bf16",
+            DType::F16 => "f16",
+            _ => "float",
+        };
         Self { file, storage, defines: [("", 0); MOST_DEFINES], count: 0 }
     }
 
@@ -123,7 +145,7 @@ impl Program {
         let defines = self.defines[..self.count].iter().map(|(name, value)| format!("{name}={value}"));
         KernelSource {
             name: self.file.name,
-            prelude: PRELUDE,
+            prelude: self.file.prelude,
             text: self.file.text,
             defines: std::iter::once(format!("STORAGE={}", self.storage)).chain(defines).collect(),
         }
@@ -160,7 +182,8 @@ mod tests {
         for file in ALL {
             for variant in file.variants {
                 let defines = variant.iter().map(|&define| define.to_owned()).collect();
-                let source = KernelSource { name: file.name, prelude: PRELUDE, text: file.text, defines };
+                let source =
+                    KernelSource { name: file.name, prelude: file.prelude, text: file.text, defines };
                 for (major, minor) in [(8, 0), (9, 0)] {
                     if let Err(error) = compiler.compile(&source, gpu::Architecture { major, minor }) {
                         failures.push(error.to_string());

@@ -1,26 +1,45 @@
 // What all kernels share: number types without CUDA's headers (NVRTC alone compiles this), vectors of eight channels,
-// reductions of fixed order, tensor-core products. `T` is the storage type of activations, bf16 or float, set
-// when compiling by the macro STORAGE.
+// reductions of fixed order, tensor-core products. `T` is the storage type of activations, bf16, f16 or float, set
+// when compiling by the macro STORAGE, and `G` that of their gradients: bf16 for f16.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef long long i64;
 
+// A thread's share of `count` things, whatever the grid.
+#define EACH(i, count) \
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (size_t)(count); i += (size_t)gridDim.x * blockDim.x)
+
 struct bf16 { u16 bits; };
+struct f16 { u16 bits; };
+
+template <typename S> struct Gradient { typedef S type; };
+template <> struct Gradient<f16> { typedef bf16 type; };
 
 #ifdef STORAGE
 typedef STORAGE T;
+typedef Gradient<T>::type G;
 #endif
 
 __device__ __forceinline__ float to_float(float x) { return x; }
 __device__ __forceinline__ float to_float(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
+__device__ __forceinline__ float to_float(f16 x) {
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x.bits));
+  return result;
+}
 
 template <typename S> __device__ __forceinline__ S from_float(float x);
 template <> __device__ __forceinline__ float from_float<float>(float x) { return x; }
 template <> __device__ __forceinline__ bf16 from_float<bf16>(float x) {
   bf16 result;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+  return result;
+}
+template <> __device__ __forceinline__ f16 from_float<f16>(float x) {
+  f16 result;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
   return result;
 }
 
@@ -32,6 +51,17 @@ __device__ __forceinline__ u32 pack_bf16(float low, float high) {
 }
 __device__ __forceinline__ float low_half(u32 pair) { return __uint_as_float(pair << 16); }
 __device__ __forceinline__ float high_half(u32 pair) { return __uint_as_float(pair & 0xffff0000u); }
+// The same of f16.
+__device__ __forceinline__ u32 pack_f16(float low, float high) {
+  u32 result;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+}
+__device__ __forceinline__ void unpack_f16(u32 pair, float& low, float& high) {
+  asm("{ .reg .b16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h; }"
+      : "=f"(low), "=f"(high)
+      : "r"(pair));
+}
 
 // V neighbouring channels as floats. V is 8, 4 (addresses must be multiples of so many elements) or 1.
 template <int V> struct Channels { float v[V]; };
@@ -49,6 +79,14 @@ __device__ __forceinline__ void load_channels(Channels<8>& c, const float* p) {
   float4 a = reinterpret_cast<const float4*>(p)[0], b = reinterpret_cast<const float4*>(p)[1];
   c.v[0] = a.x; c.v[1] = a.y; c.v[2] = a.z; c.v[3] = a.w;
   c.v[4] = b.x; c.v[5] = b.y; c.v[6] = b.z; c.v[7] = b.w;
+}
+__device__ __forceinline__ void load_channels(Channels<1>& c, const f16* p) { c.v[0] = to_float(*p); }
+__device__ __forceinline__ void load_channels(Channels<8>& c, const f16* p) {
+  uint4 raw = *reinterpret_cast<const uint4*>(p);
+  unpack_f16(raw.x, c.v[0], c.v[1]);
+  unpack_f16(raw.y, c.v[2], c.v[3]);
+  unpack_f16(raw.z, c.v[4], c.v[5]);
+  unpack_f16(raw.w, c.v[6], c.v[7]);
 }
 __device__ __forceinline__ void load_channels(Channels<4>& c, const bf16* p) {
   uint2 raw = *reinterpret_cast<const uint2*>(p);
@@ -78,6 +116,13 @@ __device__ __forceinline__ void store_channels(bf16* p, const Channels<8>& c) {
 __device__ __forceinline__ void store_channels(float* p, const Channels<8>& c) {
   reinterpret_cast<float4*>(p)[0] = make_float4(c.v[0], c.v[1], c.v[2], c.v[3]);
   reinterpret_cast<float4*>(p)[1] = make_float4(c.v[4], c.v[5], c.v[6], c.v[7]);
+}
+__device__ __forceinline__ void store_channels(f16* p, const Channels<1>& c) { *p = from_float<f16>(c.v[0]); }
+__device__ __forceinline__ void store_channels(f16* p, const Channels<8>& c) {
+  uint4 raw;
+  raw.x = pack_f16(c.v[0], c.v[1]); raw.y = pack_f16(c.v[2], c.v[3]);
+  raw.z = pack_f16(c.v[4], c.v[5]); raw.w = pack_f16(c.v[6], c.v[7]);
+  *reinterpret_cast<uint4*>(p) = raw;
 }
 
 // Sum over the 32 lanes of a warp, in every lane; the order is always the same.
@@ -112,11 +157,35 @@ __device__ __forceinline__ double block_sum(double x, double* scratch) {
   return scratch[32];
 }
 
+// For blocks of 256 threads, `columns` groups of V columns x `lines` rows: adds `sum` up over the lines, in order, and writes
+// the block's row of partial (blocks, C).
+template <int V>
+__device__ __forceinline__ void write_column_sums(float* sum, float* partial, int C, int column, int line, int lines,
+                                                  int columns, bool inside) {
+  __shared__ float sums[256 * V];
+#pragma unroll
+  for (int e = 0; e < V; e++) sums[threadIdx.x * V + e] = sum[e];
+  __syncthreads();
+  if (line > 0 || !inside) return;
+  for (int other = 1; other < lines; other++)
+#pragma unroll
+    for (int e = 0; e < V; e++) sum[e] += sums[(other * columns + threadIdx.x) * V + e];
+#pragma unroll
+  for (int e = 0; e < V; e++) partial[(size_t)blockIdx.x * C + column + e] = sum[e];
+}
+
 // Tensor cores. d(16 x 8) += a(16 x 16) b(16 x 8), of bf16: a lane has rows lane / 4 and lane / 4 + 8 of a and d, and the
 // column lane / 4 of b, two neighbouring numbers at a time from 2 (lane % 4) on.
 __device__ __forceinline__ void multiply(float* d, const u32* a, u32 b0, u32 b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+// The same of f16.
+__device__ __forceinline__ void multiply_f16(float* d, const u32* a, u32 b0, u32 b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }

@@ -6,25 +6,6 @@
 // for those of dK and dV, so that nothing is shared or added between warps, and the order of every sum is fixed.
 
 #define LOG2E 1.44269504f
-#define INFINITE __int_as_float(0x7f800000)
-
-struct Place {
-  int n, head;      // sample and head
-  int width;        // numbers of a token in y
-  const T* q;       // first query of the head; keys and values follow at `width`
-  const float* b;   // bias of the head's queries, or none
-};
-
-__device__ __forceinline__ Place place_of(int index, const T* qkv, const float* bias, int tokens, int heads) {
-  Place p;
-  p.head = index % heads;
-  p.n = index / heads;
-  p.width = heads * SIZE;
-  p.q = qkv + (size_t)p.n * tokens * 3 * p.width + p.head * SIZE;
-  p.b = bias ? bias + p.head * SIZE : nullptr;
-  return p;
-}
-
 #define CHUNKS (SIZE / 8)   // groups of 8 numbers in a row
 #define STEPS (SIZE / 16)   // products of depth 16 over a row
 #define WARPS 6             // of a block
@@ -205,6 +186,15 @@ __device__ __forceinline__ void attend(const u32 (*q)[4], u32 shared, const Lane
   }
 }
 
+// KEYS keys and values of a head from row `first` on, for the whole block.
+__device__ __forceinline__ void load_keys(bf16* keys, bf16* values, const Place& p, int first, int tokens) {
+  size_t stride = 3 * p.width;
+  __syncthreads();
+  load_rows(keys, p.q + p.width, stride, p.b ? p.b + p.width : nullptr, first, tokens);
+  load_rows(values, p.q + 2 * p.width, stride, p.b ? p.b + 2 * p.width : nullptr, first, tokens);
+  __syncthreads();
+}
+
 // y (n, tokens, d), and ln sum exp of every row of scores. `scale` is 1 / sqrt(SIZE).
 extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS)
     attention_forward(const bf16* qkv, const float* bias, bf16* y, float* log_sums, int tokens, int heads, float scale) {
@@ -226,10 +216,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS)
     load_left(q, p.q, stride, p.b, first, tokens);
     for (int chunk = 0; chunk < chunks; chunk++) {
       if (chunks > 1 || round == 0) {
-        __syncthreads();
-        load_rows(keys, p.q + p.width, stride, p.b ? p.b + p.width : nullptr, chunk * KEYS, tokens);
-        load_rows(values, p.q + 2 * p.width, stride, p.b ? p.b + 2 * p.width : nullptr, chunk * KEYS, tokens);
-        __syncthreads();
+        load_keys(keys, values, p, chunk * KEYS, tokens);
       }
       if (first >= tokens) continue;
       int valid = min(KEYS, tokens - chunk * KEYS), at = 0;
@@ -359,10 +346,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
     }
     for (int chunk = 0; chunk < chunks; chunk++) {
       if (chunks > 1 || round == 0) {
-        __syncthreads();
-        load_rows(keys, p.q + p.width, stride, p.b ? p.b + p.width : nullptr, chunk * KEYS, tokens);
-        load_rows(values, p.q + 2 * p.width, stride, p.b ? p.b + 2 * p.width : nullptr, chunk * KEYS, tokens);
-        __syncthreads();
+        load_keys(keys, values, p, chunk * KEYS, tokens);
       }
       if (first >= tokens) continue;
       int valid = min(KEYS, tokens - chunk * KEYS), at = 0;

@@ -152,19 +152,22 @@ __device__ __forceinline__ int divide(int n, Divisor d) {
   return (int)((__umulhi((u32)n, d.multiplier) + (u32)n) >> d.shift);
 }
 
-// y = relu(x * scale + shift + residual), where the residual may have its own scale and shift. With `border`, rows of
-// y are those of images one pixel larger at the right and the bottom, zero there.
+// relu(x * scale + shift + residual), where the residual may have its own scale and shift, as y in the type of values,
+// as `rounded` in that of gradients, or both. With `border`, rows of the result are those of images one pixel larger
+// at the right and the bottom, zero there.
 extern "C" __global__ void __launch_bounds__(256)
     apply(const T* x, const float* scale, const float* shift, const T* residual, const float* residual_scale,
-          const float* residual_shift, T* y, int out_rows, int C, int columns, int relu, int border, int height,
+          const float* residual_shift, T* y, G* rounded, int out_rows, int C, int columns, int relu, int border, int height,
           int width, u32 lines_multiplier, int lines_shift, u32 columns_multiplier, int columns_shift) {
   // Of the larger image: height + 1 and width + 1.
   Divisor by_lines = {lines_multiplier, lines_shift}, by_columns = {columns_multiplier, columns_shift};
   Walk w = walk(C, columns);
   if (!w.active) return;
-  Channels<V> a, b, ra, rb;
+  Channels<V> a, b, ra, rb = {};
   load_channels(a, scale + w.channel);
   load_channels(b, shift + w.channel);
+#pragma unroll
+  for (int i = 0; i < V; i++) ra.v[i] = 1.f;
   if (residual_scale) {
     load_channels(ra, residual_scale + w.channel);
     load_channels(rb, residual_shift + w.channel);
@@ -189,14 +192,15 @@ extern "C" __global__ void __launch_bounds__(256)
         Channels<V> r;
         load_channels(r, residual + (size_t)row * C + w.channel);
 #pragma unroll
-        for (int i = 0; i < V; i++) c.v[i] += residual_scale ? r.v[i] * ra.v[i] + rb.v[i] : r.v[i];
+        for (int i = 0; i < V; i++) c.v[i] += r.v[i] * ra.v[i] + rb.v[i];
       }
       if (relu) {
 #pragma unroll
         for (int i = 0; i < V; i++) c.v[i] = fmaxf(c.v[i], 0.f);
       }
     }
-    store_channels(y + (size_t)out * C + w.channel, c);
+    if (y) store_channels(y + (size_t)out * C + w.channel, c);
+    if (rounded) store_channels(rounded + (size_t)out * C + w.channel, c);
   }
 }
 
@@ -225,8 +229,8 @@ __device__ __forceinline__ int bordered_row(int row, int border, Divisor by_heig
 
 // Sums of g and g * (x - mean). With `masked`, g is written there (it may be dy itself).
 template <int MASK>
-__device__ __forceinline__ void sums(const T* dy, const T* x, const T* y, const float* mean, const float* scale,
-                                     const float* shift, T* masked, float* partial, int rows, int C, int columns,
+__device__ __forceinline__ void sums(const G* dy, const T* x, const G* y, const float* mean, const float* scale,
+                                     const float* shift, G* masked, float* partial, int rows, int C, int columns,
                                      int border, Divisor by_height, Divisor by_width, int width) {
   Walk w = walk(C, columns);
   float sum[V] = {}, product[V] = {};
@@ -258,7 +262,7 @@ __device__ __forceinline__ void sums(const T* dy, const T* x, const T* y, const 
 }
 #define BACKWARD_SUMS(NAME, MASK)                                                                                     \
   extern "C" __global__ void __launch_bounds__(256, 4)                                                                \
-      NAME(const T* dy, const T* x, const T* y, const float* mean, const float* scale, const float* shift, T* masked, \
+      NAME(const G* dy, const T* x, const G* y, const float* mean, const float* scale, const float* shift, G* masked, \
            float* partial, int rows, int C, int columns, LAYOUT_PARAMETERS) {                                         \
     sums<MASK>(dy, x, y, mean, scale, shift, masked, partial, rows, C, columns, LAYOUT_ARGUMENTS);                    \
   }
@@ -287,8 +291,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 // dx = g * ca + x * cb + cc
 template <int MASK>
-__device__ __forceinline__ void input_gradient(const T* dy, const T* x, const float* scale, const float* shift,
-                                               const float* ca, const float* cb, const float* cc, T* dx, int add,
+__device__ __forceinline__ void input_gradient(const G* dy, const T* x, const float* scale, const float* shift,
+                                               const float* ca, const float* cb, const float* cc, G* dx, int add,
                                                int rows, int C, int columns, int border, Divisor by_height,
                                                Divisor by_width, int width) {
   Walk w = walk(C, columns);
@@ -323,9 +327,89 @@ __device__ __forceinline__ void input_gradient(const T* dy, const T* x, const fl
 }
 #define BACKWARD_APPLY(NAME, MASK)                                                                                    \
   extern "C" __global__ void __launch_bounds__(256)                                                                   \
-      NAME(const T* dy, const T* x, const float* scale, const float* shift, const float* ca, const float* cb,         \
-           const float* cc, T* dx, int add, int rows, int C, int columns, LAYOUT_PARAMETERS) {                        \
+      NAME(const G* dy, const T* x, const float* scale, const float* shift, const float* ca, const float* cb,         \
+           const float* cc, G* dx, int add, int rows, int C, int columns, LAYOUT_PARAMETERS) {                        \
     input_gradient<MASK>(dy, x, scale, shift, ca, cb, cc, dx, add, rows, C, columns, LAYOUT_ARGUMENTS);               \
   }
 BACKWARD_APPLY(backward_apply_0, 0)
 BACKWARD_APPLY(backward_apply_1, 1)
+
+// Both batch norms of a block's end at once, which have the same gradient g: that of x and that of the shortcut. Sums of
+// g, g * (x - mean) and g * (shortcut - its mean); g is written to `masked` (it may be dy itself).
+extern "C" __global__ void __launch_bounds__(256, 3)
+    backward_sums_both(const G* dy, const G* y, const T* x, const float* mean, const T* shortcut,
+                       const float* shortcut_mean, G* masked, float* partial, float* shortcut_partial, int rows, int C,
+                       int columns) {
+  Walk w = walk(C, columns);
+  float sum[V] = {}, product[V] = {}, other[V] = {};
+  if (w.active) {
+    Channels<V> m, n;
+    load_channels(m, mean + w.channel);
+    load_channels(n, shortcut_mean + w.channel);
+    int step = gridDim.x * w.lines;
+    for (int row = blockIdx.x * w.lines + w.line; row < rows; row += step) {
+      size_t place = (size_t)row * C + w.channel;
+      Channels<V> g, c, d, out;
+      load_channels(g, dy + place);
+      load_channels(out, y + place);
+      load_channels(c, x + place);
+      load_channels(d, shortcut + place);
+      mask_gradient<2>(g, c, c, c, out);
+      store_channels(masked + place, g);
+#pragma unroll
+      for (int i = 0; i < V; i++) {
+        sum[i] += g.v[i];
+        product[i] += g.v[i] * (c.v[i] - m.v[i]);
+        other[i] += g.v[i] * (d.v[i] - n.v[i]);
+      }
+    }
+  }
+  write_partial(w, sum, product, partial, C, columns);
+  __syncthreads();
+  write_partial(w, sum, other, shortcut_partial, C, columns);
+}
+
+// dx = g * ca + x * cb + cc, and the same of the shortcut.
+extern "C" __global__ void __launch_bounds__(256, 2)
+    backward_apply_both(const G* g, const T* x, const float* ca, const float* cb, const float* cc, G* dx, int add,
+                        const T* shortcut, const float* sa, const float* sb, const float* sc, G* dshortcut,
+                        int add_shortcut, int rows, int C, int columns) {
+  Walk w = walk(C, columns);
+  if (!w.active) return;
+  Channels<V> a, b, c, d, e, f;
+  load_channels(a, ca + w.channel);
+  load_channels(b, cb + w.channel);
+  load_channels(c, cc + w.channel);
+  load_channels(d, sa + w.channel);
+  load_channels(e, sb + w.channel);
+  load_channels(f, sc + w.channel);
+  int step = gridDim.x * w.lines;
+  // Two rows in flight: both are read before anything is written.
+  for (int row = blockIdx.x * w.lines + w.line; row < rows; row += 2 * step) {
+    int count = row + step < rows ? 2 : 1;
+    Channels<V> gradient[2], u[2], v[2];
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+      if (k >= count) continue;
+      size_t place = (size_t)(row + k * step) * C + w.channel;
+      load_channels(gradient[k], g + place);
+      load_channels(u[k], x + place);
+      load_channels(v[k], shortcut + place);
+    }
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+      if (k >= count) continue;
+      size_t place = (size_t)(row + k * step) * C + w.channel;
+      Channels<V> before = {}, before_shortcut = {};
+      if (add) load_channels(before, dx + place);
+      if (add_shortcut) load_channels(before_shortcut, dshortcut + place);
+#pragma unroll
+      for (int i = 0; i < V; i++) {
+        u[k].v[i] = gradient[k].v[i] * a.v[i] + u[k].v[i] * b.v[i] + c.v[i] + before.v[i];
+        v[k].v[i] = gradient[k].v[i] * d.v[i] + v[k].v[i] * e.v[i] + f.v[i] + before_shortcut.v[i];
+      }
+      store_channels(dx + place, u[k]);
+      store_channels(dshortcut + place, v[k]);
+    }
+  }
+}

@@ -14,16 +14,7 @@ extern "C" __global__ void __launch_bounds__(256) column_partials(const T* x, fl
 #pragma unroll
     for (int e = 0; e < VECTOR; e++) sum[e] += v.v[e];
   }
-  __shared__ float sums[256 * VECTOR];
-#pragma unroll
-  for (int e = 0; e < VECTOR; e++) sums[threadIdx.x * VECTOR + e] = sum[e];
-  __syncthreads();
-  if (line > 0 || !inside) return;
-  for (int other = 1; other < lines; other++)
-#pragma unroll
-    for (int e = 0; e < VECTOR; e++) sum[e] += sums[(other * columns + threadIdx.x) * VECTOR + e];
-#pragma unroll
-  for (int e = 0; e < VECTOR; e++) partial[(size_t)blockIdx.x * C + column + e] = sum[e];
+  write_column_sums<VECTOR>(sum, partial, C, column, line, lines, columns, inside);
 }
 
 // Sums over the rows of partial (rows, C) into up to three targets side by side, each of C / count columns; added

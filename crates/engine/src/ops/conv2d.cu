@@ -1,9 +1,6 @@
 // Convolutions as plain loops, for shapes that cuDNN refuses (odd channel counts) and for images in f32. Correct for
 // any shape and any padding; not fast. Weights are (out, kh, kw, in), f32 for `W` = float.
 
-#define EACH(i, count) \
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (count); i += (size_t)gridDim.x * blockDim.x)
-
 extern "C" __global__ void __launch_bounds__(256)
     direct_forward(const T* x, const T* w, T* y, int batch, int H, int W, int C, int OH, int OW, int K, int KH, int KW,
                    int stride, int top, int left) {

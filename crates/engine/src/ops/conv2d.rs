@@ -3,16 +3,18 @@
 //!
 //! Shapes: x (n, height, width, in), W (out, kernel height, kernel width, in), y (n, oh, ow, out) with
 //! oh = (height + top + bottom - kernel height) / s + 1 (rounded down), likewise ow.
-//! Backward: dx is the transposed convolution of dy, dW the correlation of x with dy.
+//! Backward: dx is the transposed convolution of dy, dW the correlation of x with dy. Values in f16 have gradients in
+//! bf16: backward multiplies those with x and W rounded to bf16.
 
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 
+use crate::cuda::casts;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use crate::tape::{Tape, Var};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 /// Zeros around an image, in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,8 +96,14 @@ pub fn conv2d(tape: &mut Tape<'_>, x: &Var, weight: &Var, stride: usize, padding
             x.value().clone()
         }
         Device::Cuda(cuda) => {
-            let weight = tape.prepared(weight.value(), "activation type", cuda::cast_weight)?;
-            cuda::forward(cuda, &device, &geometry, x.value(), &weight, &mut y)?
+            let weight = casts::weight_for(tape, weight.value(), x.value().dtype())?;
+            let prepared = cuda::forward(cuda, &device, &geometry, x.value(), &weight, &mut y)?;
+            if x.value().dtype() == DType::F16 && tape.is_training() {
+                let rounded = casts::rounded(&device, x)?;
+                cuda::kept_input(cuda, &device, &geometry, &rounded)?
+            } else {
+                prepared
+            }
         }
     };
     let (dx, dw) = (x.gradient(), weight.gradient());
@@ -116,7 +124,7 @@ pub fn conv2d(tape: &mut Tape<'_>, x: &Var, weight: &Var, stride: usize, padding
                 }
             }
             Device::Cuda(cuda) => {
-                let weight = context.prepared(&weight, "activation type", cuda::cast_weight)?;
+                let weight = context.prepared(&weight, "activation type", casts::cast_weight)?;
                 cuda::backward(&cuda, &geometry, &kept, &weight, &dy, dw.as_mut(), dx.as_mut())?;
             }
         }

@@ -1,8 +1,5 @@
 // Element by element: gradients added up, casts, sigmoid, Adam.
 
-#define EACH(i, count) \
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (count); i += (size_t)gridDim.x * blockDim.x)
-
 // to += from, in their own type (bf16: eight at a time where both are aligned, which `vectors` counts).
 extern "C" __global__ void __launch_bounds__(256) add_into(T* to, const T* from, i64 count, i64 vectors) {
   EACH(i, (size_t)vectors) {
@@ -43,6 +40,10 @@ extern "C" __global__ void __launch_bounds__(256) from_f32(const float* from, T*
 }
 extern "C" __global__ void __launch_bounds__(256) to_f32(const T* from, float* to, i64 count, int add) {
   EACH(i, (size_t)count) to[i] = (add ? to[i] : 0.f) + to_float(from[i]);
+}
+// In the type of gradients.
+extern "C" __global__ void __launch_bounds__(256) round_values(const T* from, G* to, i64 count) {
+  EACH(i, (size_t)count) to[i] = from_float<G>(to_float(from[i]));
 }
 
 // Pixels (n, h, w, 3), normalised: value * scale + shift by channel.

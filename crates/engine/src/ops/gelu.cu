@@ -64,14 +64,5 @@ extern "C" __global__ void __launch_bounds__(256)
     store_channels(dx + place, g);
   }
   if (!partial) return;
-  __shared__ float sums[256 * VECTOR];
-#pragma unroll
-  for (int e = 0; e < VECTOR; e++) sums[threadIdx.x * VECTOR + e] = sum[e];
-  __syncthreads();
-  if (line > 0 || !inside) return;
-  for (int other = 1; other < lines; other++)
-#pragma unroll
-    for (int e = 0; e < VECTOR; e++) sum[e] += sums[(other * columns + threadIdx.x) * VECTOR + e];
-#pragma unroll
-  for (int e = 0; e < VECTOR; e++) partial[(size_t)blockIdx.x * C + column + e] = sum[e];
+  write_column_sums<VECTOR>(sum, partial, C, column, line, lines, columns, inside);
 }

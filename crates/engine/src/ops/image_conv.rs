@@ -90,6 +90,19 @@ pub fn image_conv(
     stride: usize,
     padding: Padding,
 ) -> Result<Var> {
+    let dtype = tape.device().activation_dtype();
+    image_conv_in(tape, images, weight, bias, (stride, padding), dtype)
+}
+
+/// As [`image_conv`], with y in a type of one's own.
+pub(crate) fn image_conv_in(
+    tape: &mut Tape<'_>,
+    images: &Images,
+    weight: &Var,
+    bias: Option<&Var>,
+    (stride, padding): (usize, Padding),
+    dtype: DType,
+) -> Result<Var> {
     let geometry = Geometry::new("image_conv", images.pixels.shape(), weight.shape(), stride, padding)?;
     if !matches!(images.pixels.dtype(), DType::U8 | DType::F32) || geometry.input[2] != 3 {
         let detail = format!("pixels {} of {}", images.pixels.shape(), images.pixels.dtype().name());
@@ -102,7 +115,7 @@ pub fn image_conv(
         ));
     }
     let device = tape.device();
-    let mut y = Tensor::empty(&device, geometry.output_shape(), device.activation_dtype())?;
+    let mut y = Tensor::empty(&device, geometry.output_shape(), dtype)?;
     match &device {
         Device::Cpu(_) => {
             let packed = tape.prepared(weight.value(), "conv2d forward", super::conv2d::cpu::pack_forward)?;
@@ -110,9 +123,8 @@ pub fn image_conv(
             cpu::forward(&geometry, images, packed.as_slice()?, bias, y.as_mut_slice()?)?;
         }
         Device::Cuda(cuda) => {
-            let cast = tape.prepared(weight.value(), "activation type", super::conv2d::cuda::cast_weight)?;
-            let weights = (weight.value(), &cast);
-            cuda::forward(cuda, &device, &geometry, images, weights, bias.map(Var::value), &mut y)?;
+            let weight = crate::cuda::casts::weight_for(tape, weight.value(), dtype)?;
+            cuda::forward(cuda, &device, &geometry, images, &weight, bias.map(Var::value), &mut y)?;
         }
     }
     let weight_value = weight.value().clone();

@@ -30,7 +30,7 @@ pub fn linear(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: Option<&Var>) ->
     let mut y = Tensor::empty(&device, [rows, out], x.value().dtype())?;
     // The weight in the type of x: both views and both passes of a step share it.
     let cast = match x.value().dtype() {
-        DType::Bf16 => tape.prepared(weight.value(), "activation type", super::conv2d::cuda::cast_weight)?,
+        DType::Bf16 => tape.prepared(weight.value(), "activation type", crate::cuda::casts::cast_weight)?,
         _ => weight.value().clone(),
     };
     match &device {

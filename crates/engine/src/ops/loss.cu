@@ -1,9 +1,6 @@
 // The losses: f32 matrices of one row per sample to single numbers, summed in f64 in a fixed order. `dy` is the
 // gradient of the single number, on the device.
 
-#define EACH(i, count) \
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (count); i += (size_t)gridDim.x * blockDim.x)
-
 __device__ __forceinline__ void put(float* to, size_t i, int add, float value) { to[i] = add ? to[i] + value : value; }
 
 // out = offset + scale * sum of partial[count]; one block.

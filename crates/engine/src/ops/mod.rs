@@ -48,7 +48,7 @@ pub use add::add;
 pub use add_norm::linear_add_norm;
 pub use attention::{AttentionGeometry, attention, linear_attention};
 pub use avg_pool::avg_pool;
-pub use batch_norm::{RunningStatistics, batch_norm, norm_relu_conv};
+pub use batch_norm::{Norm, RunningStatistics, Shortcut, batch_norm, norm_add_relu, norm_relu_conv};
 pub use concat::{columns, concat};
 pub use conv2d::{Geometry, Padding, conv2d};
 pub use gelu::{gelu, linear_gelu};

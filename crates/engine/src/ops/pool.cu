@@ -1,9 +1,6 @@
 // Pooling of maps (n, h, w, C): maxima of 3x3 windows with stride 2 that hang over at the right and the bottom, and
 // means over all pixels.
 
-#define EACH(i, count) \
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (count); i += (size_t)gridDim.x * blockDim.x)
-
 // y = the largest of a window; choice: which of its cells. Cells outside of the map count as `outside`
 // (which they can win, and then nothing flows back: choice 255).
 extern "C" __global__ void __launch_bounds__(256)

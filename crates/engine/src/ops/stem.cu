@@ -1,7 +1,7 @@
-// The first layer in bf16: 7x7 convolution with stride 2 from 3 to 64 channels, zeros around the image (2 left and
-// top, 3 right and bottom), batch norm, ReLU, 3x3 max-pool with stride 2. Its tensors are the largest of the network,
-// so: the convolution reads the image itself (bytes or floats), the pooled result is all that is written after it,
-// and backward recomputes what lies between, inside the kernel of the weight gradient.
+// The first layer in f16, its gradients in bf16: 7x7 convolution with stride 2 from 3 to 64 channels, zeros around the
+// image (2 left and top, 3 right and bottom), batch norm, ReLU, 3x3 max-pool with stride 2. Its tensors are the largest
+// of the network, so: the convolution reads the image itself (bytes or floats), the pooled result is all that is written
+// after it, and backward recomputes what lies between, inside the kernel of the weight gradient.
 //
 // Tensor-core products (mma m16n8k16) with the inner index k = 24 kernel_row + 3 kernel_column + colour: 21 of every 24
 // are used, the others meet zero weights. A pixel of the output reads 24 consecutive numbers of each image row from
@@ -38,13 +38,30 @@ __device__ __forceinline__ void load_pixel(float* value, const void* image, int 
   }
 }
 
+// Calls put(row, column, colours) for all pixels of a tile, four of a thread in flight.
+template <typename Put>
+__device__ __forceinline__ void load_patch(const void* image, int is_bytes, const float* factor, const float* offset,
+                                           const Tile& t, int H, int W, const Put& put) {
+  for (int start = 0; start < PATCH_H * PATCH_W; start += 4 * 256) {
+    float value[4][3];
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+      load_pixel(value[k], image, is_bytes, factor, offset, t, start + k * 256 + threadIdx.x, H, W);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      int i = start + k * 256 + threadIdx.x;
+      if (i < PATCH_H * PATCH_W) put(i / PATCH_W, i % PATCH_W, value[k]);
+    }
+  }
+}
+
 // x(n, y, x, 64), the convolution. Blocks stay and go from tile to tile, so that weights are read once.
 extern "C" __global__ void __launch_bounds__(256, 2)
     stem_forward(const void* image, int is_bytes, float f0, float f1, float f2, float o0, float o1, float o2,
-                 const float* weight, bf16* output, int batch, int H, int W, int OH, int OW) {
-  __shared__ __align__(16) bf16 patch[PATCH_H * STRIDE + 16];
+                 const float* weight, f16* output, int batch, int H, int W, int OH, int OW) {
+  __shared__ __align__(16) f16 patch[PATCH_H * STRIDE + 16];
   __shared__ __align__(16) u32 weights[STEPS * 4 * 32 * 4];
-  __shared__ __align__(16) bf16 staging[8][8 * 72];
+  __shared__ __align__(16) f16 staging[8][8 * 72];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   int group = lane >> 2, part = lane & 3;
   float factor[3] = {f0, f1, f2}, offset[3] = {o0, o1, o2};
@@ -59,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
       int row = k / 24, q = k % 24;
       value[e] = row < 7 && q < 21 ? weight[channel * 147 + row * 21 + q] : 0.f;
     }
-    weights[i] = pack_bf16(value[0], value[1]);
+    weights[i] = pack_f16(value[0], value[1]);
   }
   for (int i = threadIdx.x; i < PATCH_H * STRIDE + 16; i += blockDim.x) patch[i].bits = 0;
 
@@ -67,25 +84,16 @@ extern "C" __global__ void __launch_bounds__(256, 2)
   for (int index = blockIdx.x; index < tiles_x * tiles_y * batch; index += gridDim.x) {
     Tile t = tile_of(index, tiles_x, tiles_y);
     __syncthreads();
-    for (int start = 0; start < PATCH_H * PATCH_W; start += 4 * 256) {
-      float value[4][3];
+    load_patch(image, is_bytes, factor, offset, t, H, W, [&](int row, int column, const float* value) {
+      f16* place = patch + row * STRIDE + column * 3;
 #pragma unroll
-      for (int k = 0; k < 4; k++)
-        load_pixel(value[k], image, is_bytes, factor, offset, t, start + k * 256 + threadIdx.x, H, W);
-#pragma unroll
-      for (int k = 0; k < 4; k++) {
-        int i = start + k * 256 + threadIdx.x;
-        if (i >= PATCH_H * PATCH_W) continue;
-        bf16* place = patch + i / PATCH_W * STRIDE + i % PATCH_W * 3;
-#pragma unroll
-        for (int c = 0; c < 3; c++) place[c] = from_float<bf16>(value[k][c]);
-      }
-    }
+      for (int c = 0; c < 3; c++) place[c] = from_float<f16>(value[c]);
+    });
     __syncthreads();
 
     // A warp has 32 pixels of a row and all channels.
     float sum[2][8][4] = {};
-    const bf16* rows = patch + 2 * (warp >> 1) * STRIDE + (warp & 1) * 32 * 6 + part * 2;
+    const f16* rows = patch + 2 * (warp >> 1) * STRIDE + (warp & 1) * 32 * 6 + part * 2;
 #pragma unroll
     for (int step = 0; step < STEPS; step++) {
       const int j0 = 2 * step, j1 = 2 * step + 1 < 21 ? 2 * step + 1 : 20;  // groups of 8 along k; the last meets zeros
@@ -96,21 +104,21 @@ extern "C" __global__ void __launch_bounds__(256, 2)
         b[pair] = *reinterpret_cast<const uint4*>(&weights[((step * 4 + pair) * 32 + lane) * 4]);
 #pragma unroll
       for (int m = 0; m < 2; m++) {
-        const bf16* low = rows + (m * 16 + group) * 6;
-        const bf16* high = low + 8 * 6;
+        const f16* low = rows + (m * 16 + group) * 6;
+        const f16* high = low + 8 * 6;
         u32 a[4] = {*reinterpret_cast<const u32*>(low + first), *reinterpret_cast<const u32*>(high + first),
                     *reinterpret_cast<const u32*>(low + second), *reinterpret_cast<const u32*>(high + second)};
 #pragma unroll
         for (int pair = 0; pair < 4; pair++) {
-          multiply(sum[m][2 * pair], a, b[pair].x, b[pair].y);
-          multiply(sum[m][2 * pair + 1], a, b[pair].z, b[pair].w);
+          multiply_f16(sum[m][2 * pair], a, b[pair].x, b[pair].y);
+          multiply_f16(sum[m][2 * pair + 1], a, b[pair].z, b[pair].w);
         }
       }
     }
 
     // Eight pixels at a time through shared memory, so that 16 bytes are written at once.
     int y = t.y + (warp >> 1);
-    bf16* stage = staging[warp];
+    f16* stage = staging[warp];
 #pragma unroll
     for (int eight = 0; eight < 4; eight++) {
       const int m = eight >> 1, half = eight & 1;
@@ -118,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 #pragma unroll
       for (int n = 0; n < 8; n++)
         *reinterpret_cast<u32*>(stage + group * 72 + n * 8 + part * 2) =
-            pack_bf16(sum[m][n][2 * half], sum[m][n][2 * half + 1]);
+            pack_f16(sum[m][n][2 * half], sum[m][n][2 * half + 1]);
       __syncwarp();
 #pragma unroll
       for (int k = 0; k < 2; k++) {
@@ -132,11 +140,11 @@ extern "C" __global__ void __launch_bounds__(256, 2)
   }
 }
 
-// y = max over 3x3 windows of relu(x * scale + shift), which of the nine it was (9: none is positive), and the x of that
-// one, which backward needs for its sums.
+// y = max over 3x3 windows of relu(x * scale + shift), the same in bf16 (where asked for), which of the nine it was (9:
+// none is positive), and the x of that one, which backward needs for its sums.
 extern "C" __global__ void __launch_bounds__(256)
-    stem_pool(const bf16* x, const float* scale, const float* shift, bf16* y, u8* choice, bf16* peak, int batch, int OH,
-              int OW, int PH, int PW) {
+    stem_pool(const f16* x, const float* scale, const float* shift, f16* y, bf16* rounded, u8* choice, f16* peak,
+              int batch, int OH, int OW, int PH, int PW) {
   size_t total = (size_t)batch * PH * PW * 8;
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < total; i += (size_t)gridDim.x * blockDim.x) {
     int chunk = (int)(i & 7);
@@ -168,7 +176,8 @@ extern "C" __global__ void __launch_bounds__(256)
       }
     }
     store_channels(y + position * OUT + chunk * 8, best);
-    if (peak) store_channels(peak + position * OUT + chunk * 8, top);
+    if (rounded) store_channels(rounded + position * OUT + chunk * 8, best);
+    store_channels(peak + position * OUT + chunk * 8, top);
     uint2 packed;
     packed.x = which[0] | which[1] << 8 | which[2] << 16 | which[3] << 24;
     packed.y = which[4] | which[5] << 8 | which[6] << 16 | which[7] << 24;
@@ -179,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // Sums over pixels of the gradient g before the ReLU and of g * (x - mean), per block: partial[block][2][64].
 // Only chosen pixels have a gradient, so windows are gone through, not pixels.
 extern "C" __global__ void __launch_bounds__(256)
-    stem_backward_sums(const bf16* dy, const u8* choice, const bf16* peak, const float* mean, float* partial,
+    stem_backward_sums(const bf16* dy, const u8* choice, const f16* peak, const float* mean, float* partial,
                        i64 windows) {
   __shared__ float sums[2][32][OUT];
   int chunk = threadIdx.x & 7, line = threadIdx.x >> 3;
@@ -223,7 +232,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #define GRADIENT_STRIDE 72
 extern "C" __global__ void __launch_bounds__(256, 2)
     stem_weight_gradient(const void* image, int is_bytes, float f0, float f1, float f2, float o0, float o1, float o2,
-                         const bf16* dy, const u8* choice, const bf16* x, const float* ca, const float* cb,
+                         const bf16* dy, const u8* choice, const f16* x, const float* ca, const float* cb,
                          const float* cc, float* partial, int batch, int H, int W, int OH, int OW, int PH, int PW) {
   extern __shared__ __align__(16) u8 shared[];
   bf16* patch = reinterpret_cast<bf16*>(shared);                     // PATCH_H x PATCH_STRIDE
@@ -243,19 +252,10 @@ extern "C" __global__ void __launch_bounds__(256, 2)
   for (int index = blockIdx.x; index < tiles_x * tiles_y * batch; index += gridDim.x) {
     Tile t = tile_of(index, tiles_x, tiles_y);
     __syncthreads();
-    for (int start = 0; start < PATCH_H * PATCH_W; start += 4 * 256) {
-      float value[4][3];
-#pragma unroll
-      for (int k = 0; k < 4; k++)
-        load_pixel(value[k], image, is_bytes, factor, offset, t, start + k * 256 + threadIdx.x, H, W);
-#pragma unroll
-      for (int k = 0; k < 4; k++) {
-        int i = start + k * 256 + threadIdx.x;
-        if (i >= PATCH_H * PATCH_W) continue;
-        uint2 packed = make_uint2(pack_bf16(value[k][0], value[k][1]), pack_bf16(value[k][2], 0.f));
-        *reinterpret_cast<uint2*>(patch + i / PATCH_W * PATCH_STRIDE + i % PATCH_W * 4) = packed;
-      }
-    }
+    load_patch(image, is_bytes, factor, offset, t, H, W, [&](int row, int column, const float* value) {
+      uint2 packed = make_uint2(pack_bf16(value[0], value[1]), pack_bf16(value[2], 0.f));
+      *reinterpret_cast<uint2*>(patch + row * PATCH_STRIDE + column * 4) = packed;
+    });
     // Four neighbouring pixels of the convolution's output at a time: the same four windows may have chosen them.
 #pragma unroll
     for (int k = 0; k < TILE_H * TILE_W * 2 / 256; k++) {

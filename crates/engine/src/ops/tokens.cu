@@ -1,8 +1,5 @@
 // The ends of a vision transformer: images cut into patches, tokens with a class token and positions; see tokens.rs.
 
-#define EACH(i, count) \
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (count); i += (size_t)gridDim.x * blockDim.x)
-
 // rows(n, H / patch, W / patch, patch, patch, 3) of normalised pixels: the matrix that the patch weights multiply. VECTOR
 // must divide the numbers of a patch in one row of the image, which are neighbours in both orders.
 extern "C" __global__ void __launch_bounds__(256)

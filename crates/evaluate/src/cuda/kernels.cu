@@ -1,34 +1,6 @@
 // Probes and retrieval on tables of features that lie on the device. Sums have a fixed order: the same bits every time.
 
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef long long i64;
-
 #define INFINITY_F __int_as_float(0x7f800000)
-
-#define EACH(i, count) \
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (size_t)(count); i += (size_t)gridDim.x * blockDim.x)
-
-__device__ __forceinline__ double warp_sum(double x) {
-#pragma unroll
-  for (int step = 16; step > 0; step >>= 1) x += __shfl_xor_sync(0xffffffffu, x, step);
-  return x;
-}
-
-// Sum over all threads of a block (a multiple of 32), in every thread. `scratch`: 33 doubles of shared memory.
-__device__ __forceinline__ double block_sum(double x, double* scratch) {
-  x = warp_sum(x);
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, warps = blockDim.x >> 5;
-  __syncthreads();
-  if (lane == 0) scratch[warp] = x;
-  __syncthreads();
-  if (warp == 0) {
-    double y = warp_sum(lane < warps ? scratch[lane] : 0.0);
-    if (lane == 0) scratch[32] = y;
-  }
-  __syncthreads();
-  return scratch[32];
-}
 
 // ---- Probes --------------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,12 @@ const KERNELS: [&str; 11] = [
 ];
 
 fn source() -> KernelSource {
-    KernelSource { name: "evaluate.cu", prelude: "", text: include_str!("kernels.cu"), defines: Vec::new() }
+    KernelSource {
+        name: "evaluate.cu",
+        prelude: engine::cuda::kernels::PRELUDE,
+        text: include_str!("kernels.cu"),
+        defines: Vec::new(),
+    }
 }
 
 /// A GPU with the kernels of evaluation.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{EPSILON, MOMENTUM, RunningStatistics};
+use super::{EPSILON, Kept, MOMENTUM, RunningStatistics};
 use crate::collective::Collective;
 use crate::cpu::{SendPtr, column_sums};
 use crate::device::Device;
 use crate::error::Result;
-use crate::tape::{Tape, Target};
-use crate::tensor::Tensor;
+use crate::tape::{Backward, Tape, Target};
+use crate::tensor::{DType, Tensor};
 
 /// Rows per task of the passes that write.
 const ROWS: usize = 64;
@@ -171,11 +171,11 @@ pub(super) struct GradientSums {
 }
 
 impl GradientSums {
-    pub(super) fn beta(&self) -> &[f64] {
+    fn beta(&self) -> &[f64] {
         &self.sums[..self.channels]
     }
 
-    pub(super) fn gamma(&self) -> &[f64] {
+    fn gamma(&self) -> &[f64] {
         &self.sums[self.channels..2 * self.channels]
     }
 
@@ -185,7 +185,7 @@ impl GradientSums {
 }
 
 /// Sums what the gradients need; `dy` becomes g where there is a ReLU (`y` given).
-pub(super) fn gradient_sums(
+fn gradient_sums(
     x: &[f32],
     statistics: &[f32],
     y: Option<&Tensor>,
@@ -244,7 +244,7 @@ multiversion! {
 }
 
 /// `dx (+)= gamma / std (g - mean(g) - xh mean(g xh))`.
-pub(super) fn input_gradient(
+fn input_gradient(
     x: &[f32],
     statistics: &[f32],
     gamma: &[f32],
@@ -291,4 +291,32 @@ multiversion! {
             }
         }
     }
+}
+
+/// Leaves g in `dy`; `kept` is the output of a ReLU.
+pub(super) fn backward(
+    context: &mut Backward<'_, '_>,
+    of: &Kept,
+    kept: Option<&Tensor>,
+    dy: &mut Tensor,
+) -> Result<()> {
+    let [mut dx, mut dgamma, mut dbeta] = of.targets(context)?;
+    if !dy.is_unique() && kept.is_some() {
+        let mut own = Tensor::empty(&context.device(), dy.shape(), DType::F32)?;
+        own.copy_from(dy)?;
+        *dy = own;
+    }
+    let (x, statistics) = (of.x.as_slice()?, of.statistics.as_slice()?);
+    let sums = gradient_sums(x, statistics, kept, dy, context.collective())?;
+    for (target, sum) in [(&mut dbeta, sums.beta()), (&mut dgamma, sums.gamma())] {
+        let Some(target) = target else { continue };
+        for (target_value, sum) in target.tensor.as_mut_slice::<f32>()?.iter_mut().zip(sum) {
+            *target_value = if target.accumulate { *target_value + *sum as f32 } else { *sum as f32 };
+        }
+    }
+    if let Some(dx) = &mut dx {
+        input_gradient(x, statistics, of.gamma.as_slice()?, &sums, dy.as_slice()?, dx)?;
+    }
+    [dx, dgamma, dbeta].into_iter().flatten().for_each(|target| context.put(target));
+    Ok(())
 }

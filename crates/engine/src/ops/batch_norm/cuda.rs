@@ -1,14 +1,19 @@
 //! Batch norm on the GPU: one pass for the statistics, one that normalises, adds the residual and applies ReLU; one
 //! backward pass for the sums and one for the gradient. Sums have a fixed order for a given device.
 
-use gpu::{Argument, Buffer, Launch, View};
+mod backward;
+
+use gpu::{Argument, Launch, View};
 
 use super::{EPSILON, MOMENTUM, RunningStatistics};
 use crate::cuda::kernels::{self, Program, vector};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
-use crate::tape::{Tape, Target, Var};
+use crate::tape::Tape;
 use crate::tensor::{DType, Tensor};
+
+pub(crate) use backward::{Layer, coefficients_of, finish_backward};
+pub(super) use backward::{Mask, backward, backward_both, mask_of};
 
 /// How the threads of a kernel share rows and channels.
 struct Plan {
@@ -52,51 +57,44 @@ pub(crate) fn rows_of(statistics: View, channels: usize) -> Result<[View; STATIS
     Ok([row(0)?, row(1)?, row(2)?, row(3)?])
 }
 
-/// Computes the statistics (in training; else takes the running ones), unless they are given, and `y`.
-#[expect(clippy::too_many_arguments, reason = "one call for one formula")]
+/// Writes the output from `x` and its statistics: as values, in the type of gradients, or both. A residual may have
+/// statistics of its own.
 pub(super) fn forward(
-    tape: &mut Tape<'_>,
     cuda: &CudaDevice,
-    x: &Tensor,
-    [gamma, beta]: [&Tensor; 2],
-    running: RunningStatistics,
-    residual: Option<&Tensor>,
-    (relu, border, given): (bool, bool, bool),
-    statistics: &mut Tensor,
-    y: &mut Tensor,
+    (x, statistics): (&Tensor, &Tensor),
+    residual: Option<(&Tensor, Option<&Tensor>)>,
+    relu: bool,
+    border: bool,
+    [value, rounded]: [Option<&mut Tensor>; 2],
 ) -> Result<()> {
-    let channels = gamma.len();
+    let channels = statistics.dims()[1];
     let plan = Plan::new(cuda, x.dtype(), x.len() / channels.max(1), channels);
-    if !given {
-        statistics_of(tape, cuda, &plan, x, gamma, beta, running, statistics)?;
-    }
     let [_, _, scale, shift] = rows_of(view(statistics)?, channels)?;
-    let passes = if residual.is_some() { 3.0 } else { 2.0 };
+    let (mut residual_scale, mut residual_shift) = (None, None);
+    if let Some((_, Some(own))) = residual {
+        let [_, _, scale, shift] = rows_of(view(own)?, channels)?;
+        (residual_scale, residual_shift) = (Some(scale), Some(shift));
+    }
+    let written = usize::from(value.is_some()) + usize::from(rounded.is_some());
+    let passes = (1 + usize::from(residual.is_some()) + written) as f64;
     let bytes = passes * (x.len() * x.dtype().size()) as f64;
     let _scope = cuda.context().scope(|| "batch_norm normalise".into(), 4.0 * x.len() as f64, bytes);
-    let nothing = Argument::Address(0);
-    let (rows, [height, width]) = (y.len() / channels.max(1), map_size(x));
-    let (by_height, by_width) = (divisor(height + 1), divisor(width + 1));
-    let arguments = [
+    let rows = value.as_deref().or(rounded.as_deref()).map_or(0, Tensor::len) / channels.max(1);
+    let mut arguments = vec![
         view(x)?.into(),
         scale.into(),
         shift.into(),
-        residual.map(view).transpose()?.into(),
-        nothing,
-        nothing,
-        view_mut(y)?.into(),
+        residual.map(|(residual, _)| view(residual)).transpose()?.into(),
+        residual_scale.into(),
+        residual_shift.into(),
+        value.map(view_mut).transpose()?.into(),
+        rounded.map(view_mut).transpose()?.into(),
         rows.into(),
         channels.into(),
         plan.columns.into(),
         i32::from(relu).into(),
-        i32::from(border).into(),
-        height.into(),
-        width.into(),
-        by_height[0],
-        by_height[1],
-        by_width[0],
-        by_width[1],
     ];
+    arguments.extend(layout(x, border, 1));
     cuda.launch(&plan.program, "apply", plan.launch(plan.blocks(rows, 8)), &arguments)
 }
 
@@ -173,152 +171,15 @@ fn divisor(number: usize) -> [Argument; 2] {
     [Argument::I32((multiplier as u32).cast_signed()), Argument::I32(shift.cast_signed())]
 }
 
-/// Height and width of a map (n, height, width, channels).
-fn map_size(x: &Tensor) -> [usize; 2] {
-    match *x.dims() {
-        [_, height, width, _] => [height, width],
-        _ => [1, 1],
-    }
-}
-
-/// Where the ReLU lets gradients through.
-pub(super) enum Mask {
-    /// Everywhere: there is no ReLU.
-    None,
-    /// Where x scale + shift is positive.
-    Input,
-    /// Where this output is positive; gradients are masked in place first, as they are the residual's too.
-    Output(Tensor),
-}
-
-/// Writes the gradients; `dy` becomes the gradient of the residual where the mask is [`Mask::Output`].
-pub(super) fn backward(
-    cuda: &CudaDevice,
-    x: &Tensor,
-    gamma: &Tensor,
-    statistics: &Tensor,
-    (mask, border): (&Mask, bool),
-    dy: &mut Tensor,
-    [dx, dgamma, dbeta]: [&mut Option<Target>; 3],
-) -> Result<()> {
-    let context = cuda.context();
-    let channels = gamma.len();
-    let plan = Plan::new(cuda, x.dtype(), x.len() / channels.max(1), channels);
-    let [mean, _, scale, shift] = rows_of(view(statistics)?, channels)?;
-    let bytes = (x.len() * x.dtype().size()) as f64;
-    let blocks = plan.blocks(plan.rows, 4);
-    let partial = context.allocate(blocks * 2 * channels * 4)?;
-    let (code, output, masked) = match mask {
-        Mask::None => (0, None, None),
-        Mask::Input => (1, None, None),
-        Mask::Output(y) => (2, Some(view(y)?), Some(view_mut(dy)?)),
+/// How a kernel finds the rows of a map (n, height, width, channels) in one with a border: whether there is one, height
+/// and width, and how to divide by them, each larger by `more`.
+fn layout(x: &Tensor, border: bool, more: usize) -> [Argument; 7] {
+    let (height, width) = match *x.dims() {
+        [_, height, width, _] => (height, width),
+        _ => (1, 1),
     };
-    let [height, width] = map_size(x);
-    let (by_height, by_width) = (divisor(height), divisor(width));
-    let layout: [Argument; 7] = [
-        i32::from(border).into(),
-        height.into(),
-        width.into(),
-        by_height[0],
-        by_height[1],
-        by_width[0],
-        by_width[1],
-    ];
-    let (from, gradient) = (view(x)?, view(dy)?);
-    {
-        let passes = if masked.is_some() { 4.0 } else { 2.0 };
-        let _scope =
-            context.scope(|| "batch_norm backward sums".into(), 5.0 * x.len() as f64, passes * bytes);
-        let mut arguments = vec![
-            gradient.into(),
-            from.into(),
-            output.into(),
-            mean.into(),
-            scale.into(),
-            shift.into(),
-            masked.into(),
-            (&partial).into(),
-            plan.rows.into(),
-            channels.into(),
-            plan.columns.into(),
-        ];
-        arguments.extend(layout);
-        let name = ["backward_sums_0", "backward_sums_1", "backward_sums_2"][code];
-        cuda.launch(&plan.program, name, plan.launch(blocks), &arguments)?;
-    }
-    let coefficients =
-        finish_backward(cuda, x.dtype(), (&partial, blocks), plan.rows, gamma, statistics, dgamma, dbeta)?;
-    let [ca, cb, cc] = coefficients_of(&coefficients, channels)?;
-    let Some(target) = dx else { return Ok(()) };
-    let _scope = context.scope(|| "batch_norm backward apply".into(), 5.0 * x.len() as f64, 3.0 * bytes);
-    let add = i32::from(target.accumulate);
-    let mut arguments = vec![
-        gradient.into(),
-        from.into(),
-        scale.into(),
-        shift.into(),
-        ca.into(),
-        cb.into(),
-        cc.into(),
-        view_mut(&mut target.tensor)?.into(),
-        add.into(),
-        plan.rows.into(),
-        channels.into(),
-        plan.columns.into(),
-    ];
-    arguments.extend(layout);
-    // What was masked in place needs no mask any more.
-    let name = if code == 1 { "backward_apply_1" } else { "backward_apply_0" };
-    cuda.launch(&plan.program, name, plan.launch(plan.blocks(plan.rows, 16)), &arguments)
-}
-
-/// From the sums of `blocks` blocks: the gradients of gamma and beta, and the numbers of dx = g ca + x cb + cc.
-#[expect(clippy::too_many_arguments, reason = "one call for one formula")]
-pub(crate) fn finish_backward(
-    cuda: &CudaDevice,
-    dtype: DType,
-    (partial, blocks): (&Buffer, usize),
-    rows: usize,
-    gamma: &Tensor,
-    statistics: &Tensor,
-    dgamma: &mut Option<Target>,
-    dbeta: &mut Option<Target>,
-) -> Result<Buffer> {
-    let channels = gamma.len();
-    let plan = Plan::new(cuda, dtype, rows, channels);
-    let [mean, inverse, ..] = rows_of(view(statistics)?, channels)?;
-    let coefficients = cuda.context().allocate(3 * channels * 4)?;
-    let [ca, cb, cc] = coefficients_of(&coefficients, channels)?;
-    let parameter = |target: &mut Option<Target>| -> Result<(Option<View>, i32)> {
-        let add = target.as_ref().is_some_and(|target| target.accumulate);
-        let place = target.as_mut().map(|target| view_mut(&mut target.tensor)).transpose()?;
-        Ok((place, i32::from(add)))
-    };
-    let ((gamma_place, add_gamma), (beta_place, add_beta)) = (parameter(dgamma)?, parameter(dbeta)?);
-    let arguments = [
-        partial.into(),
-        blocks.into(),
-        rows.into(),
-        channels.into(),
-        view(gamma)?.into(),
-        mean.into(),
-        inverse.into(),
-        gamma_place.into(),
-        add_gamma.into(),
-        beta_place.into(),
-        add_beta.into(),
-        ca.into(),
-        cb.into(),
-        cc.into(),
-    ];
-    cuda.launch(&plan.program, "finish_backward", plan.per_channel(), &arguments)?;
-    Ok(coefficients)
-}
-
-/// The three rows that [`finish_backward`] wrote.
-pub(crate) fn coefficients_of(coefficients: &Buffer, channels: usize) -> Result<[View; 3]> {
-    let row = |index: usize| coefficients.view().part(index * channels * 4, channels * 4);
-    Ok([row(0)?, row(1)?, row(2)?])
+    let ([a, b], [c, d]) = (divisor(height + more), divisor(width + more));
+    [i32::from(border).into(), height.into(), width.into(), a, b, c, d]
 }
 
 /// Computes the statistics of `x` (in training; else takes the running ones), [`STATISTICS`] rows.
@@ -332,15 +193,6 @@ pub(crate) fn compute_statistics(
 ) -> Result<()> {
     let plan = Plan::new(cuda, x.dtype(), x.len() / gamma.len().max(1), gamma.len());
     statistics_of(tape, cuda, &plan, x, gamma, beta, running, statistics)
-}
-
-/// What a recorded batch norm keeps of its output.
-pub(super) fn mask_of(relu: bool, residual: Option<&Var>, y: &Tensor) -> Mask {
-    match (relu, residual) {
-        (false, _) => Mask::None,
-        (true, None) => Mask::Input,
-        (true, Some(_)) => Mask::Output(y.clone()),
-    }
 }
 
 #[cfg(test)]

@@ -15,21 +15,6 @@ use crate::shape::Shape;
 use crate::tape::Target;
 use crate::tensor::{DType, Tensor};
 
-/// The weight in the type of activations.
-pub(crate) fn cast_weight(device: &Device, weight: &Tensor) -> Result<Tensor> {
-    let dtype = device.activation_dtype();
-    let (Device::Cuda(cuda), true) = (device, weight.dtype() != dtype) else { return Ok(weight.clone()) };
-    let mut cast = Tensor::empty(device, weight.shape(), dtype)?;
-    let arguments = [view(weight)?.into(), view_mut(&mut cast)?.into(), (weight.len() as i64).into()];
-    cuda.launch(
-        &Program::new(kernels::ELEMENTWISE, dtype),
-        "from_f32",
-        cuda.elementwise(weight.len()),
-        &arguments,
-    )?;
-    Ok(cast)
-}
-
 /// How a convolution is computed.
 enum Way {
     /// By cuDNN, of this shape; the input may have been padded.

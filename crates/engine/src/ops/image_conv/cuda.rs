@@ -1,9 +1,9 @@
-//! The convolution of images on the GPU. The published first layer (7x7, stride 2, 64 channels) in bf16 has its own
-//! tensor-core kernel that reads the pixels themselves; patches that do not overlap are cut out and are then the rows of
-//! a matrix product; other first layers go through normalised pixels and [`conv2d`](crate::ops::conv2d)'s ways.
+//! The convolution of images on the GPU: patches that do not overlap are cut out and are then the rows of a matrix
+//! product; others go through normalised pixels and [`conv2d`](crate::ops::conv2d)'s ways. (The published first layer
+//! has its own: see [`stem`](crate::ops::stem).)
 
+use gpu::Argument;
 use gpu::matmul::MatmulShape;
-use gpu::{Argument, Launch};
 
 use super::Images;
 use crate::cuda::kernels::{self, Program};
@@ -13,15 +13,6 @@ use crate::error::Result;
 use crate::ops::conv2d::{self, Geometry, Padding};
 use crate::tape::Target;
 use crate::tensor::{DType, Tensor};
-
-/// Whether the kernels of `stem.cu` compute this convolution.
-pub(crate) fn is_published_stem(geometry: &Geometry, dtype: DType) -> bool {
-    dtype == DType::Bf16
-        && geometry.kernel == [7, 7]
-        && geometry.stride == 2
-        && geometry.padding == Padding::before_after(2, 3)
-        && geometry.output[2] == 64
-}
 
 /// Whether the windows tile the image, each pixel in one of them.
 fn is_patches(geometry: &Geometry) -> bool {
@@ -67,27 +58,8 @@ pub(crate) fn sizes(geometry: &Geometry) -> [Argument; 5] {
     [geometry.batch.into(), height.into(), width.into(), oh.into(), ow.into()]
 }
 
-/// The published first layer's convolution.
-pub(crate) fn stem_forward(
-    cuda: &CudaDevice,
-    geometry: &Geometry,
-    images: &Images,
-    weight: &Tensor,
-    y: &mut Tensor,
-) -> Result<()> {
-    let bytes = (images.pixels.len() * images.pixels.dtype().size() + y.len() * 2) as f64;
-    let operations = 2.0 * 147.0 * y.len() as f64;
-    let _scope = cuda.context().scope(|| "stem convolution".into(), operations, bytes);
-    let mut arguments = pixel_arguments(images)?;
-    arguments.extend([Argument::from(view(weight)?), view_mut(y)?.into()]);
-    arguments.extend(sizes(geometry));
-    let launch = Launch::linear(cuda.multiprocessors() * 2, 256);
-    cuda.launch(&Program::new(kernels::STEM, DType::Bf16), "stem_forward", launch, &arguments)
-}
-
-/// Pixels, normalised, in the type of activations.
-fn normalised(cuda: &CudaDevice, device: &Device, images: &Images) -> Result<Tensor> {
-    let dtype = device.activation_dtype();
+/// Pixels, normalised, as `dtype`.
+fn normalised(cuda: &CudaDevice, device: &Device, images: &Images, dtype: DType) -> Result<Tensor> {
     let mut pixels = Tensor::empty(device, images.pixels.shape(), dtype)?;
     let mut arguments = pixel_arguments(images)?;
     arguments.extend([Argument::from(view_mut(&mut pixels)?), (images.pixels.len() as i64).into()]);
@@ -96,19 +68,17 @@ fn normalised(cuda: &CudaDevice, device: &Device, images: &Images) -> Result<Ten
     Ok(pixels)
 }
 
-/// Computes `y`; `weight` is in f32, `cast` in the type of activations.
+/// Computes `y`; `weight` is in its type.
 pub(super) fn forward(
     cuda: &CudaDevice,
     device: &Device,
     geometry: &Geometry,
     images: &Images,
-    (weight, cast): (&Tensor, &Tensor),
+    weight: &Tensor,
     bias: Option<&Tensor>,
     y: &mut Tensor,
 ) -> Result<()> {
-    if is_published_stem(geometry, y.dtype()) {
-        stem_forward(cuda, geometry, images, weight, y)?;
-    } else if is_patches(geometry) {
+    if is_patches(geometry) && y.dtype() == device.activation_dtype() {
         let patches = cut_patches(cuda, device, geometry, images)?;
         let (rows, inner, out) = (patches.dims()[0], patches.dims()[1], geometry.output[2]);
         let operations = 2.0 * (rows * inner * out) as f64;
@@ -117,12 +87,12 @@ pub(super) fn forward(
         let _scope = context.scope(|| "patch embedding".into(), operations, bytes);
         let precision = precision_of(y.dtype())?;
         let shape = MatmulShape::new(rows, out, inner, precision, precision).transposed(false, true);
-        let (from, w, to) = (view(&patches)?.address, view(cast)?.address, view_mut(y)?.address);
+        let (from, w, to) = (view(&patches)?.address, view(weight)?.address, view_mut(y)?.address);
         // SAFETY: the tensors have the sizes of the shape.
         unsafe { context.matmuls()?.multiply(context, &shape, (1.0, 0.0), from, w, to)? };
     } else {
-        let pixels = normalised(cuda, device, images)?;
-        conv2d::cuda::forward(cuda, device, geometry, &pixels, cast, y)?;
+        let pixels = normalised(cuda, device, images, y.dtype())?;
+        conv2d::cuda::forward(cuda, device, geometry, &pixels, weight, y)?;
     }
     if let Some(bias) = bias {
         let channels = geometry.output[2];
@@ -160,7 +130,7 @@ pub(super) fn backward(
         // SAFETY: the tensors have the sizes of the shape.
         unsafe { context.matmuls()?.multiply(context, &shape, scales, gradient, from, to)? };
     } else if dw.is_some() {
-        let pixels = normalised(cuda, device, images)?;
+        let pixels = normalised(cuda, device, images, dy.dtype())?;
         let kept = conv2d::cuda::kept_input(cuda, device, geometry, &pixels)?;
         conv2d::cuda::backward(cuda, geometry, &kept, cast, dy, dw, None)?;
     }

@@ -1,4 +1,4 @@
-//! The first layer on the GPU in bf16. Kept for backward: the convolution's output, the pool's choices, and the
+//! The first layer on the GPU in f16, with gradients in bf16. Kept for backward: the convolution's output, the pool's choices, and the
 //! chosen values; everything else is computed again.
 
 use gpu::Launch;
@@ -8,8 +8,8 @@ use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::batch_norm::cuda as norm;
 use crate::ops::conv2d::Geometry;
-use crate::ops::image_conv::cuda::{pixel_arguments, sizes, stem_forward};
-use crate::ops::{Images, RunningStatistics};
+use crate::ops::image_conv::cuda::{pixel_arguments, sizes};
+use crate::ops::{Images, Padding, RunningStatistics};
 use crate::tape::{Backward, Tape, Target, Var};
 use crate::tensor::{DType, Tensor};
 
@@ -31,7 +31,33 @@ const CHANNELS: usize = 64;
 const SHARED_BYTES: usize = 13 * (133 * 4 + 12) * 2 + 4 * 64 * 72 * 2 + 3 * CHANNELS * 4;
 
 fn program() -> Program {
-    Program::new(kernels::STEM, DType::Bf16)
+    Program::new(kernels::STEM, DType::F16)
+}
+
+/// Whether the kernels of `stem.cu` compute this convolution.
+pub(super) fn is_published(geometry: &Geometry) -> bool {
+    geometry.kernel == [7, 7]
+        && geometry.stride == 2
+        && geometry.padding == Padding::before_after(2, 3)
+        && geometry.output[2] == 64
+}
+
+/// The convolution.
+fn convolve(
+    cuda: &CudaDevice,
+    geometry: &Geometry,
+    images: &Images,
+    weight: &Tensor,
+    y: &mut Tensor,
+) -> Result<()> {
+    let bytes = (images.pixels.len() * images.pixels.dtype().size() + y.len() * 2) as f64;
+    let operations = 2.0 * 147.0 * y.len() as f64;
+    let _scope = cuda.context().scope(|| "stem convolution".into(), operations, bytes);
+    let mut arguments = pixel_arguments(images)?;
+    arguments.extend([gpu::Argument::from(view(weight)?), view_mut(y)?.into()]);
+    arguments.extend(sizes(geometry));
+    let launch = Launch::linear(cuda.multiprocessors() * 2, 256);
+    cuda.launch(&program(), "stem_forward", launch, &arguments)
 }
 
 pub(super) fn stem(
@@ -51,19 +77,20 @@ pub(super) fn stem(
         }
     }
     let device = tape.device();
-    let mut x = Tensor::empty(&device, geometry.output_shape(), DType::Bf16)?;
-    stem_forward(cuda, geometry, images, weight.value(), &mut x)?;
+    let mut x = Tensor::empty(&device, geometry.output_shape(), DType::F16)?;
+    convolve(cuda, geometry, images, weight.value(), &mut x)?;
     let mut statistics = Tensor::empty(&device, [norm::STATISTICS, CHANNELS], DType::F32)?;
     let affine = (gamma.value(), beta.value());
     norm::compute_statistics(tape, cuda, &x, affine, running, &mut statistics)?;
 
     let [oh, ow, _] = geometry.output;
     let pooled = [geometry.batch, oh.saturating_sub(2) / 2 + 1, ow.saturating_sub(2) / 2 + 1, CHANNELS];
-    let mut y = Tensor::empty(&device, pooled, DType::Bf16)?;
+    let mut y = Tensor::empty(&device, pooled, DType::F16)?;
+    let mut rounded = tape.is_training().then(|| Tensor::empty(&device, pooled, DType::Bf16)).transpose()?;
     let mut choice = Tensor::empty(&device, pooled, DType::U8)?;
-    let mut peaks = Tensor::empty(&device, pooled, DType::Bf16)?;
+    let mut peaks = Tensor::empty(&device, pooled, DType::F16)?;
     {
-        let bytes = (2 * x.len() + 5 * y.len()) as f64;
+        let bytes = (2 * x.len() + 7 * y.len()) as f64;
         let _scope = cuda.context().scope(|| "stem normalise and pool".into(), 4.0 * x.len() as f64, bytes);
         let [_, _, scale, shift] = norm::rows_of(view(&statistics)?, CHANNELS)?;
         let arguments = [
@@ -71,6 +98,7 @@ pub(super) fn stem(
             scale.into(),
             shift.into(),
             view_mut(&mut y)?.into(),
+            rounded.as_mut().map(view_mut).transpose()?.into(),
             view_mut(&mut choice)?.into(),
             view_mut(&mut peaks)?.into(),
             geometry.batch.into(),
@@ -91,13 +119,14 @@ pub(super) fn stem(
         choice,
         peaks,
     };
-    Ok(tape.record("stem", &ids, y, move |context, dy| {
+    let y = tape.record("stem", &ids, y, move |context, dy| {
         let [mut dw, mut dgamma, mut dbeta] =
             [context.target(ids[0])?, context.target(ids[1])?, context.target(ids[2])?];
         backward(context, &kept, &dy, [&mut dw, &mut dgamma, &mut dbeta])?;
         [dw, dgamma, dbeta].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())
-    }))
+    });
+    Ok(y.with_rounded(rounded))
 }
 
 fn backward(
@@ -124,8 +153,8 @@ fn backward(
             ((batch * ph * pw) as i64).into(),
         ];
         cuda.launch(&program(), "stem_backward_sums", Launch::linear(blocks, 256), &arguments)?;
-        let (sums, rows) = ((&partial, blocks), batch * oh * ow);
-        norm::finish_backward(&cuda, DType::Bf16, sums, rows, &kept.gamma, &kept.statistics, dgamma, dbeta)?
+        let layer = norm::Layer { x: &kept.x, gamma: &kept.gamma, statistics: &kept.statistics };
+        norm::finish_backward(&cuda, (&partial, blocks), batch * oh * ow, layer, dgamma, dbeta)?
     };
     let Some(dw) = dw else { return Ok(()) };
     let pixels = &kept.images.pixels;
