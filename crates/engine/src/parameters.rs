@@ -2,6 +2,9 @@
 //! update is one sweep, a checkpoint a few buffers, an all-reduce one call. Each entry knows its published name and
 //! shape and the layout it has inside. Buffers (batch-norm statistics) are kept beside them.
 
+mod builder;
+mod layout;
+
 use std::collections::HashMap;
 
 use crate::adam::AdamConfig;
@@ -10,43 +13,10 @@ use crate::error::{Error, Result};
 use crate::flat::FlatBuffer;
 use crate::initialise::Initialise;
 use crate::shape::Shape;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 
-/// How a parameter lies in memory, compared with its published shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// As published, row-major.
-    Published,
-    /// A convolution: published as (out, in, height, width), kept as (out, height, width, in).
-    Convolution,
-}
-
-impl Layout {
-    /// The shape inside, for a published shape.
-    fn inner_shape(self, published: Shape) -> Shape {
-        match (self, published.dims()) {
-            (Self::Convolution, &[out, input, height, width]) => Shape::new(&[out, height, width, input]),
-            _ => published,
-        }
-    }
-
-    /// Calls `pair(published index, inner index)` for every element.
-    fn for_each(self, published: Shape, mut pair: impl FnMut(usize, usize)) {
-        match (self, published.dims()) {
-            (Self::Convolution, &[out, input, height, width]) => {
-                let pixels = height * width;
-                for o in 0..out {
-                    for i in 0..input {
-                        for p in 0..pixels {
-                            pair((o * input + i) * pixels + p, (o * pixels + p) * input + i);
-                        }
-                    }
-                }
-            }
-            _ => (0..published.len()).for_each(|index| pair(index, index)),
-        }
-    }
-}
+pub use builder::StoreBuilder;
+pub use layout::Layout;
 
 /// A parameter of a [`ParameterStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,94 +60,6 @@ struct Entry {
 struct Buffer {
     name: String,
     value: BufferValue,
-}
-
-/// Collects the entries of a store before its memory is laid out.
-#[derive(Debug, Default)]
-pub struct StoreBuilder {
-    entries: Vec<Entry>,
-    buffers: Vec<(String, Option<(Shape, f32)>)>,
-}
-
-impl StoreBuilder {
-    /// No entries.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds the parameter `name` with its published shape.
-    pub fn parameter(
-        &mut self,
-        name: impl Into<String>,
-        shape: impl Into<Shape>,
-        layout: Layout,
-        initialise: Initialise,
-    ) -> ParameterId {
-        self.entries.push(Entry { name: name.into(), shape: shape.into(), layout, initialise });
-        ParameterId(self.entries.len() - 1)
-    }
-
-    /// The parameters declared so far: published names and shapes.
-    pub fn declared(&self) -> impl Iterator<Item = (&str, Shape)> {
-        self.entries.iter().map(|entry| (entry.name.as_str(), entry.shape))
-    }
-
-    /// Adds a buffer of floats, all `start`.
-    pub fn buffer(&mut self, name: impl Into<String>, shape: impl Into<Shape>, start: f32) -> BufferId {
-        self.buffers.push((name.into(), Some((shape.into(), start))));
-        BufferId(self.buffers.len() - 1)
-    }
-
-    /// Adds a count, 0 at first.
-    pub fn count(&mut self, name: impl Into<String>) -> BufferId {
-        self.buffers.push((name.into(), None));
-        BufferId(self.buffers.len() - 1)
-    }
-
-    /// Lays out the memory on `device` and draws the initial values by `seed`.
-    pub fn build(self, device: &Device, seed: u64) -> Result<ParameterStore> {
-        let inner: Vec<Shape> =
-            self.entries.iter().map(|entry| entry.layout.inner_shape(entry.shape)).collect();
-        let flat = |what| FlatBuffer::zeros(what, device, &inner, DType::F32);
-        let buffers = self
-            .buffers
-            .into_iter()
-            .map(|(name, kind)| {
-                let value = match kind {
-                    None => BufferValue::Count(0),
-                    Some((shape, start)) => {
-                        BufferValue::Tensor(Tensor::from_slice(device, shape, &vec![start; shape.len()])?)
-                    }
-                };
-                Ok(Buffer { name, value })
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let mut store = ParameterStore {
-            device: device.clone(),
-            by_name: self.entries.iter().enumerate().map(|(i, e)| (e.name.clone(), ParameterId(i))).collect(),
-            buffers_by_name: buffers.iter().enumerate().map(|(i, b)| (b.name.clone(), BufferId(i))).collect(),
-            written: vec![false; self.entries.len()],
-            entries: self.entries,
-            values: flat("parameters")?,
-            gradients: flat("gradients")?,
-            first_moments: flat("first moments")?,
-            second_moments: flat("second moments")?,
-            buffers,
-            steps: 0,
-        };
-        if store.by_name.len() != store.entries.len() {
-            return Err(Error::parameter("names", "two parameters have the same name"));
-        }
-        for index in 0..store.entries.len() {
-            let entry = &store.entries[index];
-            if entry.initialise == Initialise::Constant(0.0) {
-                continue;
-            }
-            let values = entry.initialise.values(seed, &entry.name, entry.shape.len());
-            store.import(State::Value, ParameterId(index), &values)?;
-        }
-        Ok(store)
-    }
 }
 
 /// The parameters, gradients, optimiser state and buffers of a network, on one device.

@@ -180,8 +180,8 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 // Gradients of S (as (n, N, 16), and turned as (N, 16, padded images)), s and A; a warp per image, padded ones too.
 extern "C" __global__ void routing_backward_prepare(const float* dactivations, const float* dposes,
                                                     const float* activations, const float* poses,
-                                                    const float* weight_sum, const float* a_sum, int batch, int padded,
-                                                    bf16* dS, bf16* dS_turned, float* ds, float* dA) {
+                                                    const float* weight_sum, const float* a_sum, int batch, bf16* dS,
+                                                    float* ds, float* dA, int padded, bf16* dS_turned) {
   int b = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, j = threadIdx.x & 31;
   if (b >= padded) return;
   bool real = b < batch && j < N;
@@ -336,7 +336,7 @@ constexpr int QUADS = LOWER * N / 4;
 extern "C" __global__ void __launch_bounds__(512, 1)
     routing_backward_weights(const bf16* poses, const bf16* activations, const float* routing, const float* dlogits,
                              const bf16* dS_turned, float* dw1, int add1, float* dw2, int add2, float* db2, int addb,
-                             int batch, int padded, int K) {
+                             int batch, int K, int padded) {
   extern __shared__ __align__(128) unsigned char shared[];
   bf16* u = reinterpret_cast<bf16*>(shared);                           // (LOWER, CHUNK / 8, 2, 8, 8)
   u32* c = reinterpret_cast<u32*>(u + LOWER * CHUNK * 16);             // pairs of images, by capsule

@@ -1,7 +1,7 @@
 //! Self-routing on the GPU. The routing coefficients are kept (f32); votes exist in registers only. Lower capsules are
 //! shared among blocks, whose sums are added in order.
 
-use gpu::{Buffer, Launch, View};
+use gpu::{Argument, Launch, View};
 
 use super::{RoutingGeometry, tensor};
 use crate::cuda::kernels::{self, Program};
@@ -34,14 +34,69 @@ pub(super) struct Inputs<'a> {
 #[derive(Debug)]
 pub(super) struct Kept {
     /// (n, K, N)
-    pub(super) routing: Tensor,
+    routing: Tensor,
     /// sum_i a_i r_ij: (n, N)
-    pub(super) weights: Tensor,
+    weights: Tensor,
     /// sum_i a_i: (n)
-    pub(super) total: Tensor,
+    total: Tensor,
+}
+
+/// How the kernels of one file are launched: those of `self_routing.cu` take anything, those of `routing_tensor.cu` what
+/// [`tensor::takes`] says. Their arguments are the same but for the weights, and what only one has comes last.
+pub(super) struct Kernels {
+    pub program: Program,
+    pub weights: Vec<Argument>,
+    /// Groups of images, and lower capsules of a block, in the forward pass.
+    pub groups: usize,
+    pub per_split: usize,
+    /// Threads of a block and bytes of shared memory in the forward pass.
+    pub forward: (usize, usize),
+    /// Images that backward has room for, and bytes of a gradient's sums for one.
+    pub padded: usize,
+    pub sum_bytes: usize,
+    /// Whether backward needs those sums a second time, by upper capsules.
+    pub turned: bool,
+    /// Lower capsules of a block in the inputs' gradients, where blocks have several.
+    pub per_block: Option<usize>,
+    pub inputs: Launch,
+    pub weight_gradients: Launch,
 }
 
 impl Inputs<'_> {
+    fn kernels(&self, cuda: &CudaDevice) -> Result<Kernels> {
+        if let Some(arranged) = self.arranged {
+            return tensor::kernels(cuda, &self.geometry, arranged);
+        }
+        let RoutingGeometry { batch, lower, upper, pose } = self.geometry;
+        let groups = batch.div_ceil(WARPS * IMAGES);
+        let (weights, staged) = (self.shared_floats(), self.staged_floats());
+        // Few lower capsules: images are shared among blocks as well.
+        let blocks_y =
+            (cuda.multiprocessors() * 2).div_ceil(lower).min(batch.div_ceil(BACK_WARPS * IMAGES)).max(1);
+        let threads = (upper * pose).next_multiple_of(32).min(512);
+        Ok(Kernels {
+            program: self.program()?,
+            weights: vec![
+                self.w1.map(view).transpose()?.into(),
+                view(self.w2)?.into(),
+                view(self.b2)?.into(),
+            ],
+            groups,
+            per_split: lower.div_ceil((cuda.multiprocessors() * 4).div_ceil(groups).min(lower).max(1)),
+            forward: (WARPS * 32, (2 * weights + staged) * 4),
+            padded: batch,
+            sum_bytes: upper * pose * 4,
+            turned: false,
+            per_block: None,
+            inputs: Launch::grid([lower, blocks_y, 1], BACK_WARPS * 32).with_shared((weights + staged) * 4),
+            weight_gradients: Launch::grid(
+                [lower.div_ceil(PAIR), (upper * pose).div_ceil(threads), 1],
+                threads,
+            ),
+        })
+    }
+
+    /// The kernels of `self_routing.cu`.
     fn program(&self) -> Result<Program> {
         let RoutingGeometry { upper, pose, .. } = self.geometry;
         if self.shared_floats() * 2 * 4 > 220 << 10 || upper > 256 {
@@ -72,9 +127,9 @@ impl Inputs<'_> {
         2.0 * (batch * lower) as f64 * (upper * pose * (votes + 1)) as f64
     }
 
-    fn views(&self) -> Result<[Option<View>; 5]> {
-        let w1 = self.w1.map(view).transpose()?;
-        Ok([Some(view(self.u)?), Some(view(self.a)?), w1, Some(view(self.w2)?), Some(view(self.b2)?)])
+    /// Poses and activations.
+    fn values(&self) -> Result<Vec<Argument>> {
+        Ok(vec![view(self.u)?.into(), view(self.a)?.into()])
     }
 }
 
@@ -87,7 +142,7 @@ pub(super) fn forward(
 ) -> Result<Kept> {
     let RoutingGeometry { batch, lower, upper, pose } = inputs.geometry;
     let context = cuda.context();
-    let program = inputs.program()?;
+    let kernels = inputs.kernels(cuda)?;
     let _scope = context.scope(
         || "self_routing".into(),
         inputs.operations(),
@@ -98,10 +153,23 @@ pub(super) fn forward(
         weights: Tensor::empty(device, [batch, upper], DType::F32)?,
         total: Tensor::empty(device, [batch], DType::F32)?,
     };
-    let (partial, partial_a, splits) = match inputs.arranged {
-        Some(arranged) => tensor::forward(cuda, inputs, arranged, &mut kept)?,
-        None => partial_sums(cuda, inputs, &program, &mut kept)?,
-    };
+    // Sums of blocks: (splits, n, N, P + 1) and (splits, n).
+    let splits = lower.div_ceil(kernels.per_split);
+    let partial = context.allocate(splits * batch * upper * (pose + 1) * 4)?;
+    let partial_a = context.allocate(splits * batch * 4)?;
+    let mut arguments = inputs.values()?;
+    arguments.extend(&kernels.weights);
+    arguments.extend([
+        Argument::from(view_mut(&mut kept.routing)?),
+        (&partial).into(),
+        (&partial_a).into(),
+        batch.into(),
+        lower.into(),
+        kernels.per_split.into(),
+    ]);
+    let (threads, shared) = kernels.forward;
+    let launch = Launch::grid([kernels.groups, splits, 1], threads).with_shared(shared);
+    cuda.launch(&kernels.program, "routing_forward", launch, &arguments)?;
     let arguments = [
         (&partial).into(),
         (&partial_a).into(),
@@ -112,37 +180,9 @@ pub(super) fn forward(
         view_mut(&mut kept.weights)?.into(),
         view_mut(&mut kept.total)?.into(),
     ];
-    cuda.launch(&program, "routing_finish", Launch::linear((batch * upper).div_ceil(256), 256), &arguments)?;
+    let launch = Launch::linear((batch * upper).div_ceil(256), 256);
+    cuda.launch(&inputs.program()?, "routing_finish", launch, &arguments)?;
     Ok(kept)
-}
-
-/// Writes the routing coefficients to `kept`, and returns partial sums (splits, n, N, P + 1) and (splits, n).
-fn partial_sums(
-    cuda: &CudaDevice,
-    inputs: &Inputs<'_>,
-    program: &Program,
-    kept: &mut Kept,
-) -> Result<(Buffer, Buffer, usize)> {
-    let RoutingGeometry { batch, lower, upper, pose } = inputs.geometry;
-    let context = cuda.context();
-    let groups = batch.div_ceil(WARPS * IMAGES);
-    let per_split = lower.div_ceil((cuda.multiprocessors() * 4).div_ceil(groups).min(lower).max(1));
-    let splits = lower.div_ceil(per_split);
-    let partial = context.allocate(splits * batch * upper * (pose + 1) * 4)?;
-    let partial_a = context.allocate(splits * batch * 4)?;
-    let mut arguments = inputs.views()?.map(gpu::Argument::from).to_vec();
-    arguments.extend([
-        gpu::Argument::from(view_mut(&mut kept.routing)?),
-        (&partial).into(),
-        (&partial_a).into(),
-        batch.into(),
-        lower.into(),
-        per_split.into(),
-    ]);
-    let shared = (2 * inputs.shared_floats() + inputs.staged_floats()) * 4;
-    let launch = Launch::grid([groups, splits, 1], WARPS * 32).with_shared(shared);
-    cuda.launch(program, "routing_forward", launch, &arguments)?;
-    Ok((partial, partial_a, splits))
 }
 
 /// Gradients of the outputs, and where those of the inputs go.
@@ -157,7 +197,7 @@ pub(super) struct Gradients<'a> {
 }
 
 /// The place of a gradient and whether to add to it; nothing where it is not wanted.
-pub(super) fn place(target: Option<&mut Target>) -> Result<(Option<View>, i32)> {
+fn place(target: Option<&mut Target>) -> Result<(Option<View>, i32)> {
     match target {
         None => Ok((None, 0)),
         Some(target) => Ok((Some(view_mut(&mut target.tensor)?), i32::from(target.accumulate))),
@@ -172,17 +212,16 @@ pub(super) fn backward(
 ) -> Result<()> {
     let RoutingGeometry { batch, lower, upper, pose } = inputs.geometry;
     let context = cuda.context();
-    let program = inputs.program()?;
+    let kernels = inputs.kernels(cuda)?;
     let bytes = (batch * lower) as f64 * (16 * upper + 3 * inputs.u.dtype().size() * (pose + 1)) as f64;
     let _scope = context.scope(|| "self_routing backward".into(), 2.0 * inputs.operations(), bytes);
-    if let Some(arranged) = inputs.arranged {
-        return tensor::backward(cuda, inputs, arranged, kept, gradients);
-    }
-    let d_sums = context.allocate(batch * upper * pose * 4)?;
+    let padded = Argument::from(kernels.padded);
+    let d_sums = context.allocate(kernels.padded * kernels.sum_bytes)?;
+    let turned = kernels.turned.then(|| context.allocate(kernels.padded * kernels.sum_bytes)).transpose()?;
     let d_weights = context.allocate(batch * upper * 4)?;
     let d_total = context.allocate(batch * 4)?;
     let d_logits = context.allocate(batch * lower * upper * 4)?;
-    let arguments = [
+    let mut arguments = vec![
         gradients.d_activations.map(view).transpose()?.into(),
         gradients.d_poses.map(view).transpose()?.into(),
         view(gradients.activations)?.into(),
@@ -194,16 +233,18 @@ pub(super) fn backward(
         (&d_weights).into(),
         (&d_total).into(),
     ];
-    let launch = Launch::linear((batch * 32).div_ceil(256), 256);
-    cuda.launch(&program, "routing_backward_prepare", launch, &arguments)?;
+    arguments.extend(turned.iter().flat_map(|turned| [padded, turned.into()]));
+    let launch = Launch::linear((kernels.padded * 32).div_ceil(256), 256);
+    cuda.launch(&kernels.program, "routing_backward_prepare", launch, &arguments)?;
 
     let [da, du, dw2, db2] = gradients.targets else {
         return Err(Error::shape("self_routing", "wrong number of gradients"));
     };
     let ((du, add_u), (da, add_a)) = (place(du.as_mut())?, place(da.as_mut())?);
-    let mut arguments = inputs.views()?.map(gpu::Argument::from).to_vec();
+    let mut arguments = inputs.values()?;
+    arguments.extend(&kernels.weights);
     arguments.extend([
-        gpu::Argument::from(view(&kept.routing)?),
+        Argument::from(view(&kept.routing)?),
         (&d_sums).into(),
         (&d_weights).into(),
         (&d_total).into(),
@@ -215,24 +256,19 @@ pub(super) fn backward(
         batch.into(),
         lower.into(),
     ]);
-    let shared = (inputs.shared_floats() + inputs.staged_floats()) * 4;
-    // Few lower capsules: images are shared among blocks as well.
-    let blocks_y =
-        (cuda.multiprocessors() * 2).div_ceil(lower).min(batch.div_ceil(BACK_WARPS * IMAGES)).max(1);
-    let launch = Launch::grid([lower, blocks_y, 1], BACK_WARPS * 32).with_shared(shared);
-    cuda.launch(&program, "routing_backward_inputs", launch, &arguments)?;
+    arguments.extend(kernels.per_block.map(Argument::from));
+    cuda.launch(&kernels.program, "routing_backward_inputs", kernels.inputs, &arguments)?;
 
     let ((dw1, add1), (dw2, add2), (db2, addb)) =
         (place(gradients.dw1)?, place(dw2.as_mut())?, place(db2.as_mut())?);
     if dw1.or(dw2).or(db2).is_none() {
         return Ok(());
     }
-    let arguments = [
-        view(inputs.u)?.into(),
-        view(inputs.a)?.into(),
-        view(&kept.routing)?.into(),
+    let mut arguments = inputs.values()?;
+    arguments.extend([
+        Argument::from(view(&kept.routing)?),
         (&d_logits).into(),
-        (&d_sums).into(),
+        turned.as_ref().unwrap_or(&d_sums).into(),
         dw1.into(),
         add1.into(),
         dw2.into(),
@@ -241,8 +277,7 @@ pub(super) fn backward(
         addb.into(),
         batch.into(),
         lower.into(),
-    ];
-    let threads = (upper * pose).next_multiple_of(32).min(512);
-    let launch = Launch::grid([lower.div_ceil(PAIR), (upper * pose).div_ceil(threads), 1], threads);
-    cuda.launch(&program, "routing_backward_weights", launch, &arguments)
+    ]);
+    arguments.extend(turned.is_some().then_some(padded));
+    cuda.launch(&kernels.program, "routing_backward_weights", kernels.weight_gradients, &arguments)
 }
