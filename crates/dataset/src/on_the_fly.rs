@@ -46,6 +46,8 @@ pub struct OnTheFly<S: ViewSource> {
     prepared: Mutex<Prepared<S::Prepared>>,
     /// Whether each object could be prepared before.
     is_good: Vec<AtomicBool>,
+    /// Held while an object is being prepared, so that nobody else does the same meanwhile.
+    turns: Vec<Mutex<()>>,
     pictures: Mutex<Pictures>,
 }
 
@@ -97,8 +99,9 @@ impl<S: ViewSource> OnTheFly<S> {
         let objects = split::assign(options.seed, ids);
         let classes = classes(&objects);
         let is_good = objects.iter().map(|_| AtomicBool::new(false)).collect();
+        let turns = objects.iter().map(|_| Mutex::default()).collect();
         let (prepared, pictures) = (Mutex::default(), Mutex::default());
-        Self { source, options, objects, classes, prepared, is_good, pictures }
+        Self { source, options, objects, classes, prepared, is_good, turns, pictures }
     }
 
     /// The source.
@@ -108,7 +111,12 @@ impl<S: ViewSource> OnTheFly<S> {
 
     /// The object of this number, ready to be rendered.
     pub fn prepare(&self, object: usize) -> Result<Arc<S::Prepared>> {
-        if let Some(prepared) = lock(&self.prepared).get(object) {
+        let known = || lock(&self.prepared).get(object);
+        if let Some(prepared) = known() {
+            return Ok(prepared);
+        }
+        let _turn = lock(&self.turns[object]);
+        if let Some(prepared) = known() {
             return Ok(prepared);
         }
         let prepared = Arc::new(self.prepare_once(object)?);
@@ -284,6 +292,45 @@ mod tests {
         // No pixels, no picture.
         views.picture(1, 0, 0, &mut []).unwrap();
         assert_eq!(views.source.0.load(Ordering::Relaxed), 4);
+    }
+
+    /// Counts how often objects are prepared, which takes a while.
+    struct Slow(AtomicUsize);
+
+    impl ViewSource for Slow {
+        type Prepared = ();
+
+        fn prepare(&self, _: &Object) -> std::result::Result<(), String> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            Ok(())
+        }
+
+        fn render(&self, (): &(), _: &[Latents], _: usize) -> std::result::Result<Vec<u8>, Failure> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn an_object_is_prepared_once_however_many_ask_for_it() {
+        let ids: Vec<_> = (0..2).map(|k| ("c".to_owned(), k.to_string())).collect();
+        let options = OnTheFlyOptions {
+            views: 4,
+            side: 8,
+            seed: 3,
+            ranges: LatentRanges::BENCH,
+            memory: 0,
+            prepared: 9,
+            ready: true,
+        };
+        let views = OnTheFly::new(Slow(AtomicUsize::new(0)), &ids, options);
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let views = &views;
+                scope.spawn(move || views.prepare(thread % 2).unwrap());
+            }
+        });
+        assert_eq!(views.source.0.load(Ordering::Relaxed), 2);
     }
 
     #[test]

@@ -58,6 +58,8 @@ struct Worker {
     views: Arc<OnTheFly<DeviceObjects>>,
     renderer: Renderer,
     side: u32,
+    /// Whether the next order's objects come in descending order.
+    is_backward: bool,
 }
 
 impl Maker {
@@ -75,7 +77,7 @@ impl Maker {
         let objects = objects_memory.unwrap_or(free / 3);
         let renderer = Renderer::with_memory(&beside, views.source().quality, objects, scratch);
         let renderer = renderer.map_err(engine::Error::from)?;
-        let mut worker = Worker { views: Arc::clone(views), renderer, side: side as u32 };
+        let mut worker = Worker { views: Arc::clone(views), renderer, side: side as u32, is_backward: false };
         let (tasks, to_do) = channel();
         let (done, made) = channel();
         let work = move || {
@@ -134,39 +136,48 @@ fn stopped() -> Error {
 
 impl Worker {
     fn make(&mut self, order: Order) -> Result<Made> {
-        let shots = self.shots(&order);
-        let mut numbers = Vec::with_capacity(shots.len());
+        let by_object = self.by_object(&order.items);
+        let shots = self.shots(&order, &by_object);
+        let mut numbers = vec![None; order.items.len()];
         let mut there = Vec::with_capacity(shots.len());
-        for shot in shots {
-            numbers.push(shot.is_some().then_some(there.len()));
+        for (index, shot) in by_object.into_iter().flatten().zip(shots) {
+            numbers[index] = shot.is_some().then_some(there.len());
             there.extend(shot);
         }
         let done = self.render(&there, &order).map_err(engine::Error::from)?;
         Ok(Made { numbers, done })
     }
 
-    /// What is to be rendered; nothing for objects that cannot be loaded, which is said when they are needed.
-    fn shots(&self, order: &Order) -> Vec<Option<Shot>> {
-        let views = &self.views;
-        let shot = |object: Option<&Arc<render::cuda::Object>>, item: Item| {
-            let object = Some(Arc::clone(object?));
-            Some(Shot { object, latents: views.latents(item.0, item.1) })
-        };
-        if !order.once {
-            let prepared = |&item: &Item| {
-                let prepared = views.prepare(item.0).ok();
-                shot(prepared.as_ref().map(|prepared| &prepared.object), item)
-            };
-            return order.items.par_iter().map(prepared).collect();
+    /// The indexes of each object's items, so that every object is needed once, in one turn forwards and in the next
+    /// backwards: where not all objects fit into device memory, the ones used last are still there.
+    fn by_object(&mut self, items: &[Item]) -> Vec<Vec<usize>> {
+        let mut indexes: Vec<usize> = (0..items.len()).collect();
+        indexes.sort_by_key(|&index| items[index].0);
+        let mut groups: Vec<Vec<usize>> =
+            indexes.chunk_by(|&a, &b| items[a].0 == items[b].0).map(<[usize]>::to_vec).collect();
+        if self.is_backward {
+            groups.reverse();
         }
-        // The views of an object are neighbours and share it.
-        let by_object: Vec<&[Item]> = order.items.chunk_by(|a, b| a.0 == b.0).collect();
-        let prepared = |items: &[Item]| -> Vec<Option<Shot>> {
-            let prepared = items.first().and_then(|item| views.prepare_once(item.0).ok());
-            let object = prepared.as_ref().map(|prepared| &prepared.object);
-            items.iter().map(|&item| shot(object, item)).collect()
+        self.is_backward = !self.is_backward;
+        groups
+    }
+
+    /// What is to be rendered; nothing for objects that cannot be loaded, which is said when they are needed.
+    fn shots(&self, order: &Order, by_object: &[Vec<usize>]) -> Vec<Option<Shot>> {
+        let (views, items, once) = (&self.views, &order.items, order.once);
+        let prepared = |indexes: &Vec<usize>| -> Vec<Option<Shot>> {
+            let object = indexes.first().map(|&index| items[index].0);
+            let object = object.and_then(|object| match once {
+                true => views.prepare_once(object).ok().map(|prepared| prepared.object),
+                false => views.prepare(object).ok().map(|prepared| Arc::clone(&prepared.object)),
+            });
+            let shot = |&index: &usize| {
+                let (number, view) = items[index];
+                Some(Shot { object: Some(object.clone()?), latents: views.latents(number, view) })
+            };
+            indexes.iter().map(shot).collect()
         };
-        by_object.into_par_iter().flat_map_iter(prepared).collect()
+        by_object.par_iter().flat_map_iter(prepared).collect()
     }
 
     fn render(&mut self, shots: &[Shot], order: &Order) -> gpu::Result<Event> {
