@@ -16,7 +16,7 @@ pub fn flag() -> &'static AtomicBool {
                 if STOP.swap(true, Ordering::Relaxed) {
                     std::process::exit(130);
                 }
-                eprintln!("stopping after the work in hand; once more to stop at once");
+                crate::terminal::say("stopping after the work in hand; once more to stop at once");
             });
         };
         #[cfg(unix)]

@@ -73,10 +73,10 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             if error.is::<Interrupted>() {
-                eprintln!("{error}");
+                terminal::say(error.to_string());
                 return ExitCode::from(interrupt::TRY_AGAIN);
             }
-            eprintln!("error: {}", sentence(&error));
+            terminal::say(format!("error: {}", sentence(&error)));
             if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::from(1) }
         }
     }

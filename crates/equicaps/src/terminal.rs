@@ -24,13 +24,13 @@ impl Terminal {
     /// A remark on what is being done, on standard error.
     pub fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{}", text.as_ref());
+            say(text.as_ref());
         }
     }
 
     /// A warning, on standard error, `--quiet` or not.
     pub fn warn(&self, text: impl AsRef<str>) {
-        eprintln!("warning: {}", text.as_ref());
+        say(format!("warning: {}", text.as_ref()));
     }
 
     /// The command's result: `json` where `--json` was given, `text` otherwise.
@@ -76,6 +76,12 @@ impl Terminal {
     }
 }
 
+/// A line on standard error. That nobody listens any more (a terminal that was closed, a pipe whose reader ended) is no
+/// reason to end what goes on for hours, as `eprintln!` would.
+pub fn say(text: impl AsRef<str>) {
+    let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
+}
+
 /// Progress of one long piece of work; may be advanced from many threads.
 #[derive(Debug)]
 pub struct Progress {
@@ -105,7 +111,7 @@ impl Progress {
                     state.1 = Instant::now();
                     let rate = state.0 as f64 / started.elapsed().as_secs_f64().max(1e-9);
                     let left = (total.saturating_sub(state.0)) as f64 / rate.max(1e-9);
-                    eprintln!("{}/{total} {unit}, {rate:.1} {unit}/s, {left:.0} s left", state.0);
+                    say(format!("{}/{total} {unit}, {rate:.1} {unit}/s, {left:.0} s left", state.0));
                 }
             }
         }

@@ -156,6 +156,16 @@ fn signals_save_the_run_and_ask_for_another_try() {
 }
 
 #[test]
+fn a_run_goes_on_when_nobody_listens_any_more() {
+    let root = tempfile::tempdir().unwrap();
+    let run = root.path().join("run");
+    let mut child = new_run(&run, 3, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop((child.stdout.take(), child.stderr.take()));
+    assert!(child.wait().unwrap().success());
+    assert!(run.join("checkpoints/epoch_00003.safetensors").exists());
+}
+
+#[test]
 fn a_run_has_one_owner_one_beginning_and_one_end() {
     let root = tempfile::tempdir().unwrap();
     let run = root.path().join("run");

@@ -212,7 +212,8 @@ fn start(arguments: &Arguments, run: &Path, model: Option<&Path>, round: u32) ->
 fn finish(child: Child, run: &Path) -> anyhow::Result<()> {
     let output = child.wait_with_output()?;
     if !output.status.success() {
-        bail!("{}: {}", run.display(), String::from_utf8_lossy(&output.stderr).trim());
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{}: {}", run.display(), said.trim().trim_start_matches("error: "));
     }
     Ok(())
 }

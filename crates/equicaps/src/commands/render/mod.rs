@@ -346,7 +346,8 @@ fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> 
     );
     let failed = outcome.interrupted || (strict && !outcome.skipped.is_empty());
     if strict && !outcome.skipped.is_empty() {
-        eprintln!("error: {} objects were skipped, which --strict does not allow", outcome.skipped.len());
+        let count = outcome.skipped.len();
+        crate::terminal::say(format!("error: {count} objects were skipped, which --strict does not allow"));
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
