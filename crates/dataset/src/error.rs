@@ -4,24 +4,24 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong with a file.
+/// What can go wrong with a file. The system's reason is part of the sentence, not a source of its own to be told again.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// A file or folder could not be read.
-    #[error("cannot read {}: {}", path.display(), plain(source))]
+    #[error("cannot read {}: {}", path.display(), plain(reason))]
     Read {
         /// What was read.
         path: PathBuf,
         /// The system's reason.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// A file or folder could not be written.
-    #[error("cannot write {}: {}", path.display(), plain(source))]
+    #[error("cannot write {}: {}", path.display(), plain(reason))]
     Write {
         /// What was written.
         path: PathBuf,
         /// The system's reason.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// A file was read but does not hold what it should.
     #[error("{}: {message}", path.display())]
@@ -36,12 +36,12 @@ pub enum FileError {
 impl FileError {
     /// For `map_err` on reads of `path`, for any error that files may be the cause of.
     pub fn read<E: From<Self>>(path: &Path) -> impl FnOnce(std::io::Error) -> E + '_ {
-        move |source| Self::Read { path: path.to_path_buf(), source }.into()
+        move |reason| Self::Read { path: path.to_path_buf(), reason }.into()
     }
 
     /// For `map_err` on writes of `path`.
     pub fn write<E: From<Self>>(path: &Path) -> impl FnOnce(std::io::Error) -> E + '_ {
-        move |source| Self::Write { path: path.to_path_buf(), source }.into()
+        move |reason| Self::Write { path: path.to_path_buf(), reason }.into()
     }
 
     /// `path` holds something else than expected.

@@ -169,7 +169,7 @@ fn read_index(root: &Path, split: Split, number: usize) -> Result<Vec<(u64, u32)
                 format!("expected two columns (offset, length), found {shape:?}"),
             ));
         }
-        Err(Error::File(FileError::Read { source, .. })) if source.kind() == std::io::ErrorKind::NotFound => {
+        Err(Error::File(FileError::Read { reason, .. })) if reason.kind() == std::io::ErrorKind::NotFound => {
             let path = root.join(archive_name(split, number));
             (index_of(&path)?, path)
         }

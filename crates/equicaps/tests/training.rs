@@ -346,6 +346,12 @@ fn runs_tell_about_themselves() {
     let compared = ok_json(&mut equicaps(&["runs", "compare", first, second]));
     assert_eq!(compared["settings_that_differ"]["method"], serde_json::json!(["equicaps", "vicreg"]));
 
+    let twin = root.path().join("elsewhere/first");
+    ok(&mut new_run(&twin, 1, &["--quiet"]));
+    let compared = ok(&mut equicaps(&["runs", "compare", first, twin.to_str().unwrap()]));
+    let heading = compared.lines().next().unwrap();
+    assert!(heading.contains(&format!(" {first} ")) && heading.ends_with("elsewhere/first"), "{heading}");
+
     let out = root.path().join("curves");
     let plotted =
         ok_json(equicaps(&["runs", "plot", first, second, "--metric", "rotation_r2", "--out"]).arg(&out));

@@ -295,8 +295,8 @@ impl Store {
         match self.pack(archive, &path, &fragments) {
             Ok(()) => {}
             // Another process sealed it meanwhile and took the fragments away.
-            Err(Error::File(FileError::Read { source, .. }))
-                if source.kind() == ErrorKind::NotFound && path.exists() => {}
+            Err(Error::File(FileError::Read { reason, .. }))
+                if reason.kind() == ErrorKind::NotFound && path.exists() => {}
             Err(error) => return Err(error),
         }
         for fragment in &fragments {

@@ -60,8 +60,19 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
+/// The runs, each by a name of its own: folders of the same name by their whole path.
 fn summaries(runs: &[PathBuf]) -> anyhow::Result<Vec<Summary>> {
-    runs.iter().map(|run| Ok(Summary::of(&RunFolder::open(run)?)?)).collect()
+    let mut found = Vec::new();
+    for run in runs {
+        found.push(Summary::of(&RunFolder::open(run)?)?);
+    }
+    let names: Vec<String> = found.iter().map(|run| run.name.clone()).collect();
+    for run in &mut found {
+        if names.iter().filter(|name| **name == run.name).count() > 1 {
+            run.name = run.root.display().to_string();
+        }
+    }
+    Ok(found)
 }
 
 /// The numbers shown of every run: a heading, the kind of line, its name, and decimals.
