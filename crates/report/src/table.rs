@@ -1,5 +1,8 @@
 //! Tables, written as Markdown, LaTeX, CSV, HTML or plain text.
 
+mod csv;
+mod latex;
+
 use serde::{Deserialize, Serialize};
 
 use crate::svg::escape;
@@ -196,82 +199,6 @@ impl Table {
         text
     }
 
-    /// As a LaTeX `table` for the booktabs package.
-    pub fn to_latex(&self) -> String {
-        let alignment: String = (0..self.columns.len()).map(|c| if c == 0 { 'l' } else { 'r' }).collect();
-        let mut text = format!("\\begin{{table}}\n\\centering\n\\caption{{{}}}\n", latex(&self.caption));
-        text.push_str(&format!(
-            "\\label{{tab:{}}}\n\\begin{{tabular}}{{{alignment}}}\n\\toprule\n",
-            self.name
-        ));
-        if self.has_groups() {
-            let heads: Vec<String> = self
-                .groups()
-                .into_iter()
-                .map(|(name, count)| match (name.is_empty(), count) {
-                    (_, 1) => latex(name),
-                    (true, _) => "&".repeat(count - 1),
-                    _ => format!("\\multicolumn{{{count}}}{{c}}{{{}}}", latex(name)),
-                })
-                .collect();
-            text.push_str(&format!("{} \\\\\n", heads.join(" & ")));
-        }
-        let headings: Vec<String> = self.columns.iter().map(|column| latex(&column.heading)).collect();
-        text.push_str(&format!("{} \\\\\n\\midrule\n", headings.join(" & ")));
-        for row in 0..self.rows.len() {
-            let cells: Vec<String> = (0..self.columns.len())
-                .map(|column| {
-                    let cell = latex(&self.cell(row, column).text());
-                    if self.is_best(row, column) { format!("\\textbf{{{cell}}}") } else { cell }
-                })
-                .collect();
-            text.push_str(&format!("{} \\\\\n", cells.join(" & ")));
-        }
-        text.push_str("\\bottomrule\n\\end{tabular}\n");
-        for note in &self.notes {
-            text.push_str(&format!("\\par\\footnotesize {}\n", latex(note)));
-        }
-        text.push_str("\\end{table}\n");
-        text
-    }
-
-    /// As CSV (RFC 4180): one heading line, numbers in full precision, spreads in columns of their own.
-    pub fn to_csv(&self) -> String {
-        let has_spread: Vec<bool> = (0..self.columns.len())
-            .map(|c| {
-                (0..self.rows.len()).any(|r| matches!(self.cell(r, c), Cell::Number { spread: Some(_), .. }))
-            })
-            .collect();
-        let mut text = String::new();
-        let mut headings = Vec::new();
-        for (column, spread) in self.columns.iter().zip(&has_spread) {
-            headings.push(csv(&Self::full_heading(column)));
-            if *spread {
-                headings.push(csv(&format!("{} spread", Self::full_heading(column))));
-            }
-        }
-        text.push_str(&format!("{}\r\n", headings.join(",")));
-        for row in 0..self.rows.len() {
-            let mut cells = Vec::new();
-            for (column, with_spread) in has_spread.iter().enumerate() {
-                let cell = self.cell(row, column);
-                cells.push(match cell {
-                    Cell::Missing => String::new(),
-                    Cell::Text(words) => csv(words),
-                    Cell::Number { .. } => cell.value().map(|value| value.to_string()).unwrap_or_default(),
-                });
-                if *with_spread {
-                    cells.push(match cell {
-                        Cell::Number { spread: Some(spread), .. } => spread.to_string(),
-                        _ => String::new(),
-                    });
-                }
-            }
-            text.push_str(&format!("{}\r\n", cells.join(",")));
-        }
-        text
-    }
-
     /// As an HTML `figure` with a scrollable table.
     pub fn to_html(&self) -> String {
         let mut html = format!("<figure class=\"table\" id=\"table-{}\">\n", escape(&self.name));
@@ -349,36 +276,6 @@ fn rounded(value: f64, decimals: usize) -> String {
         Some(rest) if rest.chars().all(|c| c == '0' || c == '.') => rest.to_owned(),
         _ => text,
     }
-}
-
-fn csv(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
-fn latex(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in text.chars() {
-        match character {
-            '&' | '%' | '$' | '#' | '_' | '{' | '}' => escaped.extend(['\\', character]),
-            '~' => escaped.push_str("\\textasciitilde{}"),
-            '^' => escaped.push_str("\\textasciicircum{}"),
-            '\\' => escaped.push_str("\\textbackslash{}"),
-            // In text fonts of the oldest encoding these are other signs.
-            '<' | '>' | '|' => escaped.extend(['$', character, '$']),
-            '\u{b1}' => escaped.push_str("$\\pm$"),
-            '\u{b2}' => escaped.push_str("$^2$"),
-            '\u{b0}' => escaped.push_str("$^\\circ$"),
-            '\u{2020}' => escaped.push_str("$^\\dagger$"),
-            '\u{d7}' => escaped.push_str("$\\times$"),
-            '\u{2013}' => escaped.push_str("--"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

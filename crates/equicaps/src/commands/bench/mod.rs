@@ -14,6 +14,7 @@ mod render;
 mod render_device;
 mod soak;
 mod step;
+mod step_profile;
 mod step_table;
 
 /// Arguments of `equicaps bench`.
