@@ -109,6 +109,8 @@ pub(crate) struct FakeLearner {
     pub(crate) loss_from: Option<(u64, f64)>,
     /// From this step on the representation is constant.
     pub(crate) collapse_from: u64,
+    /// The update of this step spoils the weights.
+    pub(crate) spoiled_by: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -122,6 +124,7 @@ impl FakeLearner {
             steps: 0,
             loss_from: None,
             collapse_from: u64::MAX,
+            spoiled_by: u64::MAX,
         }
     }
 }
@@ -133,6 +136,9 @@ impl Learner for FakeLearner {
             let hash = random::fnv1a(bytes) as f32 / u64::MAX as f32;
             self.weights[k] = 0.99 * self.weights[k] + 0.01 * hash;
             self.weights[2 + k] = (self.weights[k] + batch.labels[0] as f32).sin();
+        }
+        if self.steps == self.spoiled_by {
+            self.weights[3] = f32::NAN;
         }
         let loss = self.loss_from.filter(|(step, _)| self.steps >= *step).map(|(_, loss)| loss);
         let rows: Vec<f32> = (0..60_u64)

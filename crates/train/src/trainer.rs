@@ -222,6 +222,10 @@ impl<'a> Trainer<'a> {
         let strikes = self.guard.strikes();
         let mut checkpoint = described(self.position, &self.config, &*self.views, strikes)?;
         self.learner.save(&mut checkpoint)?;
+        if let Some(name) = checkpoint.not_a_number() {
+            let what = format!("{name} is no longer all numbers");
+            return Err(self.unhealthy(self.position.step, &what));
+        }
         self.means.save(&mut checkpoint);
         self.journal.sync()?;
         let before = self.saver.save(checkpoint)?;

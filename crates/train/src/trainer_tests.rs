@@ -246,13 +246,30 @@ fn trouble_stops_the_run_and_names_the_last_good_checkpoint() {
         trouble(Some((9, 1e9)), u64::MAX),
         format!("the loss exploded to 1.000e9 (guards.explosion is 1e6) at step 9 (epoch 3); {good}")
     );
-    let collapsed = trouble(None, 7);
+    let collapsed = trouble(None, 9);
     assert!(
         collapsed.starts_with("the representation collapsed") && collapsed.ends_with(good),
         "{collapsed}"
     );
+    // The checkpoint of epoch 2 is later than the collapse, which was not yet believed.
+    let earlier = trouble(None, 7);
+    assert!(earlier.ends_with("epoch_00001.safetensors (the end of epoch 1)"), "{earlier}");
     assert!(trouble(None, 1).starts_with("the representation collapsed"));
-    assert!(trouble(Some((1, f64::INFINITY)), u64::MAX).ends_with("there is no checkpoint before it"));
+    assert!(trouble(Some((1, f64::INFINITY)), u64::MAX).ends_with("there is no good checkpoint before it"));
+}
+
+#[test]
+fn weights_that_are_no_numbers_are_not_saved() {
+    let root = tempfile::tempdir().unwrap();
+    let mut learner = FakeLearner::new();
+    learner.spoiled_by = 8;
+    let (outcome, _) = session(root.path(), &config(&[]), &mut learner, u64::MAX);
+    let message = outcome.unwrap_err().to_string();
+    assert!(
+        message.starts_with("backbone.weights is no longer all numbers at step 8 (epoch 2); the last good"),
+        "{message}"
+    );
+    assert!(message.ends_with("epoch_00001.safetensors (the end of epoch 1)"), "{message}");
 }
 
 #[test]

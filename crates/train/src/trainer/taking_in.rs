@@ -92,18 +92,23 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    fn unhealthy(&mut self, step: u64, what: &str) -> Error {
+    /// Why the run ends, and where it was well for the last time.
+    pub(super) fn unhealthy(&mut self, step: u64, what: &str) -> Error {
         if let Err(error) = self.wait_for_saver() {
             return error;
         }
         let per_epoch = self.plan.steps_per_epoch();
-        let folder = self.run.folder().checkpoints_path();
-        let good = checkpoint::list(&folder).ok().and_then(|mut list| list.pop());
-        let good = match good.and_then(|(_, path)| Checkpoint::read_metadata(&path).ok().map(|c| (path, c))) {
-            Some((path, checkpoint)) => {
-                format!("the last good checkpoint is {} ({})", path.display(), checkpoint.position.describe())
+        let all = checkpoint::list(&self.run.folder().checkpoints_path()).unwrap_or_default();
+        // A collapse must last before it counts; what was saved meanwhile is not good.
+        let good = all.iter().rev().find_map(|(_, path)| {
+            let saved = Checkpoint::read_metadata(path).ok()?;
+            saved.metadata.get("guard_strikes").is_none_or(|strikes| strikes == "0").then_some((path, saved))
+        });
+        let good = match good {
+            Some((path, saved)) => {
+                format!("the last good checkpoint is {} ({})", path.display(), saved.position.describe())
             }
-            None => "there is no checkpoint before it".to_owned(),
+            None => "there is no good checkpoint before it".to_owned(),
         };
         Error::Unhealthy(format!("{what} at step {step} (epoch {}); {good}", (step - 1) / per_epoch + 1))
     }
