@@ -190,6 +190,11 @@ fn a_run_has_one_owner_one_beginning_and_one_end() {
     assert!(again.starts_with("already finished"), "{again}");
     let (status, message) = failure(&mut resume(&run, &["--set", "batch=4"]));
     assert!(status == 2 && message.contains("begin a new run"), "{message}");
+    // A learning rate that falls until the end makes the length matter.
+    let falling = root.path().join("falling");
+    ok(&mut new_run(&falling, 2, &["--quiet", "--set", "schedule=cosine"]));
+    let (status, message) = failure(&mut resume(&falling, &["--set", "epochs=3"]));
+    assert!(status == 2 && message.contains("--set epochs would change what"), "{message}");
 }
 
 #[test]

@@ -205,17 +205,18 @@ impl Config {
             .map_err(|error| Error::Setting(format!("cannot write the configuration: {error}")))
     }
 
-    /// Whether `key` may be changed when a run is continued.
-    pub fn is_free(key: &str) -> bool {
-        FREE_KEYS.iter().any(|free| key == *free || (free.ends_with('.') && key.starts_with(free)))
+    /// Whether `key` may be changed when a run is continued: no weight depends on it.
+    pub fn is_free(&self, key: &str) -> bool {
+        // A learning rate that falls until the end of the run makes its length matter.
+        let matters = key == "epochs" && self.schedule != "constant";
+        !matters
+            && FREE_KEYS.iter().any(|free| key == *free || (free.ends_with('.') && key.starts_with(free)))
     }
 
     /// The settings that the weights depend on, as TOML, one dotted key a line.
     pub fn identity_toml(&self) -> Result<String> {
         let settings = Self::settings_of("configuration", &self.to_toml()?)?;
-        // A learning rate that falls until the end of the run makes its length matter.
-        let is_counted = |key: &str| !Self::is_free(key) || (key == "epochs" && self.schedule != "constant");
-        let keys: Vec<String> = settings.keys().filter(|key| is_counted(key)).map(str::to_owned).collect();
+        let keys: Vec<String> = settings.keys().filter(|key| !self.is_free(key)).map(str::to_owned).collect();
         let table = toml::Value::Table(settings.into_table());
         let mut text = String::new();
         for key in keys {

@@ -307,7 +307,9 @@ fn check_belongs(
     views: &Arc<dyn Views>,
 ) -> Result<()> {
     let text = |key: &str| checkpoint.metadata.get(key).cloned().unwrap_or_default();
-    if text("config_hash") != config.identity()? {
+    // A setting that came later than the checkpoint counts as it is by default.
+    let now = config.identity()?;
+    if text("config_hash") != now && Config::of_checkpoint(path, checkpoint)?.identity()? != now {
         let changes = changed_settings(&text("config"), &config.identity_toml()?);
         return Err(Error::content(
             path,

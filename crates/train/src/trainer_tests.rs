@@ -323,6 +323,18 @@ fn other_settings_or_data_are_refused() {
     let turned = FakeViews::new(4, 5).with_stream("turned");
     let (outcome, _) = session_on(turned, root.path(), &config(&[]), &mut FakeLearner::new(), u64::MAX);
     assert!(outcome.unwrap_err().to_string().contains("was made with other views of these objects"));
+    // A program that had no such setting yet made what the default makes now.
+    let path = root.path().join("checkpoints/epoch_00002.safetensors");
+    let mut old = checkpoint::Checkpoint::read(&path).unwrap();
+    let before = old.metadata["config"].clone();
+    let lines: Vec<&str> = before.lines().filter(|line| !line.starts_with("recompute")).collect();
+    assert_eq!(lines.len() + 1, before.lines().count());
+    old.metadata.insert("config".to_owned(), lines.join("\n"));
+    old.metadata.insert("config_hash".to_owned(), "of an older program".to_owned());
+    old.write_to(&path).unwrap();
+    let (outcome, _) = session(root.path(), &config(&["recompute=true"]), &mut FakeLearner::new(), u64::MAX);
+    let message = outcome.unwrap_err().to_string();
+    assert!(message.ends_with("recompute was not set and is true"), "{message}");
     // What weights do not depend on may change.
     let longer = config(&["epochs=4", "checkpoints.keep=5"]);
     let (outcome, _) = session(root.path(), &longer, &mut FakeLearner::new(), u64::MAX);

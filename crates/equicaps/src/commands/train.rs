@@ -193,7 +193,7 @@ fn resumed_config(arguments: &Arguments, root: &Path) -> train::Result<Config> {
     for assignment in &arguments.set {
         settings.set(assignment)?;
         let key = assignment.split('=').next().unwrap_or_default().trim();
-        if !Config::is_free(key) {
+        if !config.is_free(key) {
             return Err(train::Error::Setting(format!(
                 "--set {key} would change what {} trains; begin a new run (with --init-from for its weights)",
                 root.display()
