@@ -101,3 +101,56 @@ fn run(arguments: Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     }
     arguments.command.run(terminal)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// The examples in the help of `command` and of everything below it; `path` is how it is called.
+    fn examples(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        if command.get_name() == "help" {
+            return;
+        }
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let lines = help.lines().map(|line| line.trim().to_owned());
+        let own: Vec<String> = lines.filter(|line| line.starts_with(path)).collect();
+        assert!(path == "equicaps" || !own.is_empty(), "the help of `{path}` has no example of it");
+        found.extend(own);
+        for inner in command.get_subcommands() {
+            examples(inner, &format!("{path} {}", inner.get_name()), found);
+        }
+    }
+
+    /// Whether the command line takes `line`.
+    fn parse(line: &str) {
+        let words = line.split(" #").next().unwrap_or(line).split_whitespace();
+        if let Err(error) = Arguments::try_parse_from(words) {
+            panic!("`{line}`: {error}");
+        }
+    }
+
+    #[test]
+    fn every_command_has_examples_that_it_takes() {
+        let mut found = Vec::new();
+        examples(&Arguments::command(), "equicaps", &mut found);
+        assert!(found.len() > 40, "{found:?}");
+        found.iter().for_each(|line| parse(line));
+    }
+
+    #[test]
+    fn commands_in_the_documents_are_taken() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut paths = vec![root.join("README.md")];
+        paths.extend(std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+        let mut count = 0;
+        for path in paths.iter().filter(|path| path.extension().is_some_and(|ending| ending == "md")) {
+            let text = std::fs::read_to_string(path).unwrap().replace("\\\n", " ");
+            for line in text.lines().map(str::trim).filter(|line| line.starts_with("equicaps ")) {
+                parse(line);
+                count += 1;
+            }
+        }
+        assert!(count > 10, "the documents show {count} commands");
+    }
+}

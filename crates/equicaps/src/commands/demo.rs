@@ -34,6 +34,9 @@ use crate::{Interrupted, interrupt};
 
 /// Arguments of `equicaps demo`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps demo
+  equicaps demo --out first --seed 1")]
 pub struct Arguments {
     /// Folder for everything the demo makes
     #[arg(long, value_name = "DIR", default_value = "equicaps-demo")]

@@ -10,6 +10,9 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps devices`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps devices
+  equicaps devices --json")]
 pub struct Arguments {}
 
 /// Runs `equicaps devices`.

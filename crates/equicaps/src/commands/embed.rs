@@ -16,8 +16,8 @@ use crate::terminal::Terminal;
 /// Arguments of `equicaps embed`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  equicaps embed runs/first photos --out features.npy                        h of every picture below photos
-  equicaps embed runs/first 'views/*.jpg' @more.txt --out features.safetensors    h, activations and poses
+  equicaps embed runs/first photos --out features.npy                        # h of every picture below photos
+  equicaps embed runs/first 'views/*.jpg' @more.txt --out features.safetensors    # h, activations and poses
   equicaps embed epoch_00060.safetensors a.png b.png --what poses --out poses.npy
 
 A .npy file holds one float32 array (pictures, width); the paths are beside it, one a line, in OUT.txt.

@@ -25,9 +25,9 @@ use crate::{Interrupted, UsageError};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
   equicaps evaluate runs/first --data views --preset quick
-  equicaps evaluate runs/equicaps --data 3DIEBench --device cuda:0               all tasks, the published protocol
+  equicaps evaluate runs/equicaps --data 3DIEBench --device cuda:0               # all tasks, the published protocol
   equicaps evaluate runs/equicaps --data 3DIEBench --epochs all --tasks rotation,classification
-  equicaps evaluate runs/equicaps --data 3DIEBench --untrained                   the network before training
+  equicaps evaluate runs/equicaps --data 3DIEBench --untrained                   # the network before training
 
 A supervised run (train --method supervised --set network.task=rotation) is measured by its own head, on its own task.
 Features of all views are computed once and kept (--cache); an interrupted evaluation goes on where it was.

@@ -17,6 +17,9 @@ const CLASSES: usize = 55;
 
 /// Arguments of `equicaps methods`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps methods
+  equicaps methods show sie --preset small")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -25,6 +28,9 @@ pub struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Print a method's resolved preset and its layers with shapes and parameter counts
+    #[command(after_help = "Examples:
+  equicaps methods show equicaps
+  equicaps methods show sie --preset small")]
     Show {
         /// Method
         #[arg(value_name = "NAME")]

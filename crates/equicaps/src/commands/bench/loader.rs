@@ -14,6 +14,9 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps bench loader`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps bench loader views
+  equicaps bench loader procedural:5x20 --size 64 --seconds 5")]
 pub struct Arguments {
     /// A dataset's folder, or procedural:CLASSESxOBJECTS for views rendered on the fly
     #[arg(value_name = "DATA")]

@@ -19,6 +19,9 @@ mod step_table;
 
 /// Arguments of `equicaps bench`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps bench loader views
+  equicaps bench step --device cuda:0")]
 pub struct Arguments {
     #[command(subcommand)]
     bench: Bench,

@@ -20,6 +20,9 @@ pub(super) const SEED: u64 = 2025;
 
 /// Arguments of `equicaps bench render`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps bench render --quality fast
+  equicaps bench render --device cuda:0 --size 128")]
 pub struct Arguments {
     /// Quality preset: reference, standard or fast
     #[arg(long, value_name = "Q", default_value_t)]

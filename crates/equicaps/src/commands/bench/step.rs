@@ -20,6 +20,9 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps bench step`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps bench step --batch 16 --size 64
+  equicaps bench step --method sie --device cuda:0 --json")]
 pub struct Arguments {
     /// Method
     #[arg(long, value_name = "NAME", default_value = "equicaps")]

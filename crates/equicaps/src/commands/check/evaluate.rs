@@ -10,6 +10,8 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps check evaluate`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps check evaluate --device cuda:0")]
 pub struct Arguments {
     /// The device to check: cpu, cuda:0, ...
     #[arg(long, value_name = "DEVICE", default_value = "cuda:0")]

@@ -10,6 +10,9 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps check methods`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps check methods --device cuda:0
+  equicaps check methods --published")]
 pub struct Arguments {
     /// The device to check: cpu, cuda:0, ...
     #[arg(long, value_name = "D", default_value = "cuda:0")]

@@ -15,6 +15,9 @@ mod resume;
 
 /// Arguments of `equicaps check`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps check resume
+  equicaps check parity --fixture step.safetensors --inputs inputs.safetensors")]
 pub struct Arguments {
     #[command(subcommand)]
     check: Check,

@@ -11,6 +11,9 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps check ops`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps check ops
+  equicaps check ops --device cuda:1 --precision bf16")]
 pub struct Arguments {
     /// The device to check: cpu, cuda:0, ...
     #[arg(long, default_value = "cuda:0")]

@@ -15,6 +15,9 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps check parity`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps check parity --fixture step.safetensors --inputs inputs.safetensors
+  equicaps check parity --fixture step.safetensors --inputs inputs.safetensors --device cuda:0")]
 pub struct Arguments {
     /// Fixture: weights before a step and what the published code made of them (safetensors)
     #[arg(long, value_name = "FILE")]

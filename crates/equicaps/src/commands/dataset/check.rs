@@ -10,7 +10,11 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps dataset check`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 all is well, 1 something is wrong.")]
+#[command(after_help = "Exit status: 0 all is well, 1 something is wrong.
+
+Examples:
+  equicaps dataset check views
+  equicaps dataset check 3DIEBench --lists splits")]
 pub struct Arguments {
     #[command(flatten)]
     dataset: DatasetFolder,

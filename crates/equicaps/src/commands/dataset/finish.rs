@@ -13,7 +13,7 @@ use crate::terminal::Terminal;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The last shard of `equicaps render` does this by itself. By hand it is needed where shards were \
-rendered into folders of their own: copy them into one folder (with the hidden .equicaps inside), then finish it."
+rendered into folders of their own: copy them into one folder (with the hidden .equicaps inside), then finish it.\n\nExamples:\n  equicaps dataset finish views"
 )]
 pub struct Arguments {
     /// The dataset's folder

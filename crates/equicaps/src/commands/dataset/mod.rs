@@ -11,6 +11,10 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps dataset`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps dataset preview views --out sheet.png
+  equicaps dataset stats views
+  equicaps dataset check views")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Subcommand,

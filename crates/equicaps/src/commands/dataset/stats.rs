@@ -17,6 +17,8 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps dataset stats`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps dataset stats views --out views.png")]
 pub struct Arguments {
     #[command(flatten)]
     dataset: DatasetFolder,

@@ -20,7 +20,7 @@ use crate::terminal::{Progress, Terminal};
 
 /// Arguments of `equicaps render views`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   equicaps render views --views renders/views.json --root renders --out again
 
 FILE is a JSON array of records: image, mesh (or null: the empty scene), rotation_xyz,

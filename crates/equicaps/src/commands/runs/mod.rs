@@ -29,17 +29,24 @@ pub struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum RunsCommand {
     /// List the runs in a folder: how far, how good
+    #[command(after_help = "Examples:
+  equicaps runs list runs
+  equicaps runs list --json")]
     List {
         /// Folder with runs in it
         #[arg(default_value = ".")]
         folder: PathBuf,
     },
     /// Show one run: settings, sessions, checkpoints, last numbers
+    #[command(after_help = "Examples:
+  equicaps runs show runs/first")]
     Show {
         /// The run's folder
         run: PathBuf,
     },
     /// Show several runs side by side: settings that differ, last numbers
+    #[command(after_help = "Examples:
+  equicaps runs compare runs/equicaps runs/vicreg")]
     Compare {
         /// The runs' folders
         #[arg(required = true, num_args = 2..)]

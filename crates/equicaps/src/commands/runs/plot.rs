@@ -15,6 +15,8 @@ use crate::terminal::Terminal;
 
 /// Arguments of `equicaps runs plot`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps runs plot runs/equicaps runs/vicreg --metric rotation_r2/representation --out curves")]
 pub struct Arguments {
     /// The runs' folders; each becomes a curve
     #[arg(required = true)]
