@@ -39,10 +39,10 @@ impl Dataset {
     /// Opens the dataset in `root` with the lists in another folder: the published split files come separately from
     /// the pictures.
     pub fn open_with_lists(root: &Path, lists_folder: &Path) -> Result<Self> {
-        let card = Card::read(root)?;
         if !root.is_dir() {
             return Err(Error::Request(format!("there is no dataset folder {}", root.display())));
         }
+        let card = Card::read(root)?;
         if card.as_ref().is_some_and(|card| !card.is_complete()) {
             return Err(Error::Request(format!(
                 "the dataset in {} is not complete: run the command that makes it again to go on, \
@@ -52,10 +52,11 @@ impl Dataset {
         }
         if !lists_folder.join(lists::image_list(Split::Train)).exists() {
             return Err(Error::Request(format!(
-                "{} holds no dataset: neither {} nor {} is there",
+                "{} holds no dataset: neither {} nor {} is there{}",
                 lists_folder.display(),
                 crate::card::CARD,
-                lists::image_list(Split::Train)
+                lists::image_list(Split::Train),
+                hint(root)
             )));
         }
         let objects = lists::read_objects(lists_folder)?;
@@ -188,6 +189,16 @@ impl Views for Dataset {
 }
 
 /// Counts the views of the first object; the others are taken to have as many.
+/// Where the dataset may be that is not in `root` itself.
+fn hint(root: &Path) -> String {
+    match root.parent() {
+        Some(parent) if parent.join(crate::card::CARD).exists() => {
+            format!("; its shards or pictures alone are not enough, the dataset is {}", parent.display())
+        }
+        _ => "; split files that are kept elsewhere are named by --lists".to_owned(),
+    }
+}
+
 fn count_views(root: &Path, object: &Object) -> Result<usize> {
     let folder = root.join(&object.synset).join(&object.name);
     let views = (0..).take_while(|&view| folder.join(&file_names(view)[0]).exists()).count();

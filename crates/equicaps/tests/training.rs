@@ -320,6 +320,28 @@ fn bad_pictures_are_named_or_replaced() {
 }
 
 #[test]
+fn split_files_may_be_kept_elsewhere() {
+    let root = tempfile::tempdir().unwrap();
+    let [data, lists, run] = ["views", "lists", "run"].map(|name| root.path().join(name));
+    let small = ["--procedural", "2x5", "--views", "3", "--size", "32", "--quality", "fast", "--quiet"];
+    ok(equicaps(&["render", "--format", "files"]).args(small).arg("--out").arg(&data));
+    // As published: pictures and latents in one folder, the lists in another, and no card.
+    std::fs::create_dir(&lists).unwrap();
+    for name in ["train_images.npy", "train_labels.npy", "val_images.npy", "val_labels.npy"] {
+        std::fs::rename(data.join(name), lists.join(name)).unwrap();
+    }
+    for name in ["dataset.json", "classes.json", "all_latents_train.npy", "all_latents_val.npy"] {
+        std::fs::remove_file(data.join(name)).unwrap();
+    }
+    let path = data.to_str().unwrap();
+    let (_, message) = failure(&mut new_run(&run, 2, &["--data", path]));
+    assert!(message.contains("named by --lists"), "{message}");
+    let lists = lists.to_str().unwrap();
+    ok(&mut new_run(&run, 2, &["--quiet", "--data", path, "--lists", lists]));
+    assert!(ok(&mut resume(&run, &["--quiet", "--set", "epochs=3"])).starts_with("finished"));
+}
+
+#[test]
 fn one_view_of_every_object_is_too_few() {
     let root = tempfile::tempdir().unwrap();
     let (data, run) = (root.path().join("views"), root.path().join("run"));

@@ -25,6 +25,7 @@ pub struct Config {
     pub backbone: String,
     pub transform: String,
     pub data: String,
+    pub lists: String,
     pub refresh: f64,
     pub seed: u64,
     pub device: String,

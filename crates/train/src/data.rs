@@ -33,7 +33,7 @@ pub fn open(config: &Config, device: &Device) -> Result<Data> {
             ObjectSet::meshes(&folder, None, None)?
         }
         DataSpec::Folder(folder) => {
-            let views: Arc<dyn Views> = Arc::new(open_folder(&folder)?);
+            let views: Arc<dyn Views> = Arc::new(open_folder(&folder, &config.lists)?);
             check(config, &*views)?;
             return Ok(Data { views, on_device: None });
         }
@@ -73,7 +73,7 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
     TrainingPlan::of(config, views).map(|_| ())
 }
 
-fn open_folder(folder: &Path) -> Result<Dataset> {
+fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
     if folder.as_os_str().is_empty() {
         return Err(Error::Request("no data are named; give --data".to_owned()));
     }
@@ -84,7 +84,8 @@ fn open_folder(folder: &Path) -> Result<Dataset> {
             folder.display()
         )));
     }
-    Ok(Dataset::open(folder)?)
+    let lists = if lists.is_empty() { folder } else { Path::new(lists) };
+    Ok(Dataset::open_with_lists(folder, lists)?)
 }
 
 fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> {

@@ -40,6 +40,9 @@ pub struct Arguments {
     /// Where views come from: a dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
+    /// Folder of the dataset's split files, where they are kept elsewhere (the published ones)
+    #[arg(long, value_name = "DIR")]
+    lists: Option<String>,
     /// supervised, vicreg, simclr, simclr_augself, sen, equimod, sie, capsie or equicaps [default: equicaps]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     method: Option<String>,
@@ -167,6 +170,7 @@ fn new_config(arguments: &Arguments) -> train::Result<Config> {
     }
     let options = [
         ("--data", "data", &arguments.data),
+        ("--lists", "lists", &arguments.lists),
         ("--backbone", "backbone", &arguments.backbone),
         ("--transform", "transform", &arguments.transform),
         ("--device", "device", &arguments.device),
@@ -200,9 +204,12 @@ fn resumed_config(arguments: &Arguments, root: &Path) -> train::Result<Config> {
             )));
         }
     }
-    for (option, key, value) in
-        [("--data", "data", &arguments.data), ("--device", "device", &arguments.device)]
-    {
+    let options = [
+        ("--data", "data", &arguments.data),
+        ("--lists", "lists", &arguments.lists),
+        ("--device", "device", &arguments.device),
+    ];
+    for (option, key, value) in options {
         if let Some(value) = value {
             settings.set_key(option, key, value)?;
         }
