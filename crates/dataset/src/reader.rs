@@ -56,7 +56,7 @@ impl Dataset {
                 lists_folder.display(),
                 crate::card::CARD,
                 lists::image_list(Split::Train),
-                hint(root)
+                hint(root, lists_folder)
             )));
         }
         let objects = lists::read_objects(lists_folder)?;
@@ -190,7 +190,10 @@ impl Views for Dataset {
 
 /// Counts the views of the first object; the others are taken to have as many.
 /// Where the dataset may be that is not in `root` itself.
-fn hint(root: &Path) -> String {
+fn hint(root: &Path, lists_folder: &Path) -> String {
+    if lists_folder != root {
+        return String::new();
+    }
     match root.parent() {
         Some(parent) if parent.join(crate::card::CARD).exists() => {
             format!("; its shards or pictures alone are not enough, the dataset is {}", parent.display())

@@ -190,7 +190,10 @@ impl Config {
     /// Reads a run's `config.toml`.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
-        Self::resolve(Self::settings_of(&path.display().to_string(), &text)?)
+        Self::resolve(Self::settings_of(&path.display().to_string(), &text)?).map_err(|error| match error {
+            Error::Setting(text) => Error::Setting(format!("{}: {text}", path.display())),
+            other => other,
+        })
     }
 
     /// The settings in the text of a `config.toml`, to be changed and resolved again.
@@ -303,6 +306,18 @@ mod tests {
             settings.set(assignment).unwrap();
             let message = Config::resolve(settings).map(|_| assignment).unwrap_err().to_string();
             assert!(message.starts_with(start), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_setting_that_makes_no_sense_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        for wrong in ["batch = 1", "btch = 2"] {
+            std::fs::write(&path, wrong).unwrap();
+            let message = Config::read(&path).unwrap_err().to_string();
+            let start = format!("{}: ", path.display());
+            assert_eq!(message.matches(&start).count(), 1, "{message}");
         }
     }
 
