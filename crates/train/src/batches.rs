@@ -77,7 +77,7 @@ pub struct TrainingPlan {
     pub batch: usize,
     /// Epochs.
     pub epochs: u64,
-    /// The share of images that are rendered anew; 0 for views on disk.
+    /// The share of an epoch's images that are rendered anew; 0 for views on disk.
     pub refresh: f64,
 }
 
