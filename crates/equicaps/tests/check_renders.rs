@@ -1,4 +1,4 @@
-//! `equicaps check renders` and `equicaps bench render` as a user calls them: output and exit status.
+//! `equicaps check renders` and the benchmarks of rendering as a user calls them: output and exit status.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -62,4 +62,18 @@ fn the_benchmark_reports_a_rate() {
     }
     let shares = ["share_bvh", "share_tracing", "share_encoding"].map(|key| report[key].as_f64().unwrap());
     assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn fresh_views_are_measured_on_a_gpu_only_and_with_shares_that_make_sense() {
+    for (arguments, says) in [
+        (["--device", "cpu"], "needs a CUDA device"),
+        (["--seconds", "0"], "must be positive"),
+        (["--refresh", "0.1,1.5"], "refresh must be between 0 and 1"),
+        (["--set", "refrsh=1"], "refrsh"),
+    ] {
+        let output = equicaps(&[&["bench", "fresh"], &arguments[..]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), said.contains(says)), (Some(2), true), "{said}");
+    }
 }

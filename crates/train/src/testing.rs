@@ -111,6 +111,8 @@ pub(crate) struct FakeLearner {
     pub(crate) collapse_from: u64,
     /// The update of this step spoils the weights.
     pub(crate) spoiled_by: u64,
+    /// The views of this step cannot be made.
+    pub(crate) unseen: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -125,12 +127,16 @@ impl FakeLearner {
             loss_from: None,
             collapse_from: u64::MAX,
             spoiled_by: u64::MAX,
+            unseen: u64::MAX,
         }
     }
 }
 
 impl Learner for FakeLearner {
     fn step(&mut self, batch: &PairBatch<'_>, ask: Ask) -> Result<()> {
+        if self.steps + 1 == self.unseen {
+            return Err(dataset::Error::Request("out of memory".to_owned()).into());
+        }
         self.steps += 1;
         for (k, bytes) in [batch.first, batch.second].into_iter().enumerate() {
             let hash = random::fnv1a(bytes) as f32 / u64::MAX as f32;

@@ -273,6 +273,19 @@ fn weights_that_are_no_numbers_are_not_saved() {
 }
 
 #[test]
+fn a_run_whose_views_cannot_be_made_is_saved_and_goes_on() {
+    let root = tempfile::tempdir().unwrap();
+    let [whole, stopped] = ["whole", "stopped"].map(|name| root.path().join(name));
+    session(&whole, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
+    let mut learner = FakeLearner::new();
+    learner.unseen = 7;
+    let (outcome, _) = session(&stopped, &config(&[]), &mut learner, u64::MAX);
+    assert_eq!(outcome.unwrap_err().to_string(), "out of memory; the run is saved at step 2 of epoch 2");
+    session(&stopped, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
+    assert_eq!((final_bytes(&whole), records(&whole)), (final_bytes(&stopped), records(&stopped)));
+}
+
+#[test]
 fn bad_samples_fail_by_name_or_are_replaced_and_counted() {
     let root = tempfile::tempdir().unwrap();
     let bad = || FakeViews::new(4, 5).with_bad(|(object, view)| object == 7 && view != 2);

@@ -66,6 +66,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     }
     let config = |refresh: f64| config(arguments, refresh);
     let first = config(0.0)?;
+    arguments.refresh.iter().try_for_each(|&refresh| config(refresh).map(|_| ()))?;
     let device = crate::device::open(&first.device, &first.precision)?;
     if matches!(device, Device::Cpu(_)) {
         let text = "bench fresh needs a CUDA device; on the CPU the loader renders, see bench loader";
@@ -99,7 +100,7 @@ fn config(arguments: &Arguments, refresh: f64) -> anyhow::Result<Config> {
     settings
         .set_key("--refresh", "refresh", &format!("{refresh:?}"))
         .map_err(|error| UsageError(error.to_string()))?;
-    Ok(Config::resolve(settings)?)
+    Ok(Config::resolve(settings).map_err(|error| UsageError(error.to_string()))?)
 }
 
 fn measure(
