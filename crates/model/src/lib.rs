@@ -10,6 +10,7 @@ mod layers;
 mod mlp;
 mod predictor;
 mod resnet;
+pub mod torch_file;
 mod vit;
 mod weights;
 

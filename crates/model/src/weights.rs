@@ -39,6 +39,14 @@ pub enum WeightsError {
         /// What is wrong.
         detail: String,
     },
+    /// The file is not one of `torch.save` that can be read.
+    #[error("{path}: {detail}")]
+    Torch {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        detail: String,
+    },
     /// The engine refused.
     #[error(transparent)]
     Engine(#[from] engine::Error),

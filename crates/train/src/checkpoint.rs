@@ -208,6 +208,7 @@ impl Checkpoint {
     /// Reads `path` and makes sure that it is whole.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).map_err(Error::read(path))?;
+        refuse_archives(path, &bytes)?;
         let damaged = |what: &str| Error::content(path, format!("the checkpoint is damaged: {what}"));
         let (header, data) = split(&bytes).ok_or_else(|| damaged("it ends too early"))?;
         let (mut checkpoint, mut entries) = parse_header(path, header)?;
@@ -234,6 +235,7 @@ impl Checkpoint {
         let mut file = fs::File::open(path).map_err(Error::read(path))?;
         let mut length = [0; 8];
         file.read_exact(&mut length).map_err(Error::read(path))?;
+        refuse_archives(path, &length)?;
         let length = u64::from_le_bytes(length);
         let total = file.metadata().map_err(Error::read(path))?.len();
         if length > total {
@@ -261,6 +263,18 @@ impl Checkpoint {
     pub fn insert(&mut self, name: impl Into<String>, shape: &[usize], numbers: Numbers) {
         self.tensors.insert(name.into(), Stored { shape: shape.to_vec(), numbers });
     }
+}
+
+/// Says what to do with a file of `torch.save`, which is an archive.
+fn refuse_archives(path: &Path, first: &[u8]) -> Result<()> {
+    if first.starts_with(b"PK\x03\x04") {
+        let path_text = path.display();
+        let text = format!(
+            "this is a file of torch.save; make a checkpoint of it with: equicaps import {path_text} --out NAME.safetensors"
+        );
+        return Err(Error::content(path, text));
+    }
+    Ok(())
 }
 
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {

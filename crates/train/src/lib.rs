@@ -18,6 +18,7 @@ pub mod error;
 pub mod event;
 pub mod guard;
 pub mod health;
+pub mod import;
 mod inputs;
 mod journal;
 pub mod learner;

@@ -15,6 +15,7 @@ mod devices;
 mod embed;
 mod evaluate;
 mod images;
+mod import;
 mod methods;
 mod neighbours;
 mod pose_sweep;
@@ -43,6 +44,8 @@ pub enum Command {
     Embed(embed::Arguments),
     /// Measure what frozen weights are worth: probes and retrieval, by the published protocols
     Evaluate(Box<evaluate::Arguments>),
+    /// Take weights of the published code (.pth) as a checkpoint
+    Import(import::Arguments),
     /// Find the pictures that look alike to a trained network
     Neighbours(neighbours::Arguments),
     /// List the training methods, or show one with its preset and layers
@@ -70,6 +73,7 @@ impl Command {
             Self::Devices(arguments) => devices::run(&arguments, terminal),
             Self::Embed(arguments) => embed::run(&arguments, terminal),
             Self::Evaluate(arguments) => evaluate::run(&arguments, terminal),
+            Self::Import(arguments) => import::run(&arguments, terminal),
             Self::Neighbours(arguments) => neighbours::run(&arguments, terminal),
             Self::Methods(arguments) => methods::run(&arguments, terminal),
             Self::Render(arguments) => render::run(&arguments, terminal),

@@ -1,0 +1,231 @@
+//! Weights of the published code (files of `torch.save`) as a checkpoint that every command takes. What the file does
+//! not say about its network (method, sizes, transformation) is told by the names and shapes of its tensors.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use engine::Device;
+use methods::Network;
+use model::torch_file::{self, TorchNumbers, TorchTensor};
+
+use crate::checkpoint::{Checkpoint, Numbers, Position, Stored};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::learner::Taken;
+use crate::network::method_config;
+use crate::network_state;
+
+/// What the caller knows better than the file.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// The method.
+    pub method: Option<String>,
+    /// The transformation it was trained for.
+    pub transform: Option<String>,
+    /// Side of the images in pixels.
+    pub image_size: Option<usize>,
+}
+
+/// An imported network.
+#[derive(Debug)]
+pub struct Imported {
+    /// The checkpoint: weights and running statistics, no optimiser, no probes.
+    pub checkpoint: Checkpoint,
+    /// The network's configuration: the method's paper preset with the sizes of the file.
+    pub config: Config,
+    /// What the network took of it.
+    pub taken: Taken,
+    /// Whether the transformation was a guess between two that have the same shapes.
+    pub guessed_transform: bool,
+}
+
+type Tensors = BTreeMap<String, TorchTensor>;
+
+/// Reads the file of `torch.save` at `path`.
+pub fn import(path: &Path, wishes: &Wishes) -> Result<Imported> {
+    let file = torch_file::read(path).map_err(|error| Error::Request(error.to_string()))?;
+    let refuse = |text: String| Error::content(path, text);
+    let mut tensors = file.tensors;
+    if tensors.contains_key("conv1.weight") {
+        tensors = tensors.into_iter().map(|(name, tensor)| (format!("backbone.{name}"), tensor)).collect();
+    }
+    tensors.retain(|name, _| !name.starts_with("evaluator."));
+    let method = match &wishes.method {
+        Some(method) => method.clone(),
+        None => method_of(&tensors).map_err(&refuse)?.to_owned(),
+    };
+    let (config, guessed_transform) = configure(&method, &tensors, wishes, &refuse)?;
+    let mut checkpoint = Checkpoint {
+        position: Position { epoch: file.epochs.unwrap_or(0), ..Position::default() },
+        metadata: [
+            ("seed", config.seed.to_string()),
+            ("config_hash", config.identity()?),
+            ("config", config.identity_toml()?),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into(),
+        tensors: BTreeMap::new(),
+    };
+    for (name, TorchTensor { shape, numbers }) in tensors {
+        let numbers = match numbers {
+            TorchNumbers::F32(values) => Numbers::F32(values),
+            TorchNumbers::I64(values) => Numbers::I64(values),
+        };
+        checkpoint.tensors.insert(name, Stored { shape, numbers });
+    }
+    if let Some(name) = checkpoint.not_a_number() {
+        return Err(refuse(format!("tensor {name} holds a number that is not finite")));
+    }
+    // The network itself is the judge of whether everything is there.
+    let mut network = Network::build(&method_config(&config, 55)?, &Device::cpu(), 0)?;
+    let taken = network_state::load_weights(&mut network.store, &checkpoint)
+        .map_err(|error| refuse(error.to_string()))?;
+    Ok(Imported { checkpoint, config, taken, guessed_transform })
+}
+
+/// The method whose names these are.
+fn method_of(tensors: &Tensors) -> std::result::Result<&'static str, String> {
+    let has = |prefix: &str| tensors.keys().any(|name| name.starts_with(prefix));
+    if !has("backbone.") {
+        let first = tensors.keys().next().map_or("", String::as_str);
+        return Err(format!("expected tensors named backbone.*, found {first}"));
+    }
+    match (has("projector.fc.W1"), has("predictor.")) {
+        (true, false) => Ok("equicaps"),
+        (true, true) => Ok("capsie"),
+        _ if has("projector_inv.") && has("predictor.hypernet.") => Ok("sie"),
+        _ if has("projector_inv.") => Ok("equimod"),
+        _ if has("projector_equi.") => Ok("sen"),
+        (_, true) => Ok("simclr_augself"),
+        _ if has("projector.") => {
+            Err("the networks of vicreg and simclr have the same names; say which with --method".to_owned())
+        }
+        // The backbone alone is the same for all.
+        _ => Ok("equicaps"),
+    }
+}
+
+/// The paper's preset of `method` with the sizes that the tensors have.
+fn configure(
+    method: &str,
+    tensors: &Tensors,
+    wishes: &Wishes,
+    refuse: &dyn Fn(String) -> Error,
+) -> Result<(Config, bool)> {
+    let mut settings = Config::settings(method, "paper")?;
+    let shape = |name: &str| tensors.get(name).map(|tensor| tensor.shape.as_slice());
+    match shape("backbone.conv1.weight") {
+        Some(&[width, ..]) => settings.set(&format!("network.width={width}"))?,
+        _ => return Err(refuse("it holds no ResNet-18: there is no backbone.conv1.weight".to_owned())),
+    }
+    let mut transform = None;
+    let mut guessed = false;
+    if let (Some(&[capsules, ..]), Some(&[lower, _, pose])) =
+        (shape("projector.conv_a.weight"), shape("projector.fc.W1"))
+        && capsules > 0
+    {
+        settings.set(&format!("network.capsules={capsules}"))?;
+        // A lower capsule of every type at every place of the map, which is a 32nd of the image.
+        let side = (lower / capsules).isqrt();
+        settings.set(&format!("image_size={}", 32 * side))?;
+        if method == "equicaps" {
+            transform = Some(if pose == 9 { "rotation" } else { "rotation+object" });
+            guessed = pose != 9 && wishes.transform.is_none();
+        } else {
+            settings.set(&format!("network.pose={}", pose.isqrt()))?;
+        }
+    }
+    for prefix in ["projector.", "projector_equi.", "projector_inv."] {
+        let widths: Vec<String> = [0, 3, 6]
+            .iter()
+            .filter_map(|layer| match shape(&format!("{prefix}{layer}.weight")) {
+                Some(&[width, _]) => Some(width.to_string()),
+                _ => None,
+            })
+            .collect();
+        if widths.len() == 3 {
+            settings.set(&format!("network.projector=[{}]", widths.join(", ")))?;
+        }
+    }
+    if tensors.keys().any(|name| name.starts_with("predictor.hypernet.")) {
+        settings.set("network.predictor=hypernetwork")?;
+    } else if method != "simclr_augself" {
+        let layers = tensors
+            .keys()
+            .filter(|name| name.starts_with("predictor.pred.") && name.ends_with(".weight"))
+            .count();
+        if layers > 0 {
+            settings.set("network.predictor=mlp")?;
+            settings.set(&format!("network.predictor_layers={layers}"))?;
+        }
+    }
+    if let Some(transform) = wishes.transform.as_deref().or(transform) {
+        settings.set_key("--transform", "transform", transform)?;
+    }
+    if let Some(size) = wishes.image_size {
+        settings.set_key("--image-size", "image_size", &size.to_string())?;
+    }
+    Ok((Config::resolve(settings)?, guessed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made with PyTorch 2.11 by `published.py` beside it: EquiCaps with the published names, 8 channels at first,
+    /// 16 capsules, images of 32 pixels.
+    fn file() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/published.pth"))
+    }
+
+    #[test]
+    fn a_published_file_becomes_a_checkpoint_with_its_sizes() {
+        let Imported { checkpoint, config, taken, guessed_transform } =
+            import(file(), &Wishes::default()).unwrap();
+        assert_eq!((config.method.as_str(), config.transform.as_str()), ("equicaps", "rotation"));
+        assert_eq!((config.network.width, config.network.capsules, config.image_size), (8, 16, 32));
+        assert_eq!(checkpoint.position.epoch, 1999);
+        assert!(taken.anew.is_empty() && !guessed_transform, "{taken:?}");
+        // Six of the first layer, 12 of each of 8 blocks, 6 of each of 4 shortcuts, 15 of the projector; no probes.
+        assert_eq!(checkpoint.tensors.len(), 6 + 8 * 12 + 4 * 6 + 15);
+        let Stored { shape, numbers: Numbers::F32(values) } = &checkpoint.tensors["projector.fc.W2"] else {
+            panic!("weights are float32");
+        };
+        assert_eq!(shape, &[16, 16, 9]);
+        let first = values[0];
+        for (index, value) in values.iter().enumerate() {
+            assert_eq!(*value, first + (index % 9) as f32 / 128.0);
+        }
+        assert_eq!(first, 15.0 / 128.0);
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("imported.safetensors");
+        checkpoint.write_to(&path).unwrap();
+        let again = Checkpoint::read(&path).unwrap();
+        assert_eq!(again.tensors, checkpoint.tensors);
+        assert_eq!(
+            Config::of_checkpoint(&path, &again).unwrap().identity().unwrap(),
+            config.identity().unwrap()
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let text = |wishes: Wishes| import(file(), &wishes).unwrap_err().to_string();
+        let wrong = Wishes { method: Some("equicap".to_owned()), ..Wishes::default() };
+        assert!(text(wrong).contains("equicaps"));
+        // Poses of 3x3 are no motions: the projector stays as it was begun.
+        let motion = Wishes { transform: Some("rotation+object".to_owned()), ..Wishes::default() };
+        let imported = import(file(), &motion).unwrap();
+        assert_eq!(imported.taken.anew.into_iter().collect::<Vec<_>>(), ["projector"]);
+        // Where a checkpoint is expected, the way to one is told.
+        for text in [Checkpoint::read(file()).unwrap_err(), Checkpoint::read_metadata(file()).unwrap_err()] {
+            assert!(text.to_string().contains("equicaps import"), "{text}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text.pth");
+        std::fs::write(&path, "text").unwrap();
+        let text = import(&path, &Wishes::default()).unwrap_err().to_string();
+        assert!(text.contains("text.pth") && text.contains("torch.save"), "{text}");
+    }
+}
