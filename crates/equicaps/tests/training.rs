@@ -217,6 +217,15 @@ fn weights_of_another_run_are_not_forgotten_when_a_run_is_killed_early() {
     let last = "checkpoints/epoch_00040.safetensors";
     assert_eq!(std::fs::read(whole.join(last)).unwrap(), std::fs::read(broken.join(last)).unwrap());
 
+    // A run's folder stands for its newest checkpoint.
+    let [of_file, of_run] = ["of_file", "of_run"].map(|name| root.path().join(name));
+    ok(&mut new_run(&of_file, 1, &["--quiet", "--init-from", weights.to_str().unwrap()]));
+    ok(&mut new_run(&of_run, 1, &["--quiet", "--init-from", donor.to_str().unwrap()]));
+    let first = "checkpoints/epoch_00001.safetensors";
+    assert_eq!(std::fs::read(of_file.join(first)).unwrap(), std::fs::read(of_run.join(first)).unwrap());
+    let (status, message) = failure(&mut new_run(&root.path().join("none"), 1, &["--init-from", "src"]));
+    assert!(status == 1 && message.contains("src"), "{message}");
+
     let wide = root.path().join("wide");
     let (status, message) = failure(new_run(&wide, 2, &more).args(["--set", "network.width=16"]));
     assert_eq!(status, 1);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::Context as _;
 use dataset::Views;
 use serde_json::{Value, json};
 use train::checkpoint::Checkpoint;
@@ -67,8 +68,8 @@ pub struct Arguments {
     /// What to do about a picture that cannot be read: fail, or skip (another view stands in) [default: fail]
     #[arg(long, value_name = "WHAT", conflicts_with = "resume")]
     on_bad_sample: Option<String>,
-    /// Start from the weights of this checkpoint, with a new optimiser
-    #[arg(long, value_name = "CHECKPOINT", conflicts_with = "resume")]
+    /// Start from the weights of this checkpoint, or of a run's newest, with a new optimiser
+    #[arg(long, value_name = "CHECKPOINT|RUN", conflicts_with = "resume")]
     init_from: Option<PathBuf>,
     /// Compute convolutions on the GPU as this run did, for the same bits
     #[arg(long, value_name = "RUN", conflicts_with = "resume")]
@@ -134,6 +135,7 @@ fn begin(
     }
     let mut start = None;
     if let Some(path) = &arguments.init_from {
+        let path = &checkpoint_of(path)?;
         let taken = learner.load_weights(&Checkpoint::read(path)?).map_err(|error| {
             let text = format!("--init-from {}: {error}", path.display());
             train::Error::Request(text)
@@ -151,6 +153,16 @@ fn begin(
         start.write(&new.folder().checkpoints_path())?;
     }
     Ok(new.begin(config)?)
+}
+
+/// The checkpoint that `path` is, or the newest of the run that it is.
+fn checkpoint_of(path: &Path) -> anyhow::Result<PathBuf> {
+    if !path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    let newest = train::checkpoint::list(&RunFolder::open(path)?.checkpoints_path())?.pop();
+    let (_, file) = newest.with_context(|| format!("{} has no checkpoint yet", path.display()))?;
+    Ok(file)
 }
 
 /// The configuration of a new run.
