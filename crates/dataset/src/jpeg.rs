@@ -7,6 +7,8 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
+use crate::jpeg_segments;
+
 /// JPEG quality of the published files.
 pub const QUALITY: u8 = 95;
 
@@ -93,10 +95,10 @@ pub fn decode(bytes: &[u8]) -> Result<Picture, String> {
     Ok(picture)
 }
 
-/// Whether the end mark is there, followed by nothing but padding.
+/// Whether the end mark is there; what cameras append after it does not matter.
 fn ends_properly(bytes: &[u8]) -> bool {
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    bytes[..end].ends_with(&[0xFF, 0xD9])
+    bytes[..end].ends_with(&[0xFF, 0xD9]) || jpeg_segments::is_complete(bytes)
 }
 
 #[cfg(test)]

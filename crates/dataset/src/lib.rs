@@ -10,6 +10,7 @@ pub mod cuda_source;
 pub mod durable;
 pub mod error;
 pub mod jpeg;
+pub mod jpeg_segments;
 pub mod latent_table;
 pub mod lists;
 pub mod loader;

@@ -128,10 +128,11 @@ impl<S: ViewSource> OnTheFly<S> {
 impl<S: ViewSource> OnTheFly<S> {
     /// As [`Self::prepare`], for somebody who needs the object only now.
     pub fn prepare_once(&self, object: usize) -> Result<S::Prepared> {
-        let prepared = self
-            .source
-            .prepare(&self.objects[object])
-            .map_err(|reason| Error::Request(format!("{}: {reason}", self.objects[object].id())))?;
+        let prepared = self.source.prepare(&self.objects[object]).map_err(|reason| {
+            // Most reasons name the mesh's file.
+            let id = self.objects[object].id();
+            Error::Request(if reason.starts_with(&id) { reason } else { format!("{id}: {reason}") })
+        })?;
         self.is_good[object].store(true, Ordering::Relaxed);
         Ok(prepared)
     }

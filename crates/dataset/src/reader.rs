@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use scene::Latents;
+use scene::{Latents, ObjectsError, discover};
 
 use crate::arrays;
 use crate::card::{Card, Format};
@@ -40,7 +40,13 @@ impl Dataset {
     /// the pictures.
     pub fn open_with_lists(root: &Path, lists_folder: &Path) -> Result<Self> {
         if !root.is_dir() {
-            return Err(Error::Request(format!("there is no dataset folder {}", root.display())));
+            let hint = match root.to_str().and_then(|text| text.strip_prefix("procedural:")) {
+                Some(size) => {
+                    format!("; views on disk are needed here: equicaps render --procedural {size} --out DIR")
+                }
+                None => String::new(),
+            };
+            return Err(Error::Request(format!("there is no dataset folder {}{hint}", root.display())));
         }
         let card = Card::read(root)?;
         if card.as_ref().is_some_and(|card| !card.is_complete()) {
@@ -198,7 +204,18 @@ fn hint(root: &Path, lists_folder: &Path) -> String {
         Some(parent) if parent.join(crate::card::CARD).exists() => {
             format!("; its shards or pictures alone are not enough, the dataset is {}", parent.display())
         }
-        _ => "; split files that are kept elsewhere are named by --lists".to_owned(),
+        _ => match discover(root) {
+            Ok(_) => {
+                let root = root.display();
+                format!(
+                    "; it holds meshes: make views of them with equicaps render --meshes {root} --out DIR"
+                )
+            }
+            Err(ObjectsError::Empty { has_loose: true, .. }) => {
+                "; the meshes in it belong to no class: move them into a folder of their class".to_owned()
+            }
+            Err(_) => "; split files that are kept elsewhere are named by --lists".to_owned(),
+        },
     }
 }
 

@@ -75,7 +75,12 @@ impl ObjectSet {
     pub fn meshes(root: &Path, list: Option<&Path>, up: Option<Up>) -> Result<Self> {
         let failed = |error: objects::ObjectsError| Error::Request(error.to_string());
         if !root.is_dir() {
-            return Err(Error::Request(format!("there is no mesh folder {}", root.display())));
+            let what = if root.exists() {
+                "is a file, expected a folder of CLASS/OBJECT meshes"
+            } else {
+                "does not exist"
+            };
+            return Err(Error::Request(format!("the mesh folder {} {what}", root.display())));
         }
         let found = match list {
             Some(list) => objects::locate(root, &objects::read_list(list).map_err(failed)?),

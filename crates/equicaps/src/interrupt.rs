@@ -1,5 +1,5 @@
 //! Orderly interruption: Ctrl-C (or SIGTERM) asks the running work to stop after what it has in hand; a second one
-//! ends the program at once. Training also listens to SIGUSR1, which batch schedulers send before the time is up.
+//! ends the program at once. So does SIGUSR1, which batch schedulers send before the time is up.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,10 @@ pub fn flag() -> &'static AtomicBool {
             });
         };
         #[cfg(unix)]
-        signals::keeping_nohup(install);
+        {
+            signals::keeping_nohup(install);
+            signals::listen_to_user();
+        }
         #[cfg(not(unix))]
         install();
     });
@@ -29,13 +32,6 @@ pub fn flag() -> &'static AtomicBool {
 
 /// The exit status of work that stopped in order and can be taken up again; batch schedulers requeue on it.
 pub const TRY_AGAIN: u8 = 75;
-
-/// Lets SIGUSR1 set the flag too.
-pub fn listen_to_schedulers() {
-    flag();
-    #[cfg(unix)]
-    signals::listen_to_user();
-}
 
 #[cfg(unix)]
 mod signals {

@@ -70,6 +70,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let terminal = Terminal::new(arguments.common.json, arguments.common.quiet);
     match run(arguments, &terminal) {
+        Ok(_) if terminal.is_lost() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
             if error.is::<Interrupted>() {
@@ -135,7 +136,11 @@ mod tests {
         let mut found = Vec::new();
         examples(&Arguments::command(), "equicaps", &mut found);
         assert!(found.len() > 40, "{found:?}");
-        found.iter().for_each(|line| parse(line));
+        for line in &found {
+            parse(line);
+            // Longer ones would be broken in two, and could not be copied.
+            assert!(line.chars().count() <= 96, "too long for the help: `{line}`");
+        }
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! on a terminal, plain lines otherwise, nothing with `--quiet`; results go to standard output, or, with `--json`,
 //! as one object.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,12 +15,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub struct Terminal {
     json: bool,
     quiet: bool,
+    /// Whether a result could not be written, for another reason than that its reader has seen enough.
+    is_lost: AtomicBool,
 }
 
 impl Terminal {
     /// `json`: results as one object on standard output. `quiet`: no progress, no notes.
     pub fn new(json: bool, quiet: bool) -> Self {
-        Self { json, quiet }
+        Self { json, quiet, is_lost: AtomicBool::new(false) }
     }
 
     /// A remark on what is being done, on standard error.
@@ -35,12 +39,20 @@ impl Terminal {
 
     /// The command's result: `json` where `--json` was given, `text` otherwise.
     pub fn result(&self, text: impl AsRef<str>, json: &serde_json::Value) {
+        let mut out = std::io::stdout();
+        let written = if self.json { writeln!(out, "{json}") } else { writeln!(out, "{}", text.as_ref()) };
         // A reader that has seen enough (`| head`) is no reason to fail.
-        let _ = if self.json {
-            writeln!(std::io::stdout(), "{json}")
-        } else {
-            writeln!(std::io::stdout(), "{}", text.as_ref())
-        };
+        if let Err(error) = written.and_then(|()| out.flush())
+            && error.kind() != ErrorKind::BrokenPipe
+        {
+            say(format!("error: the result cannot be written to standard output: {error}"));
+            self.is_lost.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a result of the command could not be written (a full disk behind standard output).
+    pub fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Relaxed)
     }
 
     /// A bar whose message says everything but how much of `total` is done; nothing where there is no terminal.
@@ -74,6 +86,11 @@ impl Terminal {
         };
         Progress { kind }
     }
+}
+
+/// A path as text and JSON can hold it: what is not UTF-8 in it is replaced.
+pub fn shown(path: impl AsRef<Path>) -> String {
+    path.as_ref().display().to_string()
 }
 
 /// A line on standard error. That nobody listens any more (a terminal that was closed, a pipe whose reader ended) is no

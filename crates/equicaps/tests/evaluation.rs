@@ -113,6 +113,18 @@ fn from_views_to_a_report() {
     assert_eq!(again["results"][0]["representations"], last["representations"]);
     assert_eq!(again["results"][0]["retrieval"], last["retrieval"]);
     assert!(!before.is_empty());
+    // Another protocol's numbers take the place of these, which are kept beside and come back.
+    json(root, &[&evaluate[..], &["--seed", "1", "--tasks", "colour", "--no-pictures"]].concat());
+    let beside = || -> Vec<String> {
+        let names = std::fs::read_dir(&evaluation).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = names.map(|name| name.into_string().unwrap());
+        names.filter(|name| name.starts_with("results_quick_seed")).collect()
+    };
+    assert!(beside().len() == 1 && beside()[0].contains("seed0"), "{:?}", beside());
+    let back = json(root, &[&evaluate[..], &["--tasks", "colour", "--no-pictures"]].concat());
+    assert_eq!(back["results"][0]["representations"], last["representations"]);
+    assert_eq!(back["results"][0]["retrieval"], last["retrieval"]);
+    assert!(beside().len() == 1 && beside()[0].contains("seed1"), "{:?}", beside());
 
     json(
         root,
@@ -222,11 +234,40 @@ fn networks_can_be_used_on_pictures() {
     finite(&steered["nearest"][0]["similarity"], 0.999, 1.001);
     json(root, &["steer", "runs/sie", query, "--rotate", "0,0,45", "--among", "views", "--out", "s.svg"]);
 
+    // One picture that cannot be read among many, and names that are not text.
+    let photos = root.join("photos");
+    std::fs::create_dir(&photos).unwrap();
+    std::fs::copy(root.join(query), photos.join("good.jpg")).unwrap();
+    std::fs::write(photos.join("bad.jpg"), b"\xff\xd8").unwrap();
+    let failed = equicaps(root, &["embed", "runs/equicaps", "photos", "--out", "photos.npy"]);
+    let message = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(failed.status.code() == Some(1) && message.contains("photos/bad.jpg"), "{message}");
+    assert!(message.contains("--on-bad-sample skip") && !root.join("photos.npy").exists(), "{message}");
+    let skip = ["--on-bad-sample", "skip"];
+    let skipped = [&["embed", "runs/equicaps", "photos", "--out", "photos.npy"][..], &skip].concat();
+    assert_eq!(json(root, &skipped)["pictures"], 1);
+    assert_eq!(std::fs::read_to_string(root.join("photos.npy.txt")).unwrap(), "photos/good.jpg\n");
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        let odd = photos.join(std::ffi::OsStr::from_bytes(b"caf\xe9.jpg"));
+        std::fs::rename(photos.join("good.jpg"), &odd).unwrap();
+        let near = [&["neighbours", "runs/equicaps", query, "--among", "photos"][..], &skip].concat();
+        assert_eq!(json(root, &near)["queries"][0]["neighbours"][0]["image"], "photos/caf\u{fffd}.jpg");
+        assert_eq!(json(root, &skipped)["pictures"], 1);
+        let list = std::fs::read(root.join("photos.npy.txt")).unwrap();
+        assert_eq!(list, b"photos/caf\xe9.jpg\n");
+        assert_eq!(
+            json(root, &["embed", "runs/equicaps", "@photos.npy.txt", "--out", "o.npy"])["pictures"],
+            1
+        );
+    }
+
     let wrong = equicaps(root, &["embed", "runs/equicaps", "views", "--out", "all.txt"]);
     assert_eq!(wrong.status.code(), Some(2));
     let missing = equicaps(root, &["evaluate", "runs/none", "--data", "views"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("runs/none"));
-    let task = equicaps(root, &["evaluate", "runs/sie", "--data", "views", "--tasks", "rotations"]);
+    let task = equicaps(root, &["evaluate", "runs/equicaps", "--data", "views", "--tasks", "rotations"]);
     assert_eq!(task.status.code(), Some(2));
 }

@@ -174,11 +174,7 @@ impl Results {
     /// Takes over what `known` has and this has not, where both were measured on the same weights and data by the same
     /// protocol.
     pub fn keep(&mut self, known: Self) {
-        let same = known.subject.weights_key == self.subject.weights_key
-            && known.data.data_key == self.data.data_key
-            && known.protocol == self.protocol
-            && known.device == self.device;
-        if !same {
+        if known.subject.weights_key != self.subject.weights_key || !self.is_measured_like(&known) {
             return;
         }
         for (task, result) in known.representations {
@@ -188,6 +184,21 @@ impl Results {
             self.embeddings.entry(task).or_insert(result);
         }
         self.retrieval = self.retrieval.take().or(known.retrieval);
+    }
+
+    /// Whether both were measured on the same data by the same protocol on the same device.
+    pub fn is_measured_like(&self, other: &Self) -> bool {
+        other.data.data_key == self.data.data_key
+            && other.protocol == self.protocol
+            && other.device == self.device
+    }
+
+    /// The file beside `results.json` that keeps these once the same weights are measured in another way.
+    pub fn name_aside(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let device: String = self.device.chars().map(plain).collect();
+        let Protocol { preset, seed, .. } = self.protocol;
+        format!("results_{preset}_seed{seed}_{}_{device}.json", self.data.data_key)
     }
 
     /// Reads a `results.json`.

@@ -5,6 +5,7 @@
 use crate::npy::{self, Data};
 use crate::{LoadOptions, LoadedMesh, load_mesh, normalise};
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Where ShapeNetCore v2 keeps an object's mesh.
@@ -35,8 +36,16 @@ pub enum ObjectsError {
         source: std::io::Error,
     },
     /// Nothing there looks like objects.
-    #[error("{}: no objects found, expected CLASS/OBJECT/models/model_normalized.obj, CLASS/OBJECT/MESH or CLASS/OBJECT.EXT with a mesh of type obj, glb, gltf, ply, off or stl", .0.display())]
-    Empty(PathBuf),
+    #[error("{}: no objects found, expected CLASS/OBJECT.EXT, CLASS/OBJECT/MESH or CLASS/OBJECT/models/model_normalized.obj with a mesh of type obj, glb, gltf, ply, off or stl{}", root.display(), if *has_loose { "; meshes that lie in the folder itself belong to no class: move them into a folder of their class" } else { "" })]
+    Empty {
+        /// The folder.
+        root: PathBuf,
+        /// Whether meshes lie in the folder itself.
+        has_loose: bool,
+    },
+    /// A class has a name that no list of objects could hold.
+    #[error("{}: the name of a class must be UTF-8; rename the folder", .0.display())]
+    ClassName(PathBuf),
     /// An object list in NumPy's format is damaged.
     #[error(transparent)]
     Npy(#[from] npy::NpyError),
@@ -71,12 +80,17 @@ impl ObjectSource {
     }
 }
 
-/// `message` without the root folder in front of its paths.
+/// `message` without the root folder in front of its paths. A path begins a message or follows a blank; loading names
+/// the mesh as it was called, and files that it leads to by their full paths.
 fn relative(message: &str, options: &LoadOptions) -> String {
     let Some(root) = &options.root else { return message.to_owned() };
     let mut text = message.to_owned();
-    for root in [Some(root.clone()), root.canonicalize().ok()].into_iter().flatten() {
-        text = text.replace(&format!("{}/", root.display().to_string().trim_end_matches('/')), "");
+    for root in [root.canonicalize().ok(), Some(root.clone())].into_iter().flatten() {
+        let prefix = format!("{}/", root.display().to_string().trim_end_matches('/'));
+        text = match text.strip_prefix(&prefix) {
+            Some(rest) => rest.replace(&format!(" {prefix}"), " "),
+            None => text.replace(&format!(" {prefix}"), " "),
+        };
     }
     text
 }
@@ -90,15 +104,20 @@ fn relative(message: &str, options: &LoadOptions) -> String {
 pub fn discover(root: &Path) -> Result<Vec<ObjectSource>, ObjectsError> {
     let mut objects = Vec::new();
     for class in entries(root)?.into_iter().filter(|entry| entry.is_dir()) {
-        let Some(class_name) = file_name(&class) else { continue };
+        let Some(class_name) = file_name(&class) else { return Err(ObjectsError::ClassName(class)) };
         let mut meshes: BTreeMap<String, Result<PathBuf, String>> = BTreeMap::new();
         let mut folders = Vec::new();
         for entry in entries(&class)? {
             if entry.is_dir() {
                 folders.push(entry);
             } else if rank(&entry).is_some()
-                && let Some(stem) = entry.file_stem().and_then(|stem| stem.to_str())
+                && let Some(stem) = entry.file_stem()
             {
+                let Some(stem) = stem.to_str() else {
+                    let (name, reason) = not_utf8(&class_name, stem);
+                    meshes.insert(name, reason);
+                    continue;
+                };
                 let better = meshes
                     .get(stem)
                     .and_then(|known| known.as_ref().ok())
@@ -110,7 +129,11 @@ pub fn discover(root: &Path) -> Result<Vec<ObjectSource>, ObjectsError> {
         }
         let has_files = !meshes.is_empty();
         for folder in folders {
-            let Some(name) = file_name(&folder) else { continue };
+            let Some(name) = file_name(&folder) else {
+                let (name, reason) = not_utf8(&class_name, folder.file_name().unwrap_or_default());
+                meshes.entry(name).or_insert(reason);
+                continue;
+            };
             let mesh = mesh_in(&folder);
             if mesh.is_ok() || !has_files {
                 meshes.entry(name).or_insert(mesh.map_err(|reason| format!("{class_name}/{reason}")));
@@ -123,7 +146,8 @@ pub fn discover(root: &Path) -> Result<Vec<ObjectSource>, ObjectsError> {
         }));
     }
     if objects.iter().all(|object| object.mesh.is_err()) {
-        return Err(ObjectsError::Empty(root.to_owned()));
+        let has_loose = entries(root)?.iter().any(|entry| rank(entry).is_some() && entry.is_file());
+        return Err(ObjectsError::Empty { root: root.to_owned(), has_loose });
     }
     Ok(objects)
 }
@@ -239,6 +263,13 @@ fn mesh_in(folder: &Path) -> Result<PathBuf, String> {
         }
     }
     Err(reason)
+}
+
+/// An object whose name no list could hold: the name as far as it can be shown, and why it cannot be used.
+fn not_utf8(class: &str, name: &OsStr) -> (String, Result<PathBuf, String>) {
+    let shown = name.to_string_lossy().into_owned();
+    let reason = format!("{class}/{shown}: its name is not UTF-8; rename it");
+    (shown, Err(reason))
 }
 
 /// Sorted paths in a folder, without hidden ones.

@@ -58,7 +58,10 @@ fn every_layout_is_understood_in_a_fixed_order() {
 #[test]
 fn folders_without_objects_are_refused() {
     let folder = tree(&["readme.txt", "class/readme.txt"]);
-    assert!(matches!(discover(folder.path()), Err(ObjectsError::Empty(_))));
+    assert!(matches!(discover(folder.path()), Err(ObjectsError::Empty { has_loose: false, .. })));
+    let flat = tree(&["chair.obj", "class/readme.txt"]);
+    let message = discover(flat.path()).expect_err("no class has an object").to_string();
+    assert!(message.contains("belong to no class"), "{message}");
     assert!(matches!(discover(&folder.path().join("none")), Err(ObjectsError::Read { .. })));
 }
 
@@ -112,4 +115,33 @@ fn loading_normalises_and_gives_reasons_without_the_root() {
     assert!(reason.starts_with("c/bad/x.obj:1: "), "{reason}");
     let mesh = objects[1].load(&options).expect("loads").mesh;
     assert!((BoundingBox::of(&mesh).expect("an extent").diagonal() - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn messages_name_files_from_the_root_whatever_the_root_is_called() {
+    // Where the root's name is the end of other folders' names, too.
+    let folder = tree(&["s/cars/a/x.obj", "s/cars/b/x.obj"]);
+    let root = folder.path().join("s");
+    std::fs::write(root.join("cars/a/x.obj"), format!("mtllib x.mtl\nusemtl red\n{TRIANGLE}"))
+        .expect("writes");
+    std::fs::write(root.join("cars/a/x.mtl"), "newmtl red\nmap_Kd gone.png\n").expect("writes");
+    std::fs::write(root.join("cars/b/x.obj"), "v 0 0 nan\n").expect("writes");
+    let objects = discover(&root).expect("finds objects");
+    let options = LoadOptions::under(&root);
+    let warnings = objects[0].load(&options).expect("loads").warnings;
+    assert_eq!(warnings, ["cars/a/x.mtl:2: texture left out: \"gone.png\" does not exist"]);
+    let reason = objects[1].load(&options).expect_err("it is bad");
+    assert!(reason.starts_with("cars/b/x.obj:1: "), "{reason}");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_that_are_not_text_are_kept_with_the_reason() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tree(&["mug/a.obj"]);
+    let odd = folder.path().join("mug").join(std::ffi::OsStr::from_bytes(b"caf\xe9.obj"));
+    std::fs::write(odd, TRIANGLE).expect("writes");
+    let objects = found(folder.path());
+    assert_eq!(objects.len(), 2);
+    assert_eq!(objects[1].1, Err("mug/caf\u{fffd}: its name is not UTF-8; rename it".to_owned()));
 }

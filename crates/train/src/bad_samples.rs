@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use dataset::error::FileError;
 use dataset::{Class, Object, Split, Views};
 use scene::Latents;
 
@@ -109,7 +110,16 @@ impl Views for Skipping {
         let item = self.resolve((object, view));
         let error = match self.views.picture(item.0, item.1, side, pixels) {
             Ok(()) => return Ok(()),
-            Err(error) if !self.skip => return Err(error),
+            // Files that are gone are hardly to be passed over: more often all of them are.
+            Err(error @ (dataset::Error::File(FileError::Read { .. }) | dataset::Error::Interrupted))
+                if !self.skip =>
+            {
+                return Err(error);
+            }
+            Err(error) if !self.skip => {
+                let text = format!("{error} (--on-bad-sample skip would show another view instead)");
+                return Err(dataset::Error::Request(text));
+            }
             Err(error) => error,
         };
         for candidate in self.candidates((object, view)) {

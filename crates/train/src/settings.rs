@@ -88,7 +88,10 @@ impl Settings {
 
     fn put(&mut self, source: &str, key: &str, value: Value) -> Result<()> {
         let Some(old) = self.get(key) else {
-            let hint = suggest::hint(key, self.keys());
+            let hint = match suggest::hint(key, self.keys()) {
+                none if none.is_empty() => "; equicaps train --print-config lists them".to_owned(),
+                hint => hint,
+            };
             return Err(Error::Setting(format!("{source}: there is no setting {key:?}{hint}")));
         };
         if let Value::Table(_) = old {

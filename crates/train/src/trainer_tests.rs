@@ -301,12 +301,21 @@ fn bad_samples_fail_by_name_or_are_replaced_and_counted() {
     let views = FakeViews::new(4, 5).with_bad(move |item| item == late);
     let (outcome, _) = session_on(views, &mended, &config(&[]), &mut FakeLearner::new(), u64::MAX);
     let message = outcome.unwrap_err().to_string();
-    let expected =
-        format!("object {}, view {} is unreadable; the run is saved at step 2 of epoch 2", late.0, late.1);
-    assert_eq!(message, expected);
+    assert!(message.starts_with(&format!("object {}, view {} is unreadable", late.0, late.1)), "{message}");
+    assert!(message.contains("--on-bad-sample skip"), "{message}");
+    assert!(message.ends_with("; the run is saved at step 2 of epoch 2"), "{message}");
     session(&mended, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
     assert_eq!((final_bytes(&plain), records(&plain)), (final_bytes(&mended), records(&mended)));
     let skip = config(&["loader.on_bad_sample=skip"]);
+    // A run that met a bad picture may go on without it, as if it had been meant to from the beginning.
+    let (late_skip, early_skip) = (root.path().join("late"), root.path().join("early"));
+    let one_bad = || FakeViews::new(4, 5).with_bad(move |item| item == late);
+    session_on(one_bad(), &late_skip, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap_err();
+    for run in [&late_skip, &early_skip] {
+        session_on(one_bad(), run, &skip, &mut FakeLearner::new(), u64::MAX).0.unwrap();
+    }
+    assert_eq!(final_bytes(&late_skip), final_bytes(&early_skip));
+    assert_eq!(records(&late_skip), records(&early_skip));
     let (whole, broken) = (root.path().join("whole"), root.path().join("broken"));
     let (outcome, warnings) = session_on(bad(), &whole, &skip, &mut FakeLearner::new(), u64::MAX);
     outcome.unwrap();

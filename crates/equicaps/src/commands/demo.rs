@@ -29,7 +29,7 @@ use crate::commands::report::RunMaterial;
 use crate::commands::subject::{self, Which};
 use crate::commands::training_progress::TrainingProgress;
 use crate::commands::{evaluate as evaluation, report as page};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 use crate::{Interrupted, interrupt};
 
 /// Arguments of `equicaps demo`.
@@ -102,10 +102,10 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     terminal.result(
         text,
         &json!({
-            "out": arguments.out,
-            "report": html,
-            "contact_sheet": sheet,
-            "views": views_folder,
+            "out": shown(&arguments.out),
+            "report": shown(&html),
+            "contact_sheet": shown(&sheet),
+            "views": shown(&views_folder),
             "networks": rows,
             "rotation_floor": floor,
             "seconds": seconds,

@@ -1,5 +1,6 @@
 //! `equicaps embed`: features of pictures, for people who just want to use a network.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -8,28 +9,32 @@ use safetensors::tensor::{Dtype, TensorView};
 use serde_json::json;
 
 use crate::UsageError;
-use crate::commands::images;
+use crate::commands::images::{self, OnBadSample};
 use crate::commands::subject::{self, Which};
 use crate::parquet::{self, Column};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps embed`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  equicaps embed runs/first photos --out features.npy                        # h of every picture below photos
-  equicaps embed runs/first 'views/*.jpg' @more.txt --out features.safetensors    # h, activations and poses
-  equicaps embed epoch_00060.safetensors a.png b.png --what poses --out poses.npy
+  Features of every picture below a folder:
+    equicaps embed runs/first photos --out features.npy
+  With capsules' activations and poses:
+    equicaps embed runs/first 'views/*.jpg' @more.txt --out features.safetensors
+  With any checkpoint:
+    equicaps embed epoch_00060.safetensors a.png b.png --what poses --out poses.npy
 
-A .npy file holds one float32 array (pictures, width); the paths are beside it, one a line, in OUT.txt.
+A .npy file holds one float32 array (pictures, width); the paths are in OUT.txt, one a line.
 A .safetensors file holds all features, and the paths in its metadata.
-A .parquet file has a row a picture: path, representation, activations, poses (lists of fixed size).")]
+A .parquet file has a row a picture: path, representation, activations, poses.
+Pictures are turned as their EXIF data say and brought to the network's size, without cropping.")]
 pub struct Arguments {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
     weights: PathBuf,
     /// Pictures (jpg, png): files, folders, packed datasets, patterns, or @LIST
     #[arg(value_name = "IMAGES", required = true)]
-    images: Vec<String>,
+    images: Vec<OsString>,
     /// Where to: a file that ends in .npy, .safetensors or .parquet
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -42,6 +47,9 @@ pub struct Arguments {
     /// Side that pictures are brought to, in pixels, where it is to be another than in training
     #[arg(long, value_name = "PIXELS")]
     image_size: Option<usize>,
+    /// What to do about a picture that cannot be read: fail, or skip it
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnBadSample::Fail, hide_possible_values = true)]
+    on_bad_sample: OnBadSample,
 }
 
 /// Kinds of features.
@@ -63,13 +71,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             format!("--out is {}, but must end in .npy, .safetensors or .parquet", arguments.out.display());
         return Err(UsageError(text).into());
     }
-    let pictures = images::collect(&arguments.images)?;
+    let mut pictures = images::collect(&arguments.images, terminal)?;
     let weights = subject::find(&arguments.weights, &Which::Newest)?.remove(0).at_size(arguments.image_size);
     let device = crate::device::open(&arguments.device, "f32")?;
     let mut encoder = weights.open(&device, terminal)?;
-    let encoded = images::encode(&mut encoder, &pictures, terminal)?;
+    let encoded = images::encode(&mut encoder, &mut pictures, arguments.on_bad_sample, terminal)?;
     images::make_room(&arguments.out)?;
-    let names: Vec<String> = pictures.iter().map(|image| image.path.display().to_string()).collect();
+    let names: Vec<String> = pictures.iter().map(|image| shown(&image.path)).collect();
     let tables = [
         ("representation", &encoded.representation, What::Representation),
         ("activations", &encoded.invariant, What::Activations),
@@ -83,8 +91,11 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         };
         let width = values.len() / pictures.len().max(1);
         dataset::durable::write(&arguments.out, &npy(pictures.len(), width, values))?;
-        let list = PathBuf::from(format!("{}.txt", arguments.out.display()));
-        dataset::durable::write(&list, format!("{}\n", names.join("\n")).as_bytes())?;
+        let mut list = arguments.out.clone().into_os_string();
+        list.push(".txt");
+        let lines: Vec<&[u8]> =
+            pictures.iter().flat_map(|image| [image.path.as_os_str().as_encoded_bytes(), b"\n"]).collect();
+        dataset::durable::write(Path::new(&list), &lines.concat())?;
     } else if ending == "parquet" {
         let features = tables.iter().filter(|(_, values, _)| !values.is_empty());
         let columns: Vec<(&str, Column<'_>)> = std::iter::once(("path", Column::Strings(&names)))
@@ -102,8 +113,9 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     }
     let widths = encoder.widths();
     let text = format!(
-        "{} pictures, {} numbers each{}, in {}",
+        "{} picture{}, {} numbers each{}, in {}",
         pictures.len(),
+        if pictures.len() == 1 { "" } else { "s" },
         widths.representation,
         widths.equivariant.map_or_else(String::new, |poses| format!(" (embedding: {poses})")),
         arguments.out.display()
@@ -115,7 +127,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             "representation": widths.representation,
             "poses": widths.equivariant,
             "activations": widths.invariant,
-            "out": arguments.out,
+            "out": shown(&arguments.out),
         }),
     );
     Ok(ExitCode::SUCCESS)

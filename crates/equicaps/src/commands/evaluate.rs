@@ -18,20 +18,26 @@ use train::RunFolder;
 use crate::commands::pose_sweep;
 use crate::commands::subject::{self, Weights, Which};
 use crate::interrupt;
-use crate::terminal::{Progress, Terminal};
+use crate::terminal::{Progress, Terminal, shown};
 use crate::{Interrupted, UsageError};
 
 /// Arguments of `equicaps evaluate`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
-  equicaps evaluate runs/first --data views --preset quick
-  equicaps evaluate runs/equicaps --data 3DIEBench --device cuda:0               # all tasks, the published protocol
-  equicaps evaluate runs/equicaps --data 3DIEBench --epochs all --tasks rotation,classification
-  equicaps evaluate runs/equicaps --data 3DIEBench --untrained                   # the network before training
+  A first look:
+    equicaps evaluate runs/first --data views --preset quick
+  All tasks by the published protocol:
+    equicaps evaluate runs/equicaps --data 3DIEBench --device cuda:0
+  Every checkpoint that was kept:
+    equicaps evaluate runs/equicaps --data 3DIEBench --epochs all --tasks rotation,classification
+  The network before training:
+    equicaps evaluate runs/equicaps --data 3DIEBench --untrained
 
-A supervised run (train --method supervised --set network.task=rotation) is measured by its own head, on its own task.
-Features of all views are computed once and kept (--cache); an interrupted evaluation goes on where it was.
-Tasks: classification, rotation, translation-object, translation-base, colour, embeddings, retrieval, all.")]
+Tasks: classification, rotation, translation-object, translation-base, colour, embeddings,
+retrieval, all. A supervised run (train --method supervised --set network.task=rotation) is
+measured by its own head, on its own task.
+Features of all views are computed once and kept (--cache); an interrupted evaluation goes on
+where it was. Results of another protocol, seed or dataset are kept beside the new ones.")]
 pub struct Arguments {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
@@ -190,9 +196,9 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     for table in ours::retrieval(&found) {
         text.push_str(&format!("\n{}\n{}", table.caption, table.to_text()));
     }
-    let places: Vec<String> = folders.iter().map(|out| out.display().to_string()).collect();
+    let places: Vec<String> = folders.iter().map(shown).collect();
     text.push_str(&format!("\nresults in {}", places.join(", ")));
-    terminal.result(text, &json!({ "results": found, "folders": folders }));
+    terminal.result(text, &json!({ "results": found, "folders": places }));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -268,11 +274,23 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
     if request.precision != "f32" {
         outcome.results.device = format!("{}, features in {}", outcome.results.device, request.precision);
     }
-    // What was measured before under the same conditions stays.
+    // What was measured before under the same conditions stays, what was measured otherwise is kept beside.
+    let beside = request.out.join(outcome.results.name_aside());
     if let Ok(known) = Results::read(&request.out.join(RESULTS)) {
+        let is_current = known.subject.weights_key == outcome.results.subject.weights_key;
+        if is_current && !known.is_measured_like(&outcome.results) {
+            let aside = request.out.join(known.name_aside());
+            known.write(&aside)?;
+            terminal.note(format!("what was measured otherwise before is kept in {}", aside.display()));
+            if let Ok(earlier) = Results::read(&beside) {
+                outcome.results.keep(earlier);
+            }
+        }
         outcome.results.keep(known);
     }
     write(request, &outcome, &device)?;
+    // It is in the main file again.
+    let _ = std::fs::remove_file(beside);
     if request.pictures {
         pose_sweep::write(&mut encoder, request, terminal)?;
     }

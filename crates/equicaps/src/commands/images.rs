@@ -1,22 +1,29 @@
 //! Pictures from files, for commands that use a network: files, folders, patterns and lists, decoded at the size the
 //! network takes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use dataset::card::Format;
-use dataset::resize::Resize;
-use dataset::{Dataset, Object, Views, jpeg};
+use dataset::{Dataset, Object, Views};
 use evaluate::{Encoded, Encoder};
 use rayon::prelude::*;
 
+use crate::commands::picture_file::{self, ENDINGS, OTHER_ENDINGS};
 use crate::terminal::Terminal;
 
-/// Endings of pictures that can be read.
-const ENDINGS: [&str; 3] = ["jpg", "jpeg", "png"];
+/// What to do about a picture that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnBadSample {
+    /// End with its name.
+    Fail,
+    /// Leave it out, with a warning.
+    Skip,
+}
 
 /// A picture: a file, or a view of a packed dataset under the path it would have unpacked.
 #[derive(Clone, Debug)]
@@ -39,46 +46,52 @@ impl Image {
 
     /// Its pixels at `side` x `side`, RGB.
     pub fn load(&self, side: usize) -> anyhow::Result<Vec<u8>> {
-        let Some((dataset, object, view)) = &self.packed else { return load(&self.path, side) };
+        let Some((dataset, object, view)) = &self.packed else { return picture_file::load(&self.path, side) };
         let mut pixels = vec![0; side * side * 3];
         dataset.picture(*object, *view, side, &mut pixels)?;
         Ok(pixels)
     }
 }
 
-/// All pictures that `arguments` name, in order: a file, a folder (with everything below it, sorted), a packed dataset, a
-/// pattern with `*` and `?`, or `@LIST`, a text file with one path a line.
-pub fn collect(arguments: &[String]) -> anyhow::Result<Vec<Image>> {
+/// All pictures that `arguments` name, in order: a file, a folder (with everything below it, sorted, hidden files left
+/// out), a packed dataset, a pattern with `*` and `?`, or `@LIST`, a text file with one path a line.
+pub fn collect(arguments: &[OsString], terminal: &Terminal) -> anyhow::Result<Vec<Image>> {
     let mut datasets = HashMap::new();
     let mut found = Vec::new();
     for argument in arguments {
-        if let Some(list) = argument.strip_prefix('@') {
-            let text =
-                std::fs::read_to_string(list).with_context(|| format!("cannot read the list {list}"))?;
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-            for line in lines {
-                found.push(one(Path::new(line), &mut datasets)?);
+        let text = argument.to_string_lossy();
+        if let Some(list) = text.strip_prefix('@') {
+            let bytes = std::fs::read(list).with_context(|| format!("cannot read the list {list}"))?;
+            let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+            for line in lines.filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
+                found.push(one(Path::new(&os_str(line)), &mut datasets)?);
             }
             continue;
         }
         let path = Path::new(argument);
         if path.is_dir() {
-            let mut paths = Vec::new();
-            walk(path, &mut paths)?;
-            if paths.is_empty() {
+            let mut below = Below::default();
+            below.walk(path)?;
+            if !below.others.is_empty() {
+                let kinds = below.others.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                terminal.warn(format!(
+                    "pictures of other kinds in {text} are left out ({kinds}); jpg and png are read"
+                ));
+            }
+            if below.pictures.is_empty() {
                 let Some(dataset) = packed(path, &mut datasets) else {
-                    anyhow::bail!("{argument} holds no pictures ({})", ENDINGS.join(", "));
+                    anyhow::bail!("{text} holds no pictures ({})", ENDINGS.join(", "));
                 };
                 for object in 0..dataset.objects().len() {
                     found.extend((0..dataset.views()).map(|view| Image::view(&dataset, path, object, view)));
                 }
             }
-            found.extend(paths.into_iter().map(Image::file));
-        } else if argument.contains(['*', '?']) && !path.exists() {
+            found.extend(below.pictures.into_iter().map(Image::file));
+        } else if text.contains(['*', '?']) && !path.exists() {
             let mut paths = Vec::new();
             expand(path, &mut paths)?;
             if paths.is_empty() {
-                anyhow::bail!("no file matches {argument}");
+                anyhow::bail!("no file matches {text}");
             }
             found.extend(paths.into_iter().map(Image::file));
         } else {
@@ -86,6 +99,16 @@ pub fn collect(arguments: &[String]) -> anyhow::Result<Vec<Image>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(unix)]
+fn os_str(bytes: &[u8]) -> std::borrow::Cow<'_, OsStr> {
+    std::borrow::Cow::Borrowed(std::os::unix::ffi::OsStrExt::from_bytes(bytes))
+}
+
+#[cfg(not(unix))]
+fn os_str(bytes: &[u8]) -> std::borrow::Cow<'_, OsStr> {
+    std::borrow::Cow::Owned(OsString::from(String::from_utf8_lossy(bytes).into_owned()))
 }
 
 /// One picture: a file, or a view of the packed dataset that its path leads into.
@@ -179,18 +202,38 @@ fn natural(name: &str) -> Vec<(String, u64)> {
     parts
 }
 
-fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    for path in children(folder)? {
-        if path.is_dir() {
-            walk(&path, found)?;
-        } else if path
-            .extension()
-            .is_some_and(|e| ENDINGS.contains(&e.to_string_lossy().to_lowercase().as_str()))
-        {
-            found.push(path);
+/// What lies below a folder.
+#[derive(Default)]
+struct Below {
+    pictures: Vec<PathBuf>,
+    /// Endings of pictures that cannot be read.
+    others: BTreeSet<String>,
+    /// The folders that lead here, so that a link to one of them is not followed for ever.
+    inside: Vec<PathBuf>,
+}
+
+impl Below {
+    fn walk(&mut self, folder: &Path) -> anyhow::Result<()> {
+        let place = folder.canonicalize().with_context(|| format!("cannot read {}", folder.display()))?;
+        if self.inside.contains(&place) {
+            return Ok(());
         }
+        self.inside.push(place);
+        for path in children(folder)? {
+            let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+            if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+                continue;
+            } else if path.is_dir() {
+                self.walk(&path)?;
+            } else if ENDINGS.contains(&ending.as_str()) {
+                self.pictures.push(path);
+            } else if OTHER_ENDINGS.contains(&ending.as_str()) {
+                self.others.insert(ending);
+            }
+        }
+        self.inside.pop();
+        Ok(())
     }
-    Ok(())
 }
 
 /// Shell patterns: `*` any characters, `?` one.
@@ -208,63 +251,82 @@ fn is_match(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The picture of a file at `side` x `side` pixels, RGB.
-fn load(path: &Path, side: usize) -> anyhow::Result<Vec<u8>> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let is_png = bytes.starts_with(b"\x89PNG");
-    let (width, height, pixels) = if is_png {
-        let image = image::load_from_memory(&bytes)
-            .with_context(|| format!("{} cannot be decoded", path.display()))?;
-        let image = image.to_rgb8();
-        (image.width() as usize, image.height() as usize, image.into_raw())
-    } else {
-        let picture =
-            jpeg::decode(&bytes).map_err(|message| anyhow::anyhow!("{}: {message}", path.display()))?;
-        (picture.width, picture.height, picture.pixels)
-    };
-    if (width, height) == (side, side) {
-        return Ok(pixels);
-    }
-    if width == 0 || height == 0 {
-        anyhow::bail!("{} is empty", path.display());
-    }
-    let mut resized = vec![0; side * side * 3];
-    Resize::new(width, height, side).apply(&pixels, &mut resized);
-    Ok(resized)
-}
-
 /// Pictures that are read while the network works on as many.
 const AT_ONCE: usize = 128;
+/// Warnings about pictures that are left out; more are only counted.
+const MOST_WARNINGS: usize = 5;
 
-/// The features of all pictures, in order, with progress.
-pub fn encode(encoder: &mut dyn Encoder, images: &[Image], terminal: &Terminal) -> anyhow::Result<Encoded> {
+/// The features of all `images`, in order, with progress. Those that cannot be read are an error, or, with
+/// [`OnBadSample::Skip`], are taken off the list.
+pub fn encode(
+    encoder: &mut dyn Encoder,
+    images: &mut Vec<Image>,
+    on_bad: OnBadSample,
+    terminal: &Terminal,
+) -> anyhow::Result<Encoded> {
     let side = encoder.side();
     let progress = terminal.progress(images.len() as u64, "pictures");
-    let read = |chunk: &[Image]| -> anyhow::Result<Vec<u8>> {
-        let pictures: Vec<anyhow::Result<Vec<u8>>> = chunk.par_iter().map(|image| image.load(side)).collect();
-        Ok(pictures.into_iter().collect::<anyhow::Result<Vec<_>>>()?.concat())
-    };
     let mut all = Encoded::default();
+    let mut bad = Vec::new();
     std::thread::scope(|scope| -> anyhow::Result<()> {
         let (sender, receiver) = sync_channel(1);
+        let all_images = &*images;
         scope.spawn(move || {
-            for chunk in images.chunks(AT_ONCE) {
+            for chunk in all_images.chunks(AT_ONCE) {
+                let read: Vec<anyhow::Result<Vec<u8>>> =
+                    chunk.par_iter().map(|image| image.load(side)).collect();
                 // Nobody listens any more after a failure.
-                if sender.send((chunk.len(), read(chunk))).is_err() {
+                if sender.send(read).is_err() {
                     return;
                 }
             }
         });
-        for (count, pixels) in receiver {
-            let encoded = encoder.encode(&pixels?, count)?;
-            all.representation.extend(encoded.representation);
-            all.equivariant.extend(encoded.equivariant);
-            all.invariant.extend(encoded.invariant);
+        let mut index = 0;
+        for read in receiver {
+            let mut pixels = Vec::new();
+            let (count, mut good) = (read.len(), 0);
+            for (offset, picture) in read.into_iter().enumerate() {
+                match picture {
+                    Ok(picture) => {
+                        pixels.extend(picture);
+                        good += 1;
+                    }
+                    Err(error) if on_bad == OnBadSample::Fail && all_images.len() > 1 => {
+                        let what = crate::sentence(&error);
+                        anyhow::bail!("{what} (--on-bad-sample skip leaves such pictures out)");
+                    }
+                    Err(error) if on_bad == OnBadSample::Fail => return Err(error),
+                    Err(error) => bad.push((index + offset, crate::sentence(&error))),
+                }
+            }
+            if good > 0 {
+                let encoded = encoder.encode(&pixels, good)?;
+                all.representation.extend(encoded.representation);
+                all.equivariant.extend(encoded.equivariant);
+                all.invariant.extend(encoded.invariant);
+            }
+            index += count;
             progress.advance(count as u64);
         }
         Ok(())
     })?;
     progress.finish();
+    if bad.len() == images.len()
+        && let Some((_, first)) = bad.first()
+    {
+        anyhow::bail!("none of the pictures can be read: {first}");
+    }
+    for (_, what) in bad.iter().take(MOST_WARNINGS) {
+        terminal.warn(format!("left out {what}"));
+    }
+    if bad.len() > MOST_WARNINGS {
+        terminal.warn(format!("{} more pictures are left out", bad.len() - MOST_WARNINGS));
+    }
+    let mut index = 0;
+    images.retain(|_| {
+        index += 1;
+        bad.binary_search_by_key(&(index - 1), |(bad, _)| *bad).is_err()
+    });
     Ok(all)
 }
 
@@ -280,15 +342,18 @@ mod tests {
         for name in ["image_10.jpg", "image_2.jpg", "notes.txt"] {
             std::fs::write(folder.path().join(name), b"x").unwrap();
         }
-        let all = collect(&[folder.path().display().to_string()]).unwrap();
+        std::fs::create_dir(folder.path().join(".thumbnails")).unwrap();
+        std::fs::write(folder.path().join(".thumbnails/small.jpg"), b"x").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("round")).unwrap();
+        let terminal = Terminal::new(false, true);
+        let collect = |path: &Path| collect(&[path.into()], &terminal);
+        let all = collect(folder.path()).unwrap();
         let names: Vec<_> =
             all.iter().map(|image| image.path.file_name().unwrap().to_string_lossy().into_owned()).collect();
         assert_eq!(names, ["image_2.jpg", "image_10.jpg"]);
-        assert_eq!(collect(&[folder.path().join("image_?.jpg").display().to_string()]).unwrap().len(), 1);
-        assert_eq!(
-            collect(&[folder.path().join("../*/image_?.jpg").display().to_string()]).unwrap().len(),
-            1
-        );
-        assert!(collect(&["/no/such/picture.jpg".to_owned()]).is_err());
+        assert_eq!(collect(&folder.path().join("image_?.jpg")).unwrap().len(), 1);
+        assert_eq!(collect(&folder.path().join("../*/image_?.jpg")).unwrap().len(), 1);
+        assert!(collect(Path::new("/no/such/picture.jpg")).is_err());
     }
 }

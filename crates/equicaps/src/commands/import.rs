@@ -7,7 +7,7 @@ use serde_json::json;
 use train::import::Wishes;
 
 use crate::UsageError;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps import`.
 #[derive(Debug, clap::Args)]
@@ -16,8 +16,9 @@ use crate::terminal::Terminal;
   equicaps import motion.pth --transform rotation+base --out motion.safetensors
   equicaps import vicreg.pth --method vicreg --out vicreg.safetensors
 
-Files of torch.save are read, nothing in them is executed. Method and sizes are told by names and shapes. The
-checkpoint can be evaluated, embedded with, steered, and trained on (train --init-from).")]
+Files of torch.save are read, nothing in them is executed. Method and sizes are told by names
+and shapes. The checkpoint can be evaluated, embedded with, steered, and trained on
+(train --init-from).")]
 pub struct Arguments {
     /// A file of torch.save (.pth, .pt): a map of tensors by name, or one with such a map under "model"
     #[arg(value_name = "FILE")]
@@ -79,7 +80,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             config.method, config.transform, imported.taken.count
         ),
         &json!({
-            "checkpoint": out,
+            "checkpoint": shown(out),
             "method": config.method,
             "transform": config.transform,
             "image_size": image,

@@ -18,6 +18,7 @@ mod images;
 mod import;
 mod methods;
 mod neighbours;
+mod picture_file;
 mod pose_sweep;
 mod render;
 mod report;

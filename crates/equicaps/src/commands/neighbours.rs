@@ -1,5 +1,6 @@
 //! `equicaps neighbours`: which pictures look alike to a network.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,27 +12,28 @@ use report::{GridCell, Picture, PictureGrid, SvgUse};
 use serde_json::json;
 
 use crate::UsageError;
-use crate::commands::images::{self, Image};
+use crate::commands::images::{self, Image, OnBadSample};
 use crate::commands::subject::{self, Which};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps neighbours`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   equicaps neighbours runs/first car.jpg --among photos
-  equicaps neighbours runs/first a.jpg b.jpg --among 'views/*/*' -k 5 --by poses --out neighbours.png
+  equicaps neighbours runs/first a.jpg b.jpg --among 'views/*/*' -k 5 --by poses --out near.png
 
-Cosine similarity of representations, or of capsule-wise normalised poses; a picture is never its own neighbour.")]
+Cosine similarity of representations, or of capsule-wise normalised poses; a picture is never
+its own neighbour.")]
 pub struct Arguments {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
     weights: PathBuf,
     /// Query pictures
     #[arg(value_name = "QUERIES", required = true)]
-    queries: Vec<String>,
+    queries: Vec<OsString>,
     /// Where to look: files, folders, packed datasets, patterns, or @LIST
     #[arg(long, value_name = "IMAGES", required = true, num_args = 1..)]
-    among: Vec<String>,
+    among: Vec<OsString>,
     /// Neighbours of each query
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     k: u16,
@@ -44,6 +46,9 @@ pub struct Arguments {
     /// cpu, cuda, cuda:1, ...
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
+    /// What to do about a picture that cannot be read: fail, or skip it
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnBadSample::Fail, hide_possible_values = true)]
+    on_bad_sample: OnBadSample,
 }
 
 /// What is compared.
@@ -58,8 +63,8 @@ pub enum By {
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     check_ending(arguments.out.as_ref())?;
-    let queries = images::collect(&arguments.queries)?;
-    let candidates = images::collect(&arguments.among)?;
+    let mut queries = images::collect(&arguments.queries, terminal)?;
+    let mut candidates = images::collect(&arguments.among, terminal)?;
     let weights = subject::find(&arguments.weights, &Which::Newest)?.remove(0);
     let device = crate::device::open(&arguments.device, "f32")?;
     let mut encoder = weights.open(&device, terminal)?;
@@ -73,8 +78,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         anyhow::bail!("{} has no embeddings; try --by representation", arguments.weights.display());
     };
     let transformation = encoder.transformation();
-    let mut rows = |images: &[Image]| -> anyhow::Result<Vec<f32>> {
-        let encoded = images::encode(&mut encoder, images, terminal)?;
+    let mut rows = |images: &mut Vec<Image>, on_bad| -> anyhow::Result<Vec<f32>> {
+        let encoded = images::encode(&mut encoder, images, on_bad, terminal)?;
         let mut values = match arguments.by {
             By::Representation => encoded.representation,
             By::Poses => encoded.equivariant,
@@ -87,8 +92,14 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         }
         Ok(values)
     };
-    let (query_rows, candidate_rows) = (rows(&queries)?, rows(&candidates)?);
-    let same = |query: usize, candidate: usize| queries[query].path == candidates[candidate].path;
+    let query_rows = rows(&mut queries, arguments.on_bad_sample)?;
+    let candidate_rows = rows(&mut candidates, arguments.on_bad_sample)?;
+    // One file may go by several names (./a.jpg, a.jpg).
+    let places = |images: &[Image]| -> Vec<PathBuf> {
+        images.iter().map(|image| image.path.canonicalize().unwrap_or_else(|_| image.path.clone())).collect()
+    };
+    let (query_places, candidate_places) = (places(&queries), places(&candidates));
+    let same = |query: usize, candidate: usize| query_places[query] == candidate_places[candidate];
     let found =
         Similarity::new(&device)?.nearest(&query_rows, &candidate_rows, width, arguments.k.into(), same)?;
     if let Some(out) = &arguments.out {
@@ -107,11 +118,11 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         }
         let near: Vec<_> = neighbours
             .iter()
-            .map(|n| json!({ "image": candidates[n.row].path, "similarity": n.similarity }))
+            .map(|n| json!({ "image": shown(&candidates[n.row].path), "similarity": n.similarity }))
             .collect();
-        list.push(json!({ "query": query.path, "neighbours": near }));
+        list.push(json!({ "query": shown(&query.path), "neighbours": near }));
     }
-    terminal.result(text.trim_end(), &json!({ "queries": list, "out": arguments.out }));
+    terminal.result(text.trim_end(), &json!({ "queries": list, "out": arguments.out.as_ref().map(shown) }));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! `equicaps steer`: move a pose embedding by a known rotation and translation, and see which pictures it lands on.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,25 +11,27 @@ use pose::{Degrees, TaitBryan, ViewPose};
 use serde_json::json;
 
 use crate::UsageError;
+use crate::commands::images::{self, OnBadSample};
+use crate::commands::neighbours;
 use crate::commands::subject::{self, Which};
-use crate::commands::{images, neighbours};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps steer`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   equicaps steer runs/first car_0.jpg --rotate 0,0,45 --among car_views
-  equicaps steer runs/motion car_0.jpg --rotate 0,0,45 --translate 0.2,0,0 --among car_views -k 5 --out found.png
+  equicaps steer runs/motion car_0.jpg --translate 0.2,0,0 --among car_views --out to.png
 
-The embedding of the picture is multiplied by the relative motion (capsule methods) or given to the predictor with
-it; then the nearest embeddings are listed. Angles in degrees, about x, y, z in this order, relative to the view.")]
+The embedding of the picture is multiplied by the relative motion (capsule methods) or given to
+the predictor with it; then the nearest embeddings are listed. Angles in degrees, about x, y, z in
+this order, relative to the view.")]
 pub struct Arguments {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
     weights: PathBuf,
     /// The picture to start from
     #[arg(value_name = "IMAGE")]
-    image: String,
+    image: OsString,
     /// Rotation about x, y, z in degrees
     #[arg(long, value_name = "X,Y,Z", value_parser = triple, default_value = "0,0,0", allow_hyphen_values = true)]
     rotate: Triple,
@@ -37,7 +40,7 @@ pub struct Arguments {
     translate: Triple,
     /// Where to look: files, folders, packed datasets, patterns, or @LIST
     #[arg(long, value_name = "IMAGES", required = true, num_args = 1..)]
-    among: Vec<String>,
+    among: Vec<OsString>,
     /// How many pictures to list
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     k: u16,
@@ -47,6 +50,9 @@ pub struct Arguments {
     /// cpu, cuda, cuda:1, ...
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
+    /// What to do about a picture of --among that cannot be read: fail, or skip it
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnBadSample::Fail, hide_possible_values = true)]
+    on_bad_sample: OnBadSample,
 }
 
 /// Three numbers.
@@ -64,12 +70,13 @@ fn triple(text: &str) -> Result<Triple, String> {
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     neighbours::check_ending(arguments.out.as_ref())?;
-    let source = images::collect(std::slice::from_ref(&arguments.image))?;
+    let mut source = images::collect(std::slice::from_ref(&arguments.image), terminal)?;
     if source.len() != 1 {
-        let text = format!("{} names {} pictures; steering starts from one", arguments.image, source.len());
+        let text =
+            format!("{} names {} pictures; steering starts from one", shown(&arguments.image), source.len());
         return Err(UsageError(text).into());
     }
-    let candidates = images::collect(&arguments.among)?;
+    let mut candidates = images::collect(&arguments.among, terminal)?;
     let weights = subject::find(&arguments.weights, &Which::Newest)?.remove(0);
     let device = crate::device::open(&arguments.device, "f32")?;
     let mut encoder = weights.open(&device, terminal)?;
@@ -88,7 +95,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     if arguments.translate.0 != [0.0; 3] && weights.config.transform == "rotation" {
         terminal.warn("this network was trained for rotations only: --translate has no effect");
     }
-    let embedding = images::encode(&mut encoder, &source, terminal)?.equivariant;
+    let embedding = images::encode(&mut encoder, &mut source, OnBadSample::Fail, terminal)?.equivariant;
     let origin = ViewPose::default();
     let prediction = match transformation {
         Transformation::PoseMatrices(layout) => layout.predict(&embedding, &origin, &moved_by),
@@ -99,7 +106,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             predicted
         }
     };
-    let mut rows = images::encode(&mut encoder, &candidates, terminal)?.equivariant;
+    let mut rows =
+        images::encode(&mut encoder, &mut candidates, arguments.on_bad_sample, terminal)?.equivariant;
     transformation.normalise_candidates(&mut rows, width);
     let found =
         Similarity::new(&device)?.nearest(&prediction, &rows, width, arguments.k.into(), |_, _| false)?;
@@ -110,11 +118,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let near = found.first().map(Vec::as_slice).unwrap_or_default();
     let text: Vec<String> =
         near.iter().map(|n| format!("{:.4}  {}", n.similarity, candidates[n.row].path.display())).collect();
-    let list: Vec<_> =
-        near.iter().map(|n| json!({ "image": candidates[n.row].path, "similarity": n.similarity })).collect();
+    let list: Vec<_> = near
+        .iter()
+        .map(|n| json!({ "image": shown(&candidates[n.row].path), "similarity": n.similarity }))
+        .collect();
     terminal.result(
         text.join("\n"),
-        &json!({ "image": source[0].path, "rotate": arguments.rotate.0, "translate": arguments.translate.0, "nearest": list, "out": arguments.out }),
+        &json!({ "image": shown(&source[0].path), "rotate": arguments.rotate.0, "translate": arguments.translate.0, "nearest": list, "out": arguments.out.as_ref().map(shown) }),
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -89,7 +89,11 @@ pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
         _ => all,
     };
     if chosen.is_empty() {
-        anyhow::bail!("{} has no checkpoint yet; train it first, or ask for --untrained", path.display());
+        anyhow::bail!(
+            "{} has no checkpoint yet: equicaps train --resume {} goes on with it",
+            path.display(),
+            path.display()
+        );
     }
     chosen
         .into_iter()

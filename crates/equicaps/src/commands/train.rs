@@ -18,19 +18,20 @@ use train::{Config, Event, Learner, Outcome, OwnedRun, RunFolder, Trainer};
 use crate::UsageError;
 use crate::commands::training_progress::TrainingProgress;
 use crate::interrupt;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps train`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   equicaps train --data procedural:5x4 --preset demo --run runs/first
+  equicaps train --data meshes --preset demo --set refresh=0.1 --run runs/fresh
   equicaps train --data 3DIEBench --method vicreg --preset small --device cuda:0 --run runs/vicreg
   equicaps train --data 3DIEBench-T --transform rotation+object --run runs/motion --set epochs=500
   equicaps train --resume runs/first
 
-Presets: paper (the published settings), small (minutes on a GPU), demo (minutes on two CPU cores).
---print-config shows every setting that --set can change. Interrupting a run (Ctrl-C, SIGTERM, SIGUSR1)
-saves it and ends with status 75; --resume continues it as if nothing had happened.")]
+Presets: paper (the published settings), small (minutes on a GPU), demo (minutes on two cores).
+--print-config shows every setting that --set can change. Interrupting a run (Ctrl-C, SIGTERM,
+SIGUSR1) saves it and ends with status 75; --resume continues it as if nothing had happened.")]
 pub struct Arguments {
     /// Folder for a new run
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
@@ -65,8 +66,8 @@ pub struct Arguments {
     /// cpu, cuda:0, ... [default: cpu]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// What to do about a picture that cannot be read: fail, or skip (another view stands in) [default: fail]
-    #[arg(long, value_name = "WHAT", conflicts_with = "resume")]
+    /// What to do about a picture or mesh that cannot be read: fail, or skip (another view stands in) [default: fail]
+    #[arg(long, value_name = "WHAT")]
     on_bad_sample: Option<String>,
     /// Start from the weights of this checkpoint, or of a run's newest, with a new optimiser
     #[arg(long, value_name = "CHECKPOINT|RUN", conflicts_with = "resume")]
@@ -105,7 +106,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     {
         return report(&RunFolder::open(root)?, &config, Outcome::AlreadyFinished(done), terminal);
     }
-    interrupt::listen_to_schedulers();
+    interrupt::flag();
     let device = crate::device::open(&config.device, &config.precision)?;
     let train::data::Data { views, on_device } = train::data::open(&config, &device)?;
     let mut learner = train::network::build(&config, &*views, &device)?;
@@ -220,6 +221,7 @@ fn resumed_config(arguments: &Arguments, root: &Path) -> train::Result<Config> {
         ("--data", "data", &arguments.data),
         ("--lists", "lists", &arguments.lists),
         ("--device", "device", &arguments.device),
+        ("--on-bad-sample", "loader.on_bad_sample", &arguments.on_bad_sample),
     ];
     for (option, key, value) in options {
         if let Some(value) = value {
@@ -262,7 +264,9 @@ fn train_run(
             }
             let environment = surroundings(device, libraries, data, from.step);
             environment::append(&folder.environment_path(), environment)?;
-            let plan = format!("{} epochs, steps in each: {}", config.epochs, trainer.steps_per_epoch());
+            let epochs =
+                if config.epochs == 1 { "1 epoch".to_owned() } else { format!("{} epochs", config.epochs) };
+            let plan = format!("{epochs}, steps in each: {}", trainer.steps_per_epoch());
             terminal.note(if from.step == 0 {
                 format!("{} on {device}: {plan}", config.method)
             } else {
@@ -337,8 +341,8 @@ fn report(
         text,
         &json!({
             "status": status.replace(' ', "_"),
-            "run": folder.root(),
-            "checkpoint": checkpoint,
+            "run": shown(folder.root()),
+            "checkpoint": checkpoint.as_ref().map(shown),
             "epoch": summary.position.epoch,
             "epochs": config.epochs,
             "step": summary.position.step,
@@ -353,7 +357,7 @@ fn surroundings(device: &str, libraries: Vec<String>, data: String, from_step: u
     Environment {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("EQUICAPS_COMMIT").map(str::to_owned),
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         device: device.to_owned(),
         libraries,

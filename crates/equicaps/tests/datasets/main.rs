@@ -174,7 +174,7 @@ fn an_interrupt_stops_in_good_order() {
     }
     assert!(signal("-INT").success());
     let output = process.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(75));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("run the same command again to go on"), "{text}");
     // Its staging folder is gone; only finished objects and the plan are left.

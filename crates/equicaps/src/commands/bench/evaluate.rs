@@ -24,7 +24,7 @@ use crate::terminal::Terminal;
 /// Arguments of `equicaps bench evaluate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  equicaps bench evaluate --device cuda:0                      # all of 3DIEBench: 52,472 objects, 50 views
+  equicaps bench evaluate --device cuda:0    # all of 3DIEBench: 52,472 objects, 50 views
   equicaps bench evaluate --device cuda:0 --objects 11000 --held-out 2200
   equicaps bench evaluate --objects 200 --views 10 --epochs 5 --device cpu")]
 pub struct Arguments {

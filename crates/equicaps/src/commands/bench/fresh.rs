@@ -23,7 +23,7 @@ use crate::terminal::Terminal;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   equicaps bench fresh --device cuda:0
-  equicaps bench fresh --device cuda:0 --refresh 0.01,0.1,0.5,1 --set image_size=256 --set batch=1024
+  equicaps bench fresh --device cuda:0 --refresh 0.1,0.5,1 --set image_size=256 --set batch=1024
   equicaps bench fresh --device cuda:0 --data meshes/ --set procedural.objects_mib=2048")]
 pub struct Arguments {
     /// A CUDA device: cuda:0, ...

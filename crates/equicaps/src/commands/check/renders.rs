@@ -22,7 +22,7 @@ use crate::terminal::Terminal;
 /// Arguments of `equicaps check renders`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit status: 0 within the bounds of the preset, 1 outside, 2 if the list, a mesh or a \
+    after_help = "Exit status: 0 within the bounds of the preset, 1 outside, 2 if the list, a mesh or\na \
     picture cannot be used.\n\nExamples:\n  \
     equicaps check renders --views renders/views.json --root renders\n  \
     equicaps check renders --random 200 --device cuda:0 --meshes objects"

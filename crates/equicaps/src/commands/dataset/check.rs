@@ -6,7 +6,7 @@ use dataset::Views;
 use serde_json::json;
 
 use super::DatasetFolder;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps dataset check`.
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     terminal.result(
         lines.join("\n"),
         &json!({
-            "folder": folder,
+            "folder": shown(folder),
             "objects": report.objects,
             "images": report.images,
             "problems": report.problems,

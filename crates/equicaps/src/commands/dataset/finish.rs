@@ -7,7 +7,7 @@ use anyhow::bail;
 use dataset::work::Finished;
 use serde_json::json;
 
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps dataset finish`.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             let images = card.counts.as_ref().map_or(0, |counts| counts.images);
             let text =
                 format!("{}: complete, {images} images, {} objects skipped", folder.display(), skipped.len());
-            terminal.result(text, &json!({ "folder": folder, "counts": card.counts, "skipped": skipped }));
+            terminal
+                .result(text, &json!({ "folder": shown(folder), "counts": card.counts, "skipped": skipped }));
             Ok(ExitCode::SUCCESS)
         }
         Finished::Missing { objects, first } => {

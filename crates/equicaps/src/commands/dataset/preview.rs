@@ -12,7 +12,7 @@ use scene::Latents;
 use serde_json::json;
 
 use crate::contact_sheet::{self, SheetRow};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps dataset preview`.
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     };
     terminal.result(
         format!("{}: {pictures} pictures of {what}", arguments.out.display()),
-        &json!({ "out": arguments.out, "pictures": pictures }),
+        &json!({ "out": shown(&arguments.out), "pictures": pictures }),
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -13,7 +13,7 @@ use report::{Anchor, Drawing, Paint, font};
 use serde_json::json;
 
 use super::DatasetFolder;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps dataset stats`.
 #[derive(Debug, clap::Args)]
@@ -51,8 +51,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     terminal.result(
         lines.join("\n"),
         &json!({
-            "folder": arguments.dataset.folder,
-            "out": arguments.out,
+            "folder": shown(&arguments.dataset.folder),
+            "out": shown(&arguments.out),
             "objects": dataset.objects().len(),
             "views": dataset.views(),
             "latents": latents,

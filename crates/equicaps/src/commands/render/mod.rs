@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::UsageError;
 use crate::interrupt;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 pub use options::{Format, Order, Preset};
 use options::{RangeOption, Up, parse_shard};
@@ -44,8 +44,8 @@ use options::{RangeOption, Up, parse_shard};
 Interrupt it at any time; the same command goes on where it was. The result is the same, byte
 for byte, whatever the number of jobs, shards and interruptions.
 
-Exit status: 0 done (objects that had to be skipped are listed), 1 failed, interrupted, no
-usable object, or --strict and any skipped, 2 wrong usage."
+Exit status: 0 done (objects that had to be skipped are listed), 1 failed, no usable
+object, or --strict and any skipped, 2 wrong usage, 75 interrupted."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -258,7 +258,8 @@ pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
     let progress = std::sync::OnceLock::new();
     let begin = |before: usize, images: u64| {
         if before > 0 {
-            terminal.note(format!("{before} objects are there already"));
+            let are = if before == 1 { "object is" } else { "objects are" };
+            terminal.note(format!("{before} {are} there already"));
         }
         let _ = progress.set(terminal.progress(images, "images"));
     };
@@ -330,7 +331,7 @@ fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> 
     terminal.result(
         text,
         &json!({
-            "out": request.out,
+            "out": shown(&request.out),
             "complete": outcome.complete.is_some(),
             "interrupted": outcome.interrupted,
             "objects": made.objects,
@@ -344,10 +345,15 @@ fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> 
             "skipped": outcome.skipped,
         }),
     );
-    let failed = outcome.interrupted || (strict && !outcome.skipped.is_empty());
     if strict && !outcome.skipped.is_empty() {
         let count = outcome.skipped.len();
         crate::terminal::say(format!("error: {count} objects were skipped, which --strict does not allow"));
     }
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if outcome.interrupted {
+        ExitCode::from(interrupt::TRY_AGAIN)
+    } else if strict && !outcome.skipped.is_empty() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }

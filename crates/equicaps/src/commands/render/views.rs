@@ -16,7 +16,7 @@ use scene::{LoadOptions, ViewRecord, load_mesh, normalise};
 use serde_json::json;
 
 use crate::interrupt;
-use crate::terminal::{Progress, Terminal};
+use crate::terminal::{Progress, Terminal, shown};
 
 /// Arguments of `equicaps render views`.
 #[derive(Debug, clap::Args)]
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         terminal.warn(failure);
     }
     if interrupt::flag().load(Ordering::Relaxed) {
-        bail!("interrupted");
+        return Err(crate::Interrupted.into());
     }
     let seconds = began.elapsed().as_secs_f64();
     let written = records.len() - failures.len();
@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     terminal.result(
         format!("{written} images in {} ({seconds:.1} s, {rate:.1} images/s)", arguments.out.display()),
         &json!({
-            "out": arguments.out,
+            "out": shown(&arguments.out),
             "images": written,
             "failed": failures,
             "seconds": seconds,

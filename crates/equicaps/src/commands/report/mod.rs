@@ -14,7 +14,7 @@ use report::paper::{Metric, TABLES};
 use report::{Drawing, SvgUse, Table, compare, figures, ours};
 use serde_json::json;
 
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 pub use material::RunMaterial;
 
 /// Arguments of `equicaps report`.
@@ -23,8 +23,9 @@ pub use material::RunMaterial;
   equicaps report runs/equicaps runs/vicreg --out report.html
   equicaps report runs/* --out paper/report.html --title 'Run 7'
 
-For every run: its curves and configuration, and all evaluations below RUN/evaluation (see equicaps evaluate).
-Beside the page: the tables as .md, .tex and .csv, and the drawings as PNG and SVG in a folder of the page's name.")]
+For every run: its curves and configuration, and all evaluations below RUN/evaluation (see
+equicaps evaluate). Beside the page: the tables as .md, .tex and .csv, and the drawings as PNG
+and SVG in a folder of the page's name.")]
 pub struct Arguments {
     /// Folders of runs, or of evaluations
     #[arg(value_name = "RUN", required = true)]
@@ -57,7 +58,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     );
     terminal.result(
         text,
-        &json!({ "out": arguments.out, "runs": runs.len(), "evaluations": evaluations, "files": written }),
+        &json!({ "out": shown(&arguments.out), "runs": runs.len(), "evaluations": evaluations, "files": written.iter().map(shown).collect::<Vec<_>>() }),
     );
     Ok(ExitCode::SUCCESS)
 }

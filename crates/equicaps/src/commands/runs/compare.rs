@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use train::metrics::Kind;
 use train::summary::Summary;
 
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Shows `runs` side by side.
 pub fn run(runs: &[Summary], terminal: &Terminal) {
@@ -44,7 +44,7 @@ pub fn run(runs: &[Summary], terminal: &Terminal) {
         .into_iter()
         .map(|key| (key, settings.iter().map(|run| json!(run.get(key))).collect()))
         .collect();
-    let roots: Vec<_> = runs.iter().map(|run| &run.root).collect();
+    let roots: Vec<_> = runs.iter().map(|run| shown(&run.root)).collect();
     terminal.result(
         super::text_table(columns, rows),
         &json!({ "runs": roots, "settings_that_differ": settings, "numbers": numbers }),

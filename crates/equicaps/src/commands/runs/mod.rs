@@ -9,7 +9,7 @@ use train::metrics::Kind;
 use train::summary::{State, Summary};
 use train::{Config, RunFolder};
 
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 mod compare;
 mod plot;
@@ -141,13 +141,13 @@ fn to_json(summary: &Summary) -> Value {
             .collect()
     };
     json!({
-        "run": summary.root,
+        "run": shown(&summary.root),
         "method": summary.config.method,
         "state": summary.state,
         "epoch": summary.reached.epoch,
         "epochs": summary.config.epochs,
         "step": summary.reached.step,
-        "checkpoints": summary.checkpoints,
+        "checkpoints": summary.checkpoints.iter().map(shown).collect::<Vec<_>>(),
         "epoch_means": last(Kind::Epoch),
         "held_out": last(Kind::HeldOut),
     })

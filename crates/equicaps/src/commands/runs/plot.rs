@@ -11,7 +11,7 @@ use train::metrics::Kind;
 use train::summary::Summary;
 
 use crate::UsageError;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps runs plot`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<()> {
         .into());
     }
     let text = format!("{} curves in {}", files.len(), arguments.out.display());
-    terminal.result(text, &json!({ "files": files }));
+    terminal.result(text, &json!({ "files": files.iter().map(shown).collect::<Vec<_>>() }));
     Ok(())
 }
 

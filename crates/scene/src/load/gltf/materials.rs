@@ -21,6 +21,8 @@ pub struct GltfMaterial {
     pub uv_set: u32,
     roughness: f32,
     alpha: f32,
+    /// Whether the texture's alpha would count, too.
+    is_see_through: bool,
 }
 
 /// All materials of a document.
@@ -46,6 +48,7 @@ pub fn read(root: &Root) -> Vec<GltfMaterial> {
             uv_set: texture.map_or(0, |info| info.tex_coord),
             roughness: finite(surface.roughness_factor.0, 1.0),
             alpha: finite(alpha, 1.0),
+            is_see_through: matches!(material.alpha_mode, Checked::Valid(AlphaMode::Blend | AlphaMode::Mask)),
         }
     };
     root.materials.iter().map(read).collect()
@@ -59,7 +62,7 @@ impl GltfMaterial {
     /// The plain grey of primitives without a material.
     pub fn grey() -> Self {
         let Material { name, base_colour, roughness, alpha, .. } = Material::default();
-        Self { name, base_colour, image: None, uv_set: 0, roughness, alpha }
+        Self { name, base_colour, image: None, uv_set: 0, roughness, alpha, is_see_through: false }
     }
 
     /// Loads the texture; where that fails, a warning and the plain colour.
@@ -67,7 +70,13 @@ impl GltfMaterial {
         let mut texture = None;
         if let Some(image) = self.image {
             match load_image(root, image, buffers, files) {
-                Ok(loaded) => texture = Some(tinted(loaded, self.base_colour)),
+                Ok(loaded) => {
+                    if self.is_see_through && loaded.pixels.iter().any(|pixel| pixel[3] < 255) {
+                        let path = files.path.display();
+                        files.warn(format!("{path}: image {image}: its transparency is left out"));
+                    }
+                    texture = Some(tinted(loaded, self.base_colour));
+                }
                 Err(reason) => {
                     let path = files.path.display();
                     files.warn(format!("{path}: image {image}: texture left out: {reason}"));
