@@ -73,14 +73,16 @@ pub fn decode_into(bytes: &[u8], picture: &mut Picture) -> Result<(), String> {
         // Some of the decoder's messages are of several lines.
         format!("not a readable JPEG: {}", words.split_whitespace().collect::<Vec<_>>().join(" "))
     };
-    decoder.decode_headers().map_err(broken)?;
+    let cut_off = || "the JPEG is cut off: its end mark is missing".to_owned();
+    let is_cut_off = || bytes.starts_with(&[0xFF, 0xD8]) && !ends_properly(bytes);
+    decoder.decode_headers().map_err(|error| if is_cut_off() { cut_off() } else { broken(error) })?;
     let (width, height) = decoder.dimensions().ok_or("not a readable JPEG: no dimensions")?;
     let needed = decoder.output_buffer_size().ok_or("not a readable JPEG: no dimensions")?;
     if needed != width * height * 3 {
         return Err("not a readable JPEG: it cannot be decoded as RGB".to_owned());
     }
-    if !ends_properly(bytes) {
-        return Err("the JPEG is cut off: its end mark is missing".to_owned());
+    if is_cut_off() {
+        return Err(cut_off());
     }
     picture.width = width;
     picture.height = height;

@@ -20,7 +20,20 @@ use crate::terminal::Terminal;
 
 /// Pose-aware pre-training with capsule networks: render views of 3D objects, train, evaluate.
 #[derive(Debug, Parser)]
-#[command(name = "equicaps", version, propagate_version = true)]
+#[command(
+    name = "equicaps",
+    version,
+    propagate_version = true,
+    after_help = "Begin with `equicaps demo`, or with meshes of your own (objects/CLASS/OBJECT.obj, .glb, .stl ...):
+  equicaps render --meshes objects --out views
+  equicaps train --data views --preset demo --run runs/first
+  equicaps evaluate runs/first --data views --preset quick
+  equicaps report runs/first --out report.html
+  equicaps embed runs/first photos --out features.npy
+
+`equicaps COMMAND --help` has more. Exit status: 0 done, 1 failed, 2 wrong usage, 75 interrupted
+(what was done is kept, and the work can be taken up again)."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

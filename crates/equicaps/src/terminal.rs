@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// Where a command's words go.
 #[derive(Debug)]
@@ -76,9 +76,12 @@ impl Terminal {
             Kind::Silent
         } else if std::io::stderr().is_terminal() {
             let bar = ProgressBar::new(total);
-            let template = format!("{{bar:40}} {{pos}}/{{len}} {unit}  {{per_sec}}  {{eta}} left  {{msg}}");
+            let template = format!("{{bar:20}} {{pos}}/{{len}} {unit}  {{rate}}  {{eta}} left  {{wide_msg}}");
             if let Ok(style) = ProgressStyle::with_template(&template) {
-                bar.set_style(style);
+                let rate = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+                    let _ = write!(text, "{:.1}/s", state.per_sec());
+                };
+                bar.set_style(style.with_key("rate", rate));
             }
             Kind::Bar(bar)
         } else {

@@ -319,7 +319,7 @@ fn bad_samples_fail_by_name_or_are_replaced_and_counted() {
     let (whole, broken) = (root.path().join("whole"), root.path().join("broken"));
     let (outcome, warnings) = session_on(bad(), &whole, &skip, &mut FakeLearner::new(), u64::MAX);
     outcome.unwrap();
-    assert!(warnings[0].contains("pictures were replaced in epoch 1"), "{warnings:?}");
+    assert!(warnings[0].contains("pictures replaced in epoch 1: "), "{warnings:?}");
     for steps in [5, u64::MAX] {
         session_on(bad(), &broken, &skip, &mut FakeLearner::new(), steps).0.unwrap();
     }

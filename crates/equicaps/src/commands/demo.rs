@@ -82,12 +82,17 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     page::write(&runs, &html, "EquiCaps demo", introduction, terminal)?;
     let table = summary(&all);
     let seconds = began.elapsed().as_secs_f64();
+    let first = views.objects().first().map(dataset::Object::id).unwrap_or_default();
     let text = format!(
         "{}\nRotation R\u{b2} on held-out objects: about 0.23 can be had without any information, 1 is perfect.\n\
-         {seconds:.0} s. Look at\n  {}  tables, curves, nearest neighbours, rotation in pose space\n  {}  the views",
+         {seconds:.0} s. Look at\n  {}  tables, curves, nearest neighbours, rotation in pose space\n  {}  the views\n\
+         Then try\n  equicaps neighbours {} {} --among {} --by poses --out near.png",
         table.to_text(),
         html.display(),
-        sheet.display()
+        sheet.display(),
+        arguments.out.join("equicaps").display(),
+        views_folder.join(first).join("image_0.jpg").display(),
+        views_folder.display()
     );
     let rotation =
         |results: &Results| results.representations.get(&Task::Rotation).map(|probe| probe.value.value);

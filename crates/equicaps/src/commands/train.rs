@@ -207,16 +207,7 @@ fn new_config(arguments: &Arguments) -> train::Result<Config> {
 fn resumed_config(arguments: &Arguments, root: &Path) -> train::Result<Config> {
     let config = RunFolder::open(root)?.config()?;
     let mut settings = Config::settings_of("config.toml", &config.to_toml()?)?;
-    for assignment in &arguments.set {
-        settings.set(assignment)?;
-        let key = assignment.split('=').next().unwrap_or_default().trim();
-        if !config.is_free(key) {
-            return Err(train::Error::Setting(format!(
-                "--set {key} would change what {} trains; begin a new run (with --init-from for its weights)",
-                root.display()
-            )));
-        }
-    }
+    arguments.set.iter().try_for_each(|assignment| settings.set(assignment))?;
     let options = [
         ("--data", "data", &arguments.data),
         ("--lists", "lists", &arguments.lists),
@@ -228,7 +219,16 @@ fn resumed_config(arguments: &Arguments, root: &Path) -> train::Result<Config> {
             settings.set_key(option, key, value)?;
         }
     }
-    Config::resolve(settings)
+    let changed = Config::resolve(settings)?;
+    let (before, after) = (config.identity_toml()?, changed.identity_toml()?);
+    if let Some(line) = before.lines().find(|line| !after.lines().any(|other| other == *line)) {
+        let key = line.split(" = ").next().unwrap_or_default();
+        return Err(train::Error::Setting(format!(
+            "--set {key} would change what {} trains; begin a new run (with --init-from for its weights)",
+            root.display()
+        )));
+    }
+    Ok(changed)
 }
 
 /// Wrong settings are wrong usage.
