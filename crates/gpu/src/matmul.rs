@@ -177,6 +177,7 @@ impl Matmuls {
         let workspace =
             if plan.workspace_bytes > 0 { Some(context.allocate(plan.workspace_bytes)?) } else { None };
         // Row-major C = A B is column-major C^T = B^T A^T: the operands change places.
+        // SAFETY: the caller vouches for the addresses; plan, algorithm and workspace belong together.
         let status = unsafe {
             (self.functions.multiply)(
                 state.handle,

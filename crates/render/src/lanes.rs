@@ -77,8 +77,9 @@ macro_rules! multiversion {
                     body($($argument),*)
                 }
                 match $crate::lanes::level() {
-                    // Safety: the level says that the processor has the features.
+                    // SAFETY: the level says that the processor has the features.
                     $crate::lanes::Level::Wide => return unsafe { wide($($argument),*) },
+                    // SAFETY: as above.
                     $crate::lanes::Level::Narrow => return unsafe { narrow($($argument),*) },
                     $crate::lanes::Level::Least => {}
                 }
@@ -96,7 +97,7 @@ pub fn prefetch<T>(value: &T) {
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         for line in 0..size_of::<T>().div_ceil(64) {
-            // Safety: stays within the value, and prefetching never faults.
+            // SAFETY: stays within the value, and prefetching never faults.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().add(64 * line)) };
         }
     }
@@ -214,6 +215,11 @@ impl Lanes for Portable {
 }
 
 #[cfg(target_arch = "x86_64")]
+#[expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "all alike: only made behind `is_x86_feature_detected!`; loads and stores go through references to \
+              64-byte aligned memory"
+)]
 pub mod x86 {
     //! The same with `std::arch`. Values of these types may only be made in functions that the processor has the
     //! features for; [`crate::trace`] checks at run time.
@@ -225,8 +231,6 @@ pub mod x86 {
     #[derive(Clone, Copy)]
     pub struct Avx512(__m512);
 
-    // Safety of both implementations: only instantiated behind `is_x86_feature_detected!`; loads and stores go
-    // through references to 64-byte aligned memory.
     impl Lanes for Avx512 {
         #[inline(always)]
         fn splat(value: f32) -> Self {

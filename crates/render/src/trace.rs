@@ -210,8 +210,9 @@ macro_rules! walk {
                     $walk::<Avx2>(geometry, &$rays::new(packet), $($argument)?)
                 }
                 match level() {
-                    // Safety: the level says that the processor has the features.
+                    // SAFETY: the level says that the processor has the features.
                     Level::Wide => return unsafe { wide(geometry, packet, $($argument)?) },
+                    // SAFETY: as above.
                     Level::Narrow => return unsafe { narrow(geometry, packet, $($argument)?) },
                     Level::Least => {}
                 }

@@ -75,6 +75,10 @@ impl Vector for Portable {
 pub(crate) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
+#[expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "all alike: inlined only where the instructions are enabled, and addresses are the caller's promise"
+)]
 mod x86 {
     use std::arch::x86_64::*;
 
@@ -93,7 +97,6 @@ mod x86 {
         }
     }
 
-    // SAFETY of all blocks below: inlined only where the instructions are enabled; addresses are the caller's promise.
     impl Vector for Avx2 {
         const LANES: usize = 8;
 
