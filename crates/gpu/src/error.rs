@@ -98,6 +98,11 @@ pub enum Error {
         "the convolution {0} has a tensor of 2^31 elements or more, which cuDNN does not take: use a smaller batch"
     )]
     TooLarge(String),
+    /// A size is too large for a kernel that counts in `int`.
+    #[error(
+        "a kernel was to work on {0} things at once, but counts no more than 2147483647: use a smaller batch"
+    )]
+    BeyondInt(usize),
     /// A call of cuBLASLt failed.
     #[error("cuBLASLt's {call} failed with status {status}{detail}")]
     Blas {

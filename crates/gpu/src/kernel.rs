@@ -25,8 +25,8 @@ impl Module {
         let driver = context.driver();
         let mut handle = std::ptr::null_mut();
         // SAFETY: the image is a whole module as NVRTC made it.
-        driver
-            .check("cuModuleLoadData", unsafe { (driver.module_load)(&mut handle, image.as_ptr().cast()) })?;
+        let status = unsafe { (driver.module_load)(&mut handle, image.as_ptr().cast()) };
+        driver.check("cuModuleLoadData", status)?;
         Ok(Self { handle })
     }
 
@@ -65,6 +65,8 @@ pub enum Argument {
     F32(f32),
     /// `double`
     F64(f64),
+    /// A size beyond what an `int` counts: the launch is refused.
+    TooLarge(usize),
 }
 
 impl From<&Buffer> for Argument {
@@ -106,7 +108,7 @@ impl From<i64> for Argument {
 impl From<usize> for Argument {
     /// As an `int`: sizes of single dimensions.
     fn from(value: usize) -> Self {
-        Self::I32(i32::try_from(value).unwrap_or(i32::MAX))
+        i32::try_from(value).map_or(Self::TooLarge(value), Self::I32)
     }
 }
 
@@ -199,6 +201,7 @@ impl Kernel {
                 Argument::I64(value) => std::ptr::from_ref(value).cast_mut().cast(),
                 Argument::F32(value) => std::ptr::from_ref(value).cast_mut().cast(),
                 Argument::F64(value) => std::ptr::from_ref(value).cast_mut().cast(),
+                Argument::TooLarge(size) => return Err(Error::BeyondInt(*size)),
             };
         }
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
@@ -219,5 +222,16 @@ impl Kernel {
                 std::ptr::null_mut(),
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_an_int_does_not_count_are_not_cut() {
+        assert!(matches!(Argument::from((1_usize << 31) - 1), Argument::I32(i32::MAX)));
+        assert!(matches!(Argument::from(1_usize << 31), Argument::TooLarge(0x8000_0000)));
     }
 }

@@ -1,7 +1,7 @@
 //! Compiled kernels kept on disk, named by a hash of everything that determines them (source, macros, architecture,
 //! compiler version). An entry that is damaged or of another origin is ignored and written anew.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const MAGIC: &[u8; 8] = b"EQCKRN01";
 
@@ -17,10 +17,6 @@ impl KernelCache {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
         Some(Self { folder: base.join("equicaps").join("kernels") })
-    }
-
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     fn path(&self, identity: &str) -> PathBuf {

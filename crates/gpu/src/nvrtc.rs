@@ -2,7 +2,6 @@
 
 use std::ffi::{CString, c_char, c_int};
 use std::fmt;
-use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::driver::{Handle, functions};
@@ -97,11 +96,6 @@ impl Compiler {
     /// Its version, major and minor.
     pub fn version(&self) -> (u32, u32) {
         self.version
-    }
-
-    /// Where compiled kernels are kept, if anywhere.
-    pub fn cache_folder(&self) -> Option<&Path> {
-        self.cache.as_ref().map(KernelCache::folder)
     }
 
     /// Compiles `source`, or reads what was compiled before.
