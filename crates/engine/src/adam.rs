@@ -123,3 +123,55 @@ impl AdamConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Initialise;
+    use crate::parameters::{Layout, State, StoreBuilder};
+
+    #[test]
+    fn many_updates_agree_with_the_formula_in_float64() {
+        // The published numbers, written out; and others, under which every term matters.
+        for (config, [lr, beta1, beta2, epsilon, decay]) in [
+            (AdamConfig::default(), [1e-3, 0.9, 0.999, 1e-8, 1e-6]),
+            (
+                AdamConfig { learning_rate: 0.02, beta1: 0.7, beta2: 0.9, epsilon: 0.05, weight_decay: 0.3 },
+                [0.02, 0.7, 0.9, 0.05, 0.3],
+            ),
+        ] {
+            let mut builder = StoreBuilder::new();
+            let start = Initialise::Uniform { bound: 1.0 };
+            let id = builder.parameter("weight", [5], Layout::Published, start);
+            let mut store = builder.build(&Device::cpu(), 3).unwrap();
+            let before = store.export(State::Value, id).unwrap();
+            let mut p: Vec<f64> = before.iter().map(|&value| f64::from(value)).collect();
+            let (mut m, mut v) = (vec![0.0_f64; 5], vec![0.0_f64; 5]);
+            for t in 1..=20_i32 {
+                let gradient: Vec<f32> =
+                    (0..5).map(|i| ((t * (i + 2)) as f32).sin() * 0.1_f32.powi(i)).collect();
+                store.import(State::Gradient, id, &gradient).unwrap();
+                store.adam_step(&config).unwrap();
+                for i in 0..5 {
+                    let g = f64::from(gradient[i]) + decay * p[i];
+                    m[i] = beta1 * m[i] + (1.0 - beta1) * g;
+                    v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
+                    let (mean, square) = (m[i] / (1.0 - beta1.powi(t)), v[i] / (1.0 - beta2.powi(t)));
+                    p[i] -= lr * mean / (square.sqrt() + epsilon);
+                }
+            }
+            // What decay adds to gradients of a thousandth or less is a millionth: the moments tell.
+            for (state, wanted, tolerance) in
+                [(State::Value, &p, 1e-6), (State::FirstMoment, &m, 1e-7), (State::SecondMoment, &v, 1e-7)]
+            {
+                let found = store.export(state, id).unwrap();
+                for (i, (&found, wanted)) in found.iter().zip(wanted).enumerate() {
+                    let error = (f64::from(found) - wanted).abs();
+                    assert!(error < tolerance, "{state:?} {i}: {found} {wanted}");
+                }
+            }
+            let moved = store.export(State::Value, id).unwrap();
+            assert!(before.iter().zip(&moved).all(|(a, b)| (a - b).abs() > 1e-5), "{moved:?}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
-//! Where one rank meets the others. Batch-norm statistics and batch-wide losses go through a [`Collective`], so that
-//! N ranks give what one rank gives with the whole batch. With a single rank it does nothing.
+//! Where one rank meets the others. Batch-norm statistics on the CPU go through a [`Collective`], so that N ranks give
+//! what one rank gives with the whole batch; CUDA refuses more than one rank, and losses are those of one rank's rows.
+//! With a single rank it does nothing.
 
 use std::fmt::Debug;
 
@@ -10,9 +11,6 @@ use crate::tensor::Tensor;
 pub trait Collective: Debug + Send + Sync {
     /// Number of ranks.
     fn ranks(&self) -> usize;
-
-    /// This rank, from 0.
-    fn rank(&self) -> usize;
 
     /// Adds up `tensor` (f32) over all ranks, in rank order; every rank gets the sum.
     fn all_reduce_sum(&self, tensor: &mut Tensor) -> Result<()>;
@@ -25,10 +23,6 @@ pub struct SingleRank;
 impl Collective for SingleRank {
     fn ranks(&self) -> usize {
         1
-    }
-
-    fn rank(&self) -> usize {
-        0
     }
 
     fn all_reduce_sum(&self, _tensor: &mut Tensor) -> Result<()> {

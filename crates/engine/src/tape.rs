@@ -105,7 +105,7 @@ impl<'s> Tape<'s> {
         }
     }
 
-    /// Lets batch statistics and batch-wide losses go over all ranks of `collective`.
+    /// Lets batch statistics go over all ranks of `collective`.
     pub fn with_collective(mut self, collective: Arc<dyn Collective>) -> Self {
         self.collective = collective;
         self

@@ -9,7 +9,7 @@ pub const PRELUDE: &str = include_str!("prelude.cuh");
 /// Text put before those of attention.
 const ATTENTION_PRELUDE: &str = concat!(include_str!("prelude.cuh"), include_str!("../ops/attention.cuh"));
 
-/// A `.cu` file.
+/// A `.cu` file, or several that make one program.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelFile {
     /// Its name.
@@ -22,14 +22,17 @@ pub struct KernelFile {
 }
 
 macro_rules! kernel_files {
-    ($($constant:ident = $prelude:ident $path:literal, $variants:expr;)*) => {
+    ($($constant:ident = $prelude:ident $path:literal $(+ $more:literal)*, $variants:expr;)*) => {
         $(
             #[doc = concat!("The kernels of `", $path, "`.")]
             pub const $constant: KernelFile =
                 KernelFile {
                     name: $path,
                     prelude: $prelude,
-                    text: include_str!(concat!("../ops/", $path)),
+                    text: concat!(
+                        include_str!(concat!("../ops/", $path))
+                        $(, "\n", include_str!(concat!("../ops/", $more)))*
+                    ),
                     variants: $variants,
                 };
         )*
@@ -62,11 +65,11 @@ kernel_files! {
         &["STORAGE=float", "SIZE=64"],
         &["STORAGE=float", "SIZE=7"],
     ];
-    ATTENTION_TENSOR = ATTENTION_PRELUDE "attention_tensor.cu", &[
+    ATTENTION_TENSOR = ATTENTION_PRELUDE "attention_tensor.cu" + "attention_tensor_backward.cu", &[
         &["STORAGE=bf16", "SIZE=64", "KEYS=272"],
         &["STORAGE=bf16", "SIZE=32", "KEYS=64"],
     ];
-    BATCH_NORM = PRELUDE "batch_norm.cu", VECTORS_OF_ALL_TYPES;
+    BATCH_NORM = PRELUDE "batch_norm.cu" + "batch_norm_backward.cu", VECTORS_OF_ALL_TYPES;
     COLUMNS = PRELUDE "columns.cu", VECTORS;
     CONV2D = PRELUDE "conv2d.cu", ALL_TYPES;
     ELEMENTWISE = PRELUDE "elementwise.cu", ALL_TYPES;
@@ -81,7 +84,7 @@ kernel_files! {
     PICTURES = PRELUDE "pictures.cu", &[&["STORAGE=float"]];
     POOL = PRELUDE "pool.cu", VECTORS_OF_ALL_TYPES;
     POSE_TRANSFORM = PRELUDE "pose_transform.cu", &[&["STORAGE=float", "SIDE=3"], &["STORAGE=float", "SIDE=4"]];
-    ROUTING_TENSOR = PRELUDE "routing_tensor.cu", &[
+    ROUTING_TENSOR = PRELUDE "routing_tensor.cu" + "routing_tensor_backward.cu", &[
         &["STORAGE=bf16", "CAPSULES=32", "POSE=9"],
         &["STORAGE=bf16", "CAPSULES=32", "POSE=16"],
         &["STORAGE=bf16", "CAPSULES=16", "POSE=9"],

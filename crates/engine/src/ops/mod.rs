@@ -3,10 +3,11 @@
 //! the CUDA launch code in `NAME/cuda.rs` and the kernels in `NAME.cu`.
 //!
 //! To add one:
-//! 1. write `NAME.rs` after the pattern of [`sigmoid`](sigmoid()) (elementwise) or [`linear`](linear()) (with parameters): check shapes
-//!    ([`Error::shape`] names the operation), match on the device for forward, end with [`Tape::record`], whose
-//!    closure matches on the device for backward. The closure keeps what backward needs and nothing else.
-//!    Gradients are written through [`Backward::target`] and [`Backward::put`], honouring `accumulate`;
+//! 1. write `NAME.rs` after the pattern of [`linear`](linear()): check shapes ([`Error::shape`] names the operation),
+//!    match on the device for forward, end with [`Tape::record`], whose closure matches on the device for backward.
+//!    The closure keeps what backward needs and nothing else. Gradients are written through [`Backward::target`] and
+//!    [`Backward::put`], honouring `accumulate`. A function of single elements is a few lines, as
+//!    [`sigmoid`](sigmoid()) is;
 //! 2. declare it below;
 //! 3. test its gradients by finite differences with `ops/testing.rs` in the same file;
 //! 4. give it a case in `agreement.rs`, which compares CUDA with the CPU.
@@ -24,6 +25,7 @@ mod avg_pool;
 mod batch_norm;
 mod concat;
 mod conv2d;
+mod elementwise;
 mod gelu;
 mod hypernetwork;
 mod image_conv;

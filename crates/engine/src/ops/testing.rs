@@ -86,7 +86,7 @@ impl Case {
 }
 
 /// A store without parameters, with running statistics, on a CPU of its own.
-fn store(channels: usize) -> ParameterStore {
+pub(crate) fn store(channels: usize) -> ParameterStore {
     let mut builder = StoreBuilder::new();
     builder.buffer("mean", [channels], 0.0);
     builder.buffer("variance", [channels], 1.0);

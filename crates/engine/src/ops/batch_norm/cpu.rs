@@ -212,12 +212,7 @@ fn gradient_sums(
         })
     };
     sums.push(rows as f64);
-    if collective.ranks() > 1 {
-        let values: Vec<f32> = sums.iter().map(|&sum| sum as f32).collect();
-        let mut tensor = Tensor::from_slice(&Device::cpu(), [values.len()], &values)?;
-        collective.all_reduce_sum(&mut tensor)?;
-        sums = tensor.as_slice::<f32>()?.iter().map(|&sum| f64::from(sum)).collect();
-    }
+    all_reduce(collective, &Device::cpu(), &mut sums)?;
     Ok(GradientSums { sums, channels })
 }
 
