@@ -7,7 +7,6 @@ use engine::ops::Images;
 use engine::{Device, ParameterStore, StoreBuilder, Tape, Tensor, Var};
 use methods::{MethodConfig, MethodName, Network, PredictorName, Transform};
 use model::{Hypernetwork, HypernetworkConfig, MlpHead, MlpPredictor, MlpPredictorConfig};
-use pose::FrameKind;
 
 use crate::encoder::{Encoded, Encoder, Widths};
 use crate::error::{Error, Result};
@@ -102,7 +101,7 @@ impl NetworkEncoder {
 }
 
 fn capsule_layout(config: &MethodConfig) -> PoseMatrices {
-    let frame = if config.transform == Transform::RotationBase { FrameKind::Base } else { FrameKind::Object };
+    let frame = config.transform.frame();
     PoseMatrices { capsules: config.capsules, size: config.pose_matrix_side(), frame }
 }
 
@@ -202,11 +201,7 @@ impl Encoder for NetworkEncoder {
         if config.method == MethodName::EquiCaps {
             return Some(Transformation::PoseMatrices(capsule_layout(config)));
         }
-        let translation = match config.transform {
-            Transform::Rotation => None,
-            Transform::RotationObject => Some(FrameKind::Object),
-            Transform::RotationBase => Some(FrameKind::Base),
-        };
+        let translation = (config.transform != Transform::Rotation).then(|| config.transform.frame());
         self.predictor.as_ref().map(|_| Transformation::Predictor { translation })
     }
 
@@ -244,5 +239,78 @@ impl Encoder for NetworkEncoder {
             PredictorKind::Mlp(network) => network.forward(&mut tape, &embeddings, &parameters)?,
         };
         Ok(predicted.value().to_f32()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{BackboneConfig, ResNet18Config};
+    use pose::FrameKind;
+
+    fn config(method: MethodName, transform: Transform) -> MethodConfig {
+        MethodConfig {
+            backbone: BackboneConfig::ResNet18(ResNet18Config { width: 8 }),
+            transform,
+            image_size: 32,
+            projector: vec![16, 16, 12],
+            capsules: 3,
+            ..MethodConfig::published(method)
+        }
+    }
+
+    fn untrained(config: &MethodConfig) -> NetworkEncoder {
+        NetworkEncoder::open(config, None, 4, &Device::cpu()).unwrap().0
+    }
+
+    #[test]
+    fn a_picture_is_encoded_the_same_alone_and_among_others() {
+        let picture = 32 * 32 * 3;
+        let mut random = random::Random::new(1, random::Stream::new("encoder-tests"), 0);
+        let pixels: Vec<u8> = (0..5 * picture).map(|_| random.next_u32() as u8).collect();
+        for method in [MethodName::EquiCaps, MethodName::Sie, MethodName::VicReg, MethodName::Supervised] {
+            let mut encoder = untrained(&config(method, Transform::Rotation));
+            let widths = encoder.widths();
+            let all = encoder.encode(&pixels, 5).unwrap();
+            let parts = [
+                (&all.representation, widths.representation),
+                (&all.equivariant, widths.equivariant.unwrap_or(0)),
+                (&all.invariant, widths.invariant.unwrap_or(0)),
+            ];
+            assert!(parts.iter().all(|(values, width)| values.len() == 5 * width), "{method}");
+            for (index, picture) in pixels.chunks_exact(picture).enumerate() {
+                let one = encoder.encode(picture, 1).unwrap();
+                let ones = [&one.representation, &one.equivariant, &one.invariant];
+                for ((values, width), one) in parts.iter().zip(ones) {
+                    assert_eq!(values[index * width..(index + 1) * width], **one, "{method} {index}");
+                }
+            }
+            let mut network = Network::build(encoder.config(), &Device::cpu(), 4).unwrap();
+            let (mean, std) = (train::network::MEAN, train::network::STD);
+            let images = Images::from_bytes(&Device::cpu(), [5, 32, 32], &pixels, mean, std).unwrap();
+            assert_eq!(network.features(&images).unwrap(), all.representation, "{method}");
+        }
+    }
+
+    #[test]
+    fn embeddings_follow_a_change_of_view_as_they_were_trained_to() {
+        let transformation = |method, transform| untrained(&config(method, transform)).transformation();
+        for (transform, frame) in [
+            (Transform::Rotation, None),
+            (Transform::RotationObject, Some(FrameKind::Object)),
+            (Transform::RotationBase, Some(FrameKind::Base)),
+        ] {
+            let size = if frame.is_some() { 4 } else { 3 };
+            let layout = PoseMatrices { capsules: 3, size, frame: frame.unwrap_or_default() };
+            assert_eq!(
+                transformation(MethodName::EquiCaps, transform),
+                Some(Transformation::PoseMatrices(layout))
+            );
+            for method in [MethodName::Sie, MethodName::CapsIe, MethodName::Sen, MethodName::EquiMod] {
+                let predictor = Some(Transformation::Predictor { translation: frame });
+                assert_eq!(transformation(method, transform), predictor, "{method}");
+            }
+            assert_eq!(transformation(MethodName::VicReg, transform), None);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use engine::ops::Images;
 use engine::{Device, Result, Tensor};
-use pose::{FrameKind, ViewPose};
+use pose::ViewPose;
 
 use crate::config::Transform;
 
@@ -44,11 +44,7 @@ pub struct TargetValues {
 impl TargetValues {
     /// The targets of pairs of views with these poses under `transform`.
     pub fn from_poses(transform: Transform, pairs: &[[ViewPose; 2]]) -> Self {
-        let frame = match transform {
-            Transform::RotationBase => FrameKind::Base,
-            _ => FrameKind::Object,
-        };
-        let side = transform.matrix_side();
+        let (frame, side) = (transform.frame(), transform.matrix_side());
         let mut values = Self::default();
         for [first, second] in pairs {
             let motion = ViewPose::relative_matrix(frame, first, second);

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use model::{BackboneConfig, ResNet18Config};
+use pose::FrameKind;
 
 /// A name that is not known.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +115,11 @@ impl Transform {
     /// Numbers that describe it: 4, or 7 with translation.
     pub fn parameters(self) -> usize {
         if self == Self::Rotation { 4 } else { 7 }
+    }
+
+    /// The frame of its translation; the object frame where it has none.
+    pub fn frame(self) -> FrameKind {
+        if self == Self::RotationBase { FrameKind::Base } else { FrameKind::Object }
     }
 
     /// Side of its matrix: 3, or 4 with translation.
@@ -312,5 +318,49 @@ impl MethodConfig {
     /// Divisor of covariances.
     pub fn covariance_divisor(&self) -> usize {
         self.batch.saturating_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_weights_and_sizes_are_those_of_the_papers() {
+        // Weights: invariance, equivariance, variance, covariance, predicted variance, mean entropy, temperature.
+        let wide = [2048, 2048, 2048];
+        for (method, weights, projector, predictor) in [
+            (MethodName::Supervised, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0], wide, PredictorName::None),
+            (MethodName::VicReg, [10.0, 1.0, 10.0, 1.0, 0.0, 0.0, 1.0], wide, PredictorName::None),
+            (MethodName::SimClr, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0], wide, PredictorName::None),
+            (MethodName::SimClrAugSelf, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0], wide, PredictorName::None),
+            (MethodName::Sen, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0], wide, PredictorName::Mlp),
+            (MethodName::EquiMod, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.1], [1024, 1024, 128], PredictorName::Mlp),
+            (MethodName::Sie, [10.0, 4.5, 10.0, 1.0, 10.0, 0.0, 1.0], [1024; 3], PredictorName::Hypernetwork),
+            (MethodName::CapsIe, [0.1, 5.0, 10.0, 1.0, 10.0, 1.0, 1.0], wide, PredictorName::Hypernetwork),
+            (MethodName::EquiCaps, [0.1, 5.0, 10.0, 1.0, 0.0, 1.0, 1.0], wide, PredictorName::None),
+        ] {
+            let config = MethodConfig::published(method);
+            let loss = config.loss;
+            let found = [
+                loss.invariance,
+                loss.equivariance,
+                loss.variance,
+                loss.covariance,
+                loss.predicted_variance,
+                loss.mean_entropy,
+                loss.temperature,
+            ];
+            assert_eq!(
+                (found, &config.projector[..], config.predictor),
+                (weights, &projector[..], predictor)
+            );
+            assert_eq!((loss.sharpen_prediction, loss.sharpen_target), (1.0, 1.0));
+            assert_eq!((config.batch, config.covariance_divisor(), config.image_size), (1024, 1023, 256));
+            assert_eq!((config.capsules, config.classes, config.predictor_layers), (32, 55, 1));
+            let side = |transform| MethodConfig { transform, ..config.clone() }.pose_matrix_side();
+            let rotation = if method == MethodName::CapsIe { 4 } else { 3 };
+            assert_eq!([side(Transform::Rotation), side(Transform::RotationBase)], [rotation, 4], "{method}");
+        }
     }
 }

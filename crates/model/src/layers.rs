@@ -38,12 +38,6 @@ impl Conv {
         let (gamma, beta) = (tape.parameter(norm.weight), tape.parameter(norm.bias));
         ops::stem(tape, images, &weight, &gamma, &beta, norm.running)
     }
-
-    /// As [`Self::forward`], on images.
-    pub fn forward_images(&self, tape: &mut Tape<'_>, images: &ops::Images) -> Result<Var> {
-        let weight = tape.parameter(self.weight);
-        ops::image_conv(tape, images, &weight, None, self.stride, self.padding)
-    }
 }
 
 /// A batch norm over the last dimension.

@@ -223,6 +223,45 @@ mod tests {
     }
 
     #[test]
+    fn every_epoch_has_its_own_order_and_its_own_pairs() {
+        let plan = TrainingPlan { seed: 3, objects: 12, views: 9, batch: 12, epochs: 2, refresh: 0.0 };
+        let steps: Vec<_> = plan.steps_from(Position::default()).collect();
+        let order = |items: &[Item]| items[..12].iter().map(|item| item.0).collect::<Vec<_>>();
+        assert_ne!(order(&steps[0]), order(&steps[1]));
+        let pairs = |items: &[Item]| {
+            let mut pairs: Vec<_> = (0..12).map(|k| (items[k], items[12 + k])).collect();
+            pairs.sort_unstable();
+            pairs
+        };
+        assert_ne!(pairs(&steps[0]), pairs(&steps[1]));
+    }
+
+    #[test]
+    fn poses_hues_and_labels_are_those_of_the_pictures_they_stand_beside() {
+        let views = crate::testing::FakeViews::new(2, 3).with_translation();
+        let items = vec![(1, 4), (5, 0), (1, 2), (5, 3)];
+        let plan = vec![items.clone()];
+        let options = dataset::LoaderOptions { side: 4, workers: 1, queue: 1 };
+        let shared: std::sync::Arc<dyn Views> = std::sync::Arc::new(views);
+        let mut loader = dataset::Loader::start(std::sync::Arc::clone(&shared), plan, options).unwrap();
+        let batch = loader.next().unwrap().unwrap();
+        let pairs = PairBatch::new(&*shared, &crate::bad_samples::AsPlanned, &batch);
+        assert_eq!((pairs.len(), &pairs.items), (2, &items));
+        for (place, &(object, view)) in items.iter().enumerate() {
+            let (pair, side) = (place % 2, place / 2);
+            let latents = shared.latents(object, view);
+            let pose = ViewPose::published_precision(latents.rotation, latents.translation.unwrap());
+            assert_eq!(pairs.poses[pair][side], pose);
+            assert_eq!(pairs.hues[pair][side], [latents.floor_hue, latents.spot_hue]);
+            assert_eq!(pairs.labels[pair] as u32, shared.objects()[object].label);
+            let mut picture = vec![0; 4 * 4 * 3];
+            shared.picture(object, view, 4, &mut picture).unwrap();
+            let half = [pairs.first, pairs.second][side];
+            assert_eq!(half[pair * picture.len()..][..picture.len()], picture);
+        }
+    }
+
+    #[test]
     fn a_share_of_the_images_is_fresh_and_the_rest_comes_from_the_pool() {
         let seen_before = |refresh: f64| {
             let plan = TrainingPlan { seed: 1, objects: 40, views: 5, batch: 8, epochs: 60, refresh };

@@ -25,6 +25,7 @@ pub mod learner;
 mod means;
 pub mod metrics;
 pub mod network;
+mod network_config;
 mod network_state;
 #[cfg(test)]
 mod network_tests;

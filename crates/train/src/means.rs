@@ -72,6 +72,9 @@ mod tests {
         let mut means = Means::default();
         (0..7).for_each(|i| means.add("loss", 1.0 / f64::from(i + 1)));
         means.add("loss/variance", 0.1);
+        let sum: f64 = (1..=7).map(|i| 1.0 / f64::from(i)).sum();
+        let mean = means.means().find(|(name, _)| name == "loss").unwrap().1;
+        assert!((mean - sum / 7.0).abs() < 1e-15 && means.sum("loss") == sum);
         let mut checkpoint = Checkpoint::default();
         means.save(&mut checkpoint);
         assert_eq!(Means::load(&checkpoint), Some(means));

@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use dataset::{Allocate, Split, Views};
 use engine::ops;
 use engine::{AdamConfig, Device, Feed, Tape, Tensor, Var};
-use methods::{LossConfig, MethodConfig, MethodName, Network, Outputs, Transform};
-use model::{BackboneConfig, ResNet18Config, VitConfig};
-use pose::FrameKind;
+use methods::{MethodName, Network, Outputs};
 
 use crate::batches::{Item, PairBatch};
 use crate::checkpoint::Checkpoint;
@@ -19,68 +17,27 @@ use crate::device_views::DeviceViews;
 use crate::error::{Error, Result};
 use crate::inputs::{self, Inputs};
 use crate::learner::{Ask, Learner, Measurement, Taken};
+use crate::network_config::places;
 use crate::network_state;
-use crate::probes::{Answers, Place, Probes, ProbesConfig, Targets};
+use crate::probes::{Answers, Probes, ProbesConfig, Targets};
 use crate::readout::{Pending, Shown};
 use crate::repeated::{Repeated, Way};
 use crate::schedule::Schedule;
 use crate::tally::Tallies;
+
+pub use crate::network_config::method_config;
 
 /// Normalisation of pixels, scaled to 0..1 before: the published mean and standard deviation of each channel.
 pub const MEAN: [f32; 3] = [0.5016, 0.5037, 0.5060];
 /// See [`MEAN`].
 pub const STD: [f32; 3] = [0.1030, 0.0999, 0.0969];
 
-/// The part of a configuration that makes the network, for data with `classes` classes.
-pub fn method_config(config: &Config, classes: usize) -> Result<MethodConfig> {
-    fn named<T: std::str::FromStr<Err = methods::UnknownName>>(name: &str) -> Result<T> {
-        name.parse().map_err(|error: methods::UnknownName| Error::Setting(error.to_string()))
-    }
-    let backbone = match config.backbone.as_str() {
-        "resnet18" => BackboneConfig::ResNet18(ResNet18Config { width: config.network.width }),
-        "vit_tiny" => BackboneConfig::VitTiny(VitConfig::default()),
-        other => return Err(Error::Setting(format!("backbone {other} is not available"))),
-    };
-    let (network, loss) = (&config.network, &config.loss);
-    Ok(MethodConfig {
-        method: named(&config.method)?,
-        backbone,
-        transform: named(&config.transform)?,
-        image_size: config.image_size,
-        batch: config.batch,
-        projector: network.projector.clone(),
-        capsules: network.capsules,
-        pose_side: network.pose,
-        predictor: named(&network.predictor)?,
-        predictor_layers: network.predictor_layers,
-        normalise_poses: network.normalise_poses,
-        task: named(&network.task)?,
-        classes,
-        loss: LossConfig {
-            invariance: loss.invariance as f32,
-            equivariance: loss.equivariance as f32,
-            variance: loss.variance as f32,
-            covariance: loss.covariance as f32,
-            predicted_variance: loss.predicted_variance as f32,
-            mean_entropy: loss.mean_entropy as f32,
-            temperature: loss.temperature as f32,
-            sharpen_prediction: loss.sharpen_prediction as f32,
-            sharpen_target: loss.sharpen_target as f32,
-            regularise: named(&loss.regularise)?,
-        },
-    })
-}
-
 /// The network of `config` for `views`, initialised by the run's seed.
 pub fn build(config: &Config, views: &dyn Views, device: &Device) -> Result<NetworkLearner> {
     let method = method_config(config, views.classes().len())?;
-    let frame = match method.transform {
-        Transform::RotationBase => FrameKind::Base,
-        _ => FrameKind::Object,
-    };
     let probes = config.probes.enabled.then(|| ProbesConfig {
         classes: views.classes().len(),
-        translation: views.has_translation().then_some(frame),
+        translation: views.has_translation().then(|| method.transform.frame()),
         places: places(&method),
         capsules: matches!(method.method, MethodName::EquiCaps)
             .then(|| (method.capsules, method.pose_matrix_side().pow(2))),
@@ -107,40 +64,6 @@ pub fn build(config: &Config, views: &dyn Views, device: &Device) -> Result<Netw
         pending: VecDeque::new(),
         replaced: 0,
     })
-}
-
-/// The places that are probed in a network, as published.
-fn places(config: &MethodConfig) -> Vec<Place> {
-    let place = |name, width, class, pose| Place { name, width, class, pose };
-    let h = config.backbone.output_width();
-    let embedding = config.projector.last().copied().unwrap_or(h);
-    let capsules = config.capsules;
-    let poses = capsules * config.pose_matrix_side().pow(2);
-    let mut places = vec![place("representation", h, true, true)];
-    match config.method {
-        MethodName::Supervised => {}
-        MethodName::VicReg | MethodName::SimClr | MethodName::SimClrAugSelf | MethodName::Sen => {
-            places.push(place("embedding", embedding, true, true));
-        }
-        MethodName::EquiMod => {
-            places.push(place("invariant", embedding, true, false));
-            places.push(place("equivariant", embedding, false, true));
-            places.push(place("embedding", 2 * embedding, true, true));
-        }
-        MethodName::Sie => {
-            places.push(place("invariant_half", h / 2, true, false));
-            places.push(place("equivariant_half", h - h / 2, false, true));
-            places.push(place("invariant", embedding, true, false));
-            places.push(place("equivariant", embedding, false, true));
-            places.push(place("embedding", 2 * embedding, true, true));
-        }
-        MethodName::CapsIe | MethodName::EquiCaps => {
-            places.push(place("activations", capsules, true, true));
-            places.push(place("poses", poses, true, true));
-            places.push(place("embedding", capsules + poses, true, true));
-        }
-    }
-    places
 }
 
 /// A network and its probes.
@@ -191,7 +114,7 @@ impl NetworkLearner {
     }
 
     /// What the probes are to find in a batch, where there are any.
-    fn probe_targets(&self, batch: &PairBatch<'_>) -> Option<Targets> {
+    pub(crate) fn probe_targets(&self, batch: &PairBatch<'_>) -> Option<Targets> {
         self.core.probes.as_ref().map(|probes| Targets::new(batch, probes.frame()))
     }
 }

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use dataset::{Loader, LoaderOptions, Views};
-use engine::Device;
+use engine::ops::Images;
+use engine::{AdamConfig, Device, State};
+use methods::{MethodConfig, Network, PairTargets, Transform};
+use pose::{FrameKind, ViewPose};
 
 use crate::bad_samples::AsPlanned;
 use crate::batches::{PairBatch, pair_items};
 use crate::checkpoint::{Checkpoint, Numbers};
 use crate::config::{Config, method_names};
 use crate::learner::{Ask, Learner, Measurement};
-use crate::network::{NetworkLearner, build};
+use crate::network::{NetworkLearner, build, method_config};
 use crate::testing::FakeViews;
 
 fn config(method: &str, settings: &[&str]) -> Config {
@@ -158,4 +161,129 @@ fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
     let score = |m: &Measurement, wanted: &str| m.probes.scores().find(|(name, _)| name == wanted).unwrap().1;
     let name = "rotation_r2/representation";
     assert!(score(last, name) > score(first, name) + 0.3, "{} -> {}", score(first, name), score(last, name));
+}
+
+#[test]
+fn the_paper_presets_are_the_published_methods() {
+    for method in method_names() {
+        let config = Config::resolve(Config::settings(method, "paper").unwrap()).unwrap();
+        // A side of 0 is the one that the transformation asks for.
+        let explicit = |config: MethodConfig| MethodConfig { pose_side: config.pose_matrix_side(), ..config };
+        let published = explicit(MethodConfig::published(method.parse().unwrap()));
+        assert_eq!(explicit(method_config(&config, 55).unwrap()), published, "{method}");
+        let adam = AdamConfig {
+            learning_rate: config.learning_rate,
+            beta1: config.adam.beta1,
+            beta2: config.adam.beta2,
+            epsilon: config.adam.epsilon,
+            weight_decay: config.weight_decay,
+        };
+        assert_eq!((adam, config.schedule.as_str()), (AdamConfig::default(), "constant"), "{method}");
+    }
+}
+
+/// A learner's steps are those of the bare method on the same pictures, with targets and settings put together here.
+#[test]
+fn steps_are_those_of_the_method_on_the_same_pairs() {
+    for (method, transform, settings) in [
+        ("equicaps", Transform::Rotation, &["loss.covariance=0.7", "loss.equivariance=4"][..]),
+        ("equicaps", Transform::RotationBase, &["adam.beta1=0.8"]),
+        ("sie", Transform::RotationObject, &["loss.predicted_variance=3", "adam.beta2=0.99"]),
+        ("simclr", Transform::Rotation, &["loss.temperature=0.5"]),
+        ("supervised", Transform::Rotation, &["network.task=colour"]),
+        ("supervised", Transform::RotationBase, &["network.task=translation"]),
+    ] {
+        let transform_setting = format!("transform={transform}");
+        let base =
+            ["weight_decay=0.05", "schedule=cosine", "epochs=4", "warmup_epochs=1", &transform_setting];
+        let config = config(method, &[&base[..], settings].concat());
+        let device = Device::cpu();
+        let views = FakeViews::new(3, 6).with_translation();
+        let mut learner = build(&config, &views, &device).unwrap();
+        let mut network = Network::build(&method_config(&config, 3).unwrap(), &device, config.seed).unwrap();
+        let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
+        let plan: Vec<_> = (0..3).map(|step| pair_items(0..6, 5, step, 6)).collect();
+        let views: Arc<dyn Views> = Arc::new(views);
+        for (step, items) in plan.iter().enumerate() {
+            let mut loader = Loader::start(Arc::clone(&views), [items.clone()], options).unwrap();
+            let batch = loader.next().unwrap().unwrap();
+            learner.step(&PairBatch::new(&*views, &AsPlanned, &batch), Ask::default()).unwrap();
+            let found = learner.collect(true).unwrap().remove(0);
+
+            let (mean, std) = ([0.5016, 0.5037, 0.5060], [0.1030, 0.0999, 0.0969]);
+            let images = |side: usize| {
+                let mut bytes = vec![0; 6 * 32 * 32 * 3];
+                for (picture, &(object, view)) in
+                    bytes.chunks_exact_mut(32 * 32 * 3).zip(&items[side * 6..side * 6 + 6])
+                {
+                    views.picture(object, view, 32, picture).unwrap();
+                }
+                Images::from_bytes(&device, [6, 32, 32], &bytes, mean, std).unwrap()
+            };
+            let latents = |place: usize| views.latents(items[place].0, items[place].1);
+            let pose = |place: usize| {
+                let latents = latents(place);
+                ViewPose::published_precision(latents.rotation, latents.translation.unwrap())
+            };
+            let poses: Vec<_> = (0..6).map(|pair| [pose(pair), pose(6 + pair)]).collect();
+            let hues: Vec<_> = (0..6)
+                .map(|pair| {
+                    let (first, second) = (latents(pair), latents(6 + pair));
+                    let differences = [second.floor_hue - first.floor_hue, second.spot_hue - first.spot_hue];
+                    differences.map(|value| value as f32)
+                })
+                .collect();
+            let labels: Vec<i32> = (0..6).map(|pair| views.objects()[items[pair].0].label as i32).collect();
+            let targets = PairTargets::from_poses(&device, transform, &poses).unwrap();
+            let targets = targets.with_labels(&device, &labels).unwrap().with_hues(&device, &hues).unwrap();
+            // 18 objects in steps of 6: three an epoch, of which a tenth of the twelve is the rise.
+            let factor = crate::schedule::Schedule::Cosine { warmup: 1, steps: 12 }.factor(step as u64);
+            let adam = AdamConfig {
+                learning_rate: 0.003 * factor,
+                beta1: config.adam.beta1,
+                beta2: config.adam.beta2,
+                epsilon: 1e-8,
+                weight_decay: 0.05,
+            };
+            let pairs = methods::PairBatch { views: [images(0), images(1)], targets };
+            let wanted = network.step(&pairs, &adam).unwrap();
+            assert_eq!(found.loss as f32, wanted.loss, "{method} {transform}, step {step}");
+            assert_eq!(found.terms.len(), wanted.terms.len());
+        }
+        for id in network.store.parameters() {
+            let name = network.store.name(id);
+            let own = learner.network().store.find(name).unwrap();
+            let [own, wanted] = [(&learner.network().store, own), (&network.store, id)]
+                .map(|(store, id)| store.export(State::Value, id).unwrap());
+            assert!(own == wanted, "{method} {transform}: {name}");
+        }
+    }
+}
+
+#[test]
+fn probes_are_asked_for_translations_in_the_frame_that_is_trained_on() {
+    let views: Arc<dyn Views> = Arc::new(FakeViews::new(3, 6).with_translation());
+    let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
+    for (transform, frame) in [
+        ("rotation", FrameKind::Object),
+        ("rotation+object", FrameKind::Object),
+        ("rotation+base", FrameKind::Base),
+    ] {
+        let config = config("equicaps", &[&format!("transform={transform}")]);
+        let mut learner = build(&config, &*views, &Device::cpu()).unwrap();
+        let mut loader = Loader::start(Arc::clone(&views), [pair_items(0..6, 5, 0, 6)], options).unwrap();
+        let batch = loader.next().unwrap().unwrap();
+        let pairs = PairBatch::new(&*views, &AsPlanned, &batch);
+        let wanted: Vec<f32> = pairs
+            .poses
+            .iter()
+            .flat_map(|[a, b]| ViewPose::translation_difference(frame, a, b).map(|value| value as f32))
+            .collect();
+        assert_eq!(learner.probe_targets(&pairs).unwrap().translation, Some(wanted), "{transform}");
+        // A look changes nothing, running statistics included.
+        let before = state(&learner);
+        let scores: Vec<String> = learner.probe(&pairs).unwrap().scores().map(|(name, _)| name).collect();
+        assert!(scores.contains(&"translation_r2/poses".to_owned()), "{scores:?}");
+        assert_eq!(state(&learner), before);
+    }
 }

@@ -261,3 +261,61 @@ impl Probes {
         Ok((losses, answers))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::{Device, State};
+
+    #[test]
+    fn losses_are_halves_for_classes_and_whole_for_rotations_of_the_pair_in_order() {
+        let place = Place { name: "representation", width: 2, class: true, pose: true };
+        let config = ProbesConfig { classes: 3, translation: None, places: vec![place], capsules: None };
+        let mut builder = StoreBuilder::new();
+        let probes = config.init(&mut builder);
+        let device = Device::cpu();
+        let mut store = builder.build(&device, 4).unwrap();
+        let parameter = |name: &str| -> Vec<f64> {
+            let id = store.find(&format!("evaluator.{name}")).unwrap();
+            store.export(State::Value, id).unwrap().into_iter().map(f64::from).collect()
+        };
+        let layer = |name: &str, x: &[f64]| -> Vec<f64> {
+            let (weight, bias) = (parameter(&format!("{name}.weight")), parameter(&format!("{name}.bias")));
+            let row = |(row, bias): (&[f64], &f64)| bias + row.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
+            weight.chunks(x.len()).zip(&bias).map(row).collect()
+        };
+        let views = [[0.3_f64, -0.8], [1.2, 0.5]];
+        let (label, quaternion) = (2, [0.1, -0.2, 0.3, 0.9]);
+        let cross_entropy = |x: &[f64]| {
+            let logits = layer("classifier_repr", x);
+            logits.iter().map(|logit| logit.exp()).sum::<f64>().ln() - logits[label]
+        };
+        let mut x = views.concat();
+        for name in [0, 2, 4].map(|index| format!("predictor_angles_repr.{index}")) {
+            if !name.ends_with('0') {
+                x.iter_mut().for_each(|x| *x = x.max(0.0));
+            }
+            x = layer(&name, &x);
+        }
+        let error: f64 = x.iter().zip(quaternion).map(|(x, q)| (x - q).powi(2)).sum::<f64>() / 4.0;
+        let wanted = [(cross_entropy(&views[0]), 0.5), (cross_entropy(&views[1]), 0.5), (error, 1.0)];
+
+        let tensor = |values: &[f64]| {
+            let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+            Tensor::from_slice(&device, [1, values.len()], &values).unwrap()
+        };
+        let targets = TargetTensors {
+            labels: Tensor::from_slice(&device, [1], &[label as i32]).unwrap(),
+            rotation: tensor(&quaternion),
+            translation: None,
+        };
+        let features = [("representation", views.map(|view| Var::constant(tensor(&view))))];
+        let mut tape = Tape::training(&mut store);
+        let (losses, answers) = probes.forward(&mut tape, &features, &targets).unwrap();
+        assert_eq!((losses.len(), answers.tensors().len()), (3, 3));
+        for ((value, weight), (wanted, wanted_weight)) in losses.iter().zip(wanted) {
+            let value = f64::from(value.value().scalar().unwrap());
+            assert!((value - wanted).abs() < 1e-5 && *weight == wanted_weight, "{value} {wanted} {weight}");
+        }
+    }
+}

@@ -62,4 +62,20 @@ mod tests {
         assert_eq!(cosine.factor(500), 0.0);
         assert_eq!(Schedule::Constant.factor(7), 1.0);
     }
+
+    #[test]
+    fn its_length_is_that_of_the_run_and_a_short_run_rises_for_a_tenth() {
+        let schedule = |settings: &[&str]| {
+            let mut layers = Config::settings("equicaps", "demo").unwrap();
+            settings.iter().for_each(|assignment| layers.set(assignment).unwrap());
+            // 21 objects in steps of 4, 4, 4, 4 and 5.
+            Schedule::of(&Config::resolve(layers).unwrap(), 21)
+        };
+        let cosine = ["batch=4", "schedule=cosine", "warmup_epochs=2"];
+        let long = schedule(&[&cosine[..], &["epochs=30"]].concat());
+        assert_eq!(long, Schedule::Cosine { warmup: 10, steps: 150 });
+        let short = schedule(&[&cosine[..], &["epochs=6"]].concat());
+        assert_eq!(short, Schedule::Cosine { warmup: 3, steps: 30 });
+        assert_eq!(schedule(&["batch=4"]), Schedule::Constant);
+    }
 }

@@ -19,6 +19,7 @@ pub(crate) struct FakeViews {
     classes: Vec<Class>,
     bad: Box<dyn Fn(Item) -> bool + Send + Sync>,
     stream: &'static str,
+    translates: bool,
 }
 
 impl FakeViews {
@@ -40,6 +41,7 @@ impl FakeViews {
             classes: (0..classes).map(class).collect(),
             bad: Box::new(|_| false),
             stream: "fake",
+            translates: false,
         }
     }
 
@@ -48,12 +50,15 @@ impl FakeViews {
         self.bad = Box::new(bad);
         self
     }
-}
 
-impl FakeViews {
     /// The same objects, seen from elsewhere.
     pub(crate) fn with_stream(self, stream: &'static str) -> Self {
         Self { stream, ..self }
+    }
+
+    /// The same, translated as well.
+    pub(crate) fn with_translation(self) -> Self {
+        Self { translates: true, ..self }
     }
 }
 
@@ -71,7 +76,7 @@ impl Views for FakeViews {
         32
     }
     fn has_translation(&self) -> bool {
-        false
+        self.translates
     }
     fn latents(&self, object: usize, view: usize) -> Latents {
         let mut random = Random::new(1, Stream::new(self.stream), (object * 64 + view) as u64);
@@ -81,7 +86,7 @@ impl Views for FakeViews {
             spot_theta: 0.0,
             spot_phi: 0.0,
             spot_hue: random.uniform(),
-            translation: None,
+            translation: self.translates.then(|| std::array::from_fn(|_| random.range(-0.5, 0.5))),
         }
     }
     fn picture(&self, object: usize, view: usize, _side: usize, pixels: &mut [u8]) -> dataset::Result<()> {
@@ -113,6 +118,8 @@ pub(crate) struct FakeLearner {
     pub(crate) spoiled_by: u64,
     /// The views of this step cannot be made.
     pub(crate) unseen: u64,
+    /// What the probes were asked about.
+    pub(crate) probed: Vec<Vec<Item>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -128,6 +135,7 @@ impl FakeLearner {
             collapse_from: u64::MAX,
             spoiled_by: u64::MAX,
             unseen: u64::MAX,
+            probed: Vec::new(),
         }
     }
 }
@@ -170,6 +178,7 @@ impl Learner for FakeLearner {
     }
 
     fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies> {
+        self.probed.push(batch.items.clone());
         let mut tallies = Tallies::default();
         let logits: Vec<f32> = batch.labels.iter().flat_map(|&label| [-label as f32, label as f32]).collect();
         tallies.add("class_accuracy/representation", Tally::accuracy(&logits, &batch.labels));

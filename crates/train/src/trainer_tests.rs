@@ -92,6 +92,22 @@ fn final_bytes(root: &Path) -> Vec<u8> {
 }
 
 #[test]
+fn looks_are_at_the_same_pairs_of_all_held_out_objects() {
+    let root = tempfile::tempdir().unwrap();
+    let mut learner = FakeLearner::new();
+    session(root.path(), &config(&[]), &mut learner, u64::MAX).0.unwrap();
+    // After epochs 2 and 3, two passes each over the four held-out objects, which follow the twenty others.
+    let [first, second, later @ ..] = &learner.probed[..] else { panic!("{:?}", learner.probed) };
+    assert_eq!(later, [first.clone(), second.clone()]);
+    assert_ne!(first, second);
+    for look in [first, second] {
+        let objects: Vec<usize> = look.iter().map(|item| item.0).collect();
+        assert_eq!(objects, [20, 21, 22, 23, 20, 21, 22, 23]);
+        assert!((0..4).all(|k| look[k].1 != look[4 + k].1), "{look:?}");
+    }
+}
+
+#[test]
 fn a_whole_run_leaves_what_it_should() {
     let root = tempfile::tempdir().unwrap();
     let config = config(&["checkpoints.milestones=[1]", "checkpoints.keep=1"]);
