@@ -204,7 +204,7 @@ pub fn data_key(views: &dyn Views) -> Result<String> {
         hash.add(object.id().as_bytes());
         hash.add(&[0]);
         for view in 0..views.views() {
-            let row = dataset::latent_table::row(&views.latents(index, view));
+            let row = views.latents(index, view).to_vec();
             row.iter().for_each(|value| hash.add(&value.to_le_bytes()));
         }
     }

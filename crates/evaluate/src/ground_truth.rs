@@ -85,3 +85,38 @@ impl GroundTruth {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f64::consts::FRAC_PI_2;
+
+    #[test]
+    fn targets_are_those_of_their_task_and_frame() {
+        // View 0 is unturned, view 1 a quarter turn about z: R maps (x, y, z) to (-y, x, z).
+        let pose = |z, translation| ViewPose::published_precision([0.0, 0.0, z], translation);
+        let truth = GroundTruth {
+            views: 2,
+            poses: vec![pose(0.0, [0.1, 0.2, 0.3]), pose(FRAC_PI_2, [0.4, -0.1, 0.2])],
+            hues: vec![[0.9, 0.3], [0.2, 0.7]],
+            labels: vec![0],
+            classes: 1,
+            has_translation: true,
+            train_objects: 1,
+        };
+        let half = std::f32::consts::FRAC_1_SQRT_2;
+        for (task, wanted) in [
+            (Task::Classification, vec![]),
+            (Task::Rotation, vec![0.0, 0.0, half, half]),
+            (Task::TranslationObject, vec![0.3, -0.3, -0.1]),
+            (Task::TranslationBase, vec![0.1 - 0.1, 0.4 - 0.2, 0.2 - 0.3]),
+            (Task::Colour, vec![0.2 - 0.9, 0.7 - 0.3]),
+        ] {
+            let found = truth.target(task, 0, 0, 1);
+            let same = |(found, wanted): (&f32, &f32)| (found - wanted).abs() < 1e-6;
+            assert!(found.len() == wanted.len() && found.iter().zip(&wanted).all(same), "{task}: {found:?}");
+        }
+        let back = truth.target(Task::Rotation, 0, 1, 0);
+        assert!((back[2] + half).abs() < 1e-6 && (back[3] - half).abs() < 1e-6, "{back:?}");
+    }
+}

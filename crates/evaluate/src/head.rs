@@ -217,6 +217,34 @@ mod tests {
     }
 
     #[test]
+    fn without_a_gradient_nothing_moves() {
+        let mut head = Head::new(&Device::cpu(), 0, &[3, 8, 2], 1e-1).unwrap();
+        let rows = [0.3, -0.7, 1.1];
+        let before = head.predict(&rows).unwrap();
+        head.step(&rows, |outputs| (0.0, vec![0.0; outputs.len()])).unwrap();
+        assert_eq!(head.predict(&rows).unwrap(), before);
+    }
+
+    #[test]
+    fn the_losses_of_an_epoch_are_sums_over_samples() {
+        let table = Table { width: 1, values: vec![0.1, -0.4, 0.7, 0.2] };
+        let samples =
+            Samples { count: 3, rows: vec![2, 0, 3], targets: vec![1.0, -1.0, 0.5], labels: Vec::new() };
+        // A learning rate of 0: the head is the same before and after.
+        let protocol = Protocol { learning_rate: 0.0, ..Protocol::new(crate::Preset::Paper, 3, 3) };
+        let mut heads = HostHeads::new(&Device::cpu(), &table, &protocol, &[1, 1], false).unwrap();
+        heads.begin_epoch().unwrap();
+        // Batches of two samples and of one.
+        heads.train(&samples, 2).unwrap();
+        let outputs = heads.predict(&samples, 2).unwrap();
+        let wanted: f64 = outputs.iter().zip(&samples.targets).map(|(p, y)| f64::from(p - y).powi(2)).sum();
+        let losses = heads.losses().unwrap();
+        assert!(losses.len() == 1 && (losses[0] - wanted).abs() < 1e-6, "{losses:?} {wanted}");
+        heads.begin_epoch().unwrap();
+        assert_eq!(heads.losses().unwrap(), [0.0]);
+    }
+
+    #[test]
     fn a_head_learns_a_linear_map_and_a_product() {
         let device = Device::cpu();
         let rows: Vec<f32> = (0..400).map(|i| (((i * i * 7 + i * 31) % 101) as f32 / 50.0) - 1.0).collect();

@@ -92,3 +92,57 @@ pub fn find(
         })
         .collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pose::ViewPose;
+
+    /// Four objects of two views, the first one for training; angles about z, two numbers a view on the unit circle.
+    fn circle() -> (Table, GroundTruth) {
+        let degrees: [f64; 8] = [40.0, 41.0, 0.0, 10.0, 42.0, 90.0, 45.0, 180.0];
+        let turned = |angle: &f64| ViewPose::published_precision([0.0, 0.0, angle.to_radians()], [0.0; 3]);
+        let truth = GroundTruth {
+            views: 2,
+            poses: degrees.iter().map(turned).collect(),
+            hues: vec![[0.0; 2]; 8],
+            labels: vec![0, 1, 0, 1],
+            classes: 2,
+            has_translation: false,
+            train_objects: 1,
+        };
+        // Lengths differ: only directions count.
+        let row = |(index, angle): (usize, &f64)| {
+            let (sin, cos) = angle.to_radians().sin_cos();
+            [cos, sin].map(|value| ((1 + index) as f64 * value) as f32)
+        };
+        (Table { width: 2, values: degrees.iter().enumerate().flat_map(row).collect() }, truth)
+    }
+
+    #[test]
+    fn the_nearest_held_out_views_are_found_without_the_query_itself() {
+        let (table, truth) = circle();
+        // Object 2, view 0: at 42 degrees.
+        let found = find(&table, &truth, &[(2, 0)], 3, &Device::cpu()).unwrap().remove(0);
+        let places: Vec<_> = found.found.iter().map(|view| (view.object, view.view)).collect();
+        assert_eq!(((found.object, found.view), places), ((2, 0), vec![(3, 0), (1, 1), (1, 0)]));
+        assert_eq!(found.found.iter().map(|view| view.same_class).collect::<Vec<_>>(), [false; 3]);
+        for (view, degrees) in found.found.iter().zip([3.0_f64, 32.0, 42.0]) {
+            let apart = degrees.to_radians();
+            assert!((f64::from(view.similarity) - apart.cos()).abs() < 1e-6, "{view:?}");
+            assert!((view.rotation_distance - (0.5 * apart).sin().powi(2)).abs() < 1e-6, "{view:?}");
+        }
+    }
+
+    #[test]
+    fn queries_are_held_out_views_of_different_objects() {
+        let (_, truth) = circle();
+        let queries = choose_queries(&truth, 10, 4);
+        let mut objects: Vec<usize> = queries.iter().map(|query| query.0).collect();
+        objects.sort_unstable();
+        assert_eq!(objects, [1, 2, 3]);
+        assert!(queries.iter().all(|query| query.1 < 2));
+        assert_eq!(queries, choose_queries(&truth, 10, 4));
+        assert!((0..20).any(|seed| choose_queries(&truth, 2, seed) != choose_queries(&truth, 2, 4)));
+    }
+}

@@ -382,3 +382,6 @@ impl Group<'_> {
         metrics::constant_floor(&targets, task.outputs()).unwrap_or(0.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -137,3 +137,34 @@ impl Protocol {
         if task == Task::Colour { self.colour_epochs } else { self.epochs }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_paper_preset_is_the_published_protocol() {
+        let published = Protocol {
+            preset: Preset::Paper,
+            seed: 7,
+            epochs: 300,
+            colour_epochs: 50,
+            samples_per_object: 1,
+            batch: 256,
+            hidden: 1024,
+            learning_rate: 1e-3,
+            passes: 5,
+            query_objects: usize::MAX,
+        };
+        assert_eq!(Protocol::new(Preset::Paper, 7, 41_920), published);
+        // (epochs, linear head, numbers to predict) of each task.
+        let tasks = Task::ALL.map(|task| (published.epochs_of(task), task.has_linear_head(), task.outputs()));
+        assert_eq!(tasks, [(300, true, 0), (300, false, 4), (300, false, 3), (300, false, 3), (50, true, 2)]);
+    }
+
+    #[test]
+    fn small_sets_give_more_samples_an_epoch_in_the_quick_preset() {
+        let samples = |objects| Protocol::new(Preset::Quick, 0, objects).samples_per_object;
+        assert_eq!([0, 10, 200, 1999, 41_920].map(samples), [16, 16, 10, 1, 1]);
+    }
+}

@@ -231,4 +231,41 @@ mod tests {
         assert_eq!((measured.value, measured.spread), (2.0, 1.0));
         assert_eq!(Measured::over(&[4.0]).spread, 0.0);
     }
+
+    #[test]
+    fn only_what_was_measured_alike_is_kept() {
+        let probe = |value| ProbeResult {
+            value: Measured { value, spread: 0.0 },
+            top5: None,
+            floor: 0.0,
+            input_width: 4,
+            curve: Vec::new(),
+        };
+        let results = |tasks: &[(Task, f64)]| Results {
+            format: FORMAT,
+            subject: Subject { weights_key: "w".to_owned(), ..Subject::default() },
+            data: Data { data_key: "d".to_owned(), ..Data::default() },
+            protocol: Protocol::new(crate::protocol::Preset::Paper, 0, 100),
+            representations: tasks.iter().map(|&(task, value)| (task, probe(value))).collect(),
+            embeddings: BTreeMap::new(),
+            retrieval: None,
+            device: "cpu".to_owned(),
+            seconds: BTreeMap::new(),
+        };
+        let known = results(&[(Task::Rotation, 0.1), (Task::Colour, 0.2)]);
+        let kept = |known: Results| {
+            let mut new = results(&[(Task::Rotation, 0.9)]);
+            new.keep(known);
+            new.representations.into_iter().map(|(task, probe)| (task, probe.value.value)).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(known.clone()), [(Task::Rotation, 0.9), (Task::Colour, 0.2)]);
+        let mut others = vec![known.clone(); 4];
+        others[0].subject.weights_key = "other".to_owned();
+        others[1].data.data_key = "other".to_owned();
+        others[2].protocol.seed = 1;
+        others[3].device = "cuda".to_owned();
+        for other in others {
+            assert_eq!(kept(other), [(Task::Rotation, 0.9)]);
+        }
+    }
 }

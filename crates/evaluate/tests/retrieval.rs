@@ -3,22 +3,26 @@
 
 mod synthetic;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use dataset::{Split, Views};
 use engine::Device;
 use evaluate::features::{Extraction, extract};
 use evaluate::prediction::{PoseMatrices, Transformation};
-use evaluate::{Encoded, Encoder, Error, GroundTruth, Preset, Protocol, Result, Widths, retrieval};
+use evaluate::{Encoded, Encoder, Error, GroundTruth, Preset, Protocol, Result, Table, Widths, retrieval};
 use pose::{FrameKind, ViewPose};
 use random::{Random, Stream};
 use synthetic::{items, synthetic};
 
-/// Embeddings `P0(object) M(view)`, plus noise; counts the pictures it has seen.
+/// Embeddings `P0(object) M(view)`, plus noise, with capsules of very different lengths; counts the pictures it has
+/// seen.
 struct Equivariant {
     truth: GroundTruth,
     layout: PoseMatrices,
     noise: f64,
+    /// Whether all objects look the same.
+    shared: bool,
     seen: usize,
 }
 
@@ -33,13 +37,15 @@ impl Encoder for Equivariant {
         self.seen += count;
         let mut encoded = Encoded::default();
         for (object, view) in items(pixels) {
-            let base = Random::new(1, Stream::new("base"), object as u64);
+            let look = if self.shared { 0 } else { object as u64 };
+            let mut base_random = Random::new(1, Stream::new("base"), look);
             let mut random = Random::new(2, Stream::new("noise"), (object * 1000 + view) as u64);
-            let mut base_random = base;
             let base: Vec<f32> = (0..self.layout.width()).map(|_| base_random.normal() as f32).collect();
             let motion = self.layout.relative(&ViewPose::default(), &self.truth.poses_of(object)[view]);
             let moved = self.layout.transform(&base, &motion);
-            encoded.equivariant.extend(moved.iter().map(|v| v + (self.noise * random.normal()) as f32));
+            let noisy = moved.iter().map(|v| v + (self.noise * random.normal()) as f32);
+            let length = |index: usize| [1.0, 30.0, 0.05, 4.0][index / self.layout.entries() % 4];
+            encoded.equivariant.extend(noisy.enumerate().map(|(index, v)| v * length(index)));
             encoded.representation.extend([object as f32, view as f32, 1.0]);
         }
         Ok(encoded)
@@ -65,35 +71,35 @@ fn extraction(cache: Option<&std::path::Path>) -> Extraction {
 
 fn run(
     noise: f64,
+    shared: bool,
     size: usize,
     frame: FrameKind,
 ) -> (evaluate::results::Retrieval, evaluate::Features, Equivariant) {
     let views: Arc<dyn Views> = synthetic(6, 4, 3, 11, 5);
     let truth = GroundTruth::read(&*views);
     let layout = PoseMatrices { capsules: 4, size, frame };
-    let mut encoder = Equivariant { truth: truth.clone(), layout, noise, seen: 0 };
+    let mut encoder = Equivariant { truth: truth.clone(), layout, noise, shared, seen: 0 };
     let features = extract(&mut encoder, &views, &extraction(None), |_| {}, &|| false).unwrap();
-    let transformation = encoder.transformation().unwrap();
     let protocol = Protocol::new(Preset::Paper, 0, 100);
-    let table = features.equivariant.clone();
-    let found = retrieval::evaluate(
-        &mut encoder,
-        transformation,
-        &table,
-        &truth,
-        &protocol,
-        &Device::cpu(),
-        |_| {},
-        &|| false,
-    )
-    .unwrap();
+    let found = retrieve(&mut encoder, &features.equivariant, &truth, &protocol);
     (found, features, encoder)
+}
+
+fn retrieve(
+    encoder: &mut dyn Encoder,
+    table: &Table,
+    truth: &GroundTruth,
+    protocol: &Protocol,
+) -> evaluate::results::Retrieval {
+    let transformation = encoder.transformation().unwrap();
+    let device = Device::cpu();
+    retrieval::evaluate(encoder, transformation, table, truth, protocol, &device, |_| {}, &|| false).unwrap()
 }
 
 #[test]
 fn perfectly_equivariant_embeddings_score_perfectly() {
     for (size, frame) in [(3, FrameKind::Object), (4, FrameKind::Object), (4, FrameKind::Base)] {
-        let (found, ..) = run(0.0, size, frame);
+        let (found, ..) = run(0.0, false, size, frame);
         assert_eq!((found.train.mrr, found.val.mrr, found.val.h1), (1.0, 1.0, 1.0));
         assert_eq!((found.train.queries, found.val.queries), (66, 44));
         for (set, candidates) in [("train-train", 66), ("val-val", 44), ("val-all", 110)] {
@@ -106,53 +112,189 @@ fn perfectly_equivariant_embeddings_score_perfectly() {
     }
 }
 
+/// What a search over all pairs finds, in float64 and without blocks.
+struct BruteForce<'a> {
+    truth: &'a GroundTruth,
+    rows: Vec<Vec<f64>>,
+}
+
+impl<'a> BruteForce<'a> {
+    fn new(truth: &'a GroundTruth, table: &Table) -> Self {
+        let row = |row: usize| table.row(row).iter().map(|&v| f64::from(v)).collect();
+        Self { truth, rows: (0..table.rows()).map(row).collect() }
+    }
+
+    fn normalised(row: &[f64]) -> Vec<f64> {
+        let norm = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let capsules: Vec<f64> =
+            row.chunks(9).flat_map(|pose| pose.iter().map(move |v| v / norm(pose))).collect();
+        capsules.iter().map(|v| v / norm(&capsules)).collect()
+    }
+
+    /// Sums of reciprocal ranks, hits at 1, 2, 5 and 10, and distances of rotation and translation over the views of
+    /// the objects `queries`, with the views of `candidates` for the last two; and how many queries found a candidate
+    /// of another object.
+    fn sums(&self, queries: Range<usize>, candidates: Range<usize>) -> ([f64; 7], usize) {
+        let (mut sums, mut elsewhere) = ([0.0; 7], 0);
+        let rows: Vec<Vec<f64>> = self.rows.iter().map(|row| Self::normalised(row)).collect();
+        for (object, view) in queries.flat_map(|object| (0..11).map(move |view| (object, view))) {
+            let poses = self.truth.poses_of(object);
+            let m = ViewPose::relative_rotation(&poses[0], &poses[view]).to_matrix();
+            let moved: Vec<f64> = self.rows[object * 11]
+                .chunks(9)
+                .flat_map(|p| (0..9).map(|e| (0..3).map(|k| p[e / 3 * 3 + k] * m[k][e % 3]).sum()))
+                .collect();
+            let prediction = Self::normalised(&moved);
+            let similarity = |row: usize| rows[row].iter().zip(&prediction).map(|(a, b)| a * b).sum::<f64>();
+            let own = similarity(object * 11 + view);
+            let rank = 1 + (0..11).filter(|&v| similarity(object * 11 + v) > own).count();
+            sums[0] += 1.0 / rank as f64;
+            for (sum, k) in sums[1..5].iter_mut().zip([1, 2, 5, 10]) {
+                *sum += f64::from(u8::from(rank <= k));
+            }
+            let all = candidates.start * 11..candidates.end * 11;
+            let best = all.max_by(|&a, &b| similarity(a).total_cmp(&similarity(b))).unwrap();
+            let (found, target) = (&self.truth.poses[best], &poses[view]);
+            sums[5] += pose::rotation_distance(found.quaternion(), target.quaternion());
+            sums[6] += pose::translation_distance(found.translation, target.translation);
+            elsewhere += usize::from(best / 11 != object);
+        }
+        (sums, elsewhere)
+    }
+}
+
 #[test]
 fn noisy_embeddings_agree_with_float64_brute_force() {
-    let (found, features, encoder) = run(0.6, 3, FrameKind::Object);
-    let truth = &encoder.truth;
-    let (mut reciprocal, mut hits5, mut rotation, mut translation) = (0.0, 0.0, 0.0, 0.0);
-    let normalise = |row: &[f64]| -> Vec<f64> {
-        let per_capsule: Vec<f64> = row
-            .chunks(9)
-            .flat_map(|pose| {
-                let norm = pose.iter().map(|v| v * v).sum::<f64>().sqrt();
-                pose.iter().map(move |v| v / norm).collect::<Vec<_>>()
-            })
-            .collect();
-        let norm = per_capsule.iter().map(|v| v * v).sum::<f64>().sqrt();
-        per_capsule.iter().map(|v| v / norm).collect()
-    };
-    let raw = |row: usize| features.equivariant.row(row).iter().map(|&v| f64::from(v)).collect::<Vec<_>>();
-    let queries: Vec<(usize, usize)> =
-        truth.split(Split::Val).flat_map(|object| (0..11).map(move |view| (object, view))).collect();
-    for &(object, view) in &queries {
-        let poses = truth.poses_of(object);
-        let m = ViewPose::relative_rotation(&poses[0], &poses[view]).to_matrix();
-        let source = raw(object * 11);
-        let moved: Vec<f64> = source
-            .chunks(9)
-            .flat_map(|p| {
-                (0..9).map(|e| (0..3).map(|k| p[e / 3 * 3 + k] * m[k][e % 3]).sum()).collect::<Vec<f64>>()
-            })
-            .collect();
-        let prediction = normalise(&moved);
-        let similarity =
-            |row: usize| normalise(&raw(row)).iter().zip(&prediction).map(|(a, b)| a * b).sum::<f64>();
-        let own = similarity(object * 11 + view);
-        let rank = 1 + (0..11).filter(|&v| similarity(object * 11 + v) > own).count();
-        reciprocal += 1.0 / rank as f64;
-        hits5 += f64::from(u8::from(rank <= 5));
-        let best = (0..110).max_by(|&a, &b| similarity(a).total_cmp(&similarity(b))).unwrap();
-        let target = &poses[view];
-        rotation += pose::rotation_distance(truth.poses[best].quaternion(), target.quaternion());
-        translation += pose::translation_distance(truth.poses[best].translation, target.translation);
+    for (noise, shared) in [(0.6, false), (0.3, true)] {
+        let (found, features, encoder) = run(noise, shared, 3, FrameKind::Object);
+        let brute = BruteForce::new(&encoder.truth, &features.equivariant);
+        let close = |found: f64, wanted: f64, what: &str| {
+            assert!((found - wanted).abs() < 1e-9, "{what} (shared: {shared}): {found} {wanted}");
+        };
+        for (set, ranking, queries, candidates) in [
+            ("train-train", &found.train, 0..6, 0..6),
+            ("val-val", &found.val, 6..10, 6..10),
+            ("val-all", &found.val, 6..10, 0..10),
+        ] {
+            let n = 11.0 * queries.len() as f64;
+            let (sums, elsewhere) = brute.sums(queries, candidates);
+            let [mrr, h1, h2, h5, h10, rotation, translation] = sums.map(|sum| sum / n);
+            close(ranking.mrr, mrr, "mrr");
+            close(ranking.h1, h1, "h1");
+            close(ranking.h2, h2, "h2");
+            close(ranking.h5, h5, "h5");
+            close(ranking.h10, h10, "h10");
+            close(found.pre[set].rotation, rotation, set);
+            close(found.pre[set].translation.unwrap(), translation, set);
+            assert!(mrr > 0.3 && mrr < 0.999, "the noise should matter: {mrr}");
+            // Where all objects look the same, the nearest view is often another object's.
+            assert!(!shared || elsewhere > 5, "{set}: {elsewhere}");
+        }
     }
-    let n = queries.len() as f64;
-    assert!((found.val.mrr - reciprocal / n).abs() < 1e-9, "{} {}", found.val.mrr, reciprocal / n);
-    assert!((found.val.h5 - hits5 / n).abs() < 1e-9);
-    assert!((found.pre["val-all"].rotation - rotation / n).abs() < 1e-9);
-    assert!((found.pre["val-all"].translation.unwrap() - translation / n).abs() < 1e-9);
-    assert!(found.val.mrr > 0.4 && found.val.mrr < 0.999, "the noise should matter: {}", found.val.mrr);
+}
+
+/// Embeddings that are the pose itself, quaternion and translation, and a predictor that knows how poses change.
+struct Knowing {
+    truth: GroundTruth,
+    translation: Option<FrameKind>,
+}
+
+impl Knowing {
+    fn table(&self) -> Table {
+        let row = |pose: &ViewPose| -> Vec<f32> {
+            let moved = self.translation.map(|frame| frame.translation(pose.rotation, pose.translation));
+            let values = pose.quaternion().to_array().into_iter().chain(moved.into_iter().flatten());
+            values.map(|value| value as f32).collect()
+        };
+        let width = if self.translation.is_some() { 7 } else { 4 };
+        Table { width, values: self.truth.poses.iter().flat_map(row).collect() }
+    }
+}
+
+impl Encoder for Knowing {
+    fn side(&self) -> usize {
+        2
+    }
+    fn widths(&self) -> Widths {
+        Widths { representation: 0, equivariant: Some(self.table().width), invariant: None }
+    }
+    fn encode(&mut self, _: &[u8], _: usize) -> Result<Encoded> {
+        Err(Error::Request("no pictures".into()))
+    }
+    fn transformation(&self) -> Option<Transformation> {
+        Some(Transformation::Predictor { translation: self.translation })
+    }
+    fn predict(&mut self, embeddings: &[f32], parameters: &[f32], count: usize) -> Result<Vec<f32>> {
+        let width = embeddings.len() / count;
+        assert_eq!((embeddings.len() % count, parameters.len()), (0, embeddings.len()));
+        let pairs = embeddings.chunks(width).zip(parameters.chunks(width));
+        let predicted = pairs.flat_map(|(from, z)| {
+            let quaternion = |v: &[f32]| pose::Quaternion::from([v[0], v[1], v[2], v[3]].map(f64::from));
+            let turned = (quaternion(from) * quaternion(z)).to_f32();
+            let moved: Vec<f32> = from[4..].iter().zip(&z[4..]).map(|(a, b)| a + b).collect();
+            // Predictions of any length compare alike.
+            turned.into_iter().chain(moved).map(|value| 7.0 * value).collect::<Vec<_>>()
+        });
+        Ok(predicted.collect())
+    }
+}
+
+#[test]
+fn predictors_are_given_the_change_from_view_0_to_the_target() {
+    let views: Arc<dyn Views> = synthetic(6, 4, 3, 11, 5);
+    let truth = GroundTruth::read(&*views);
+    for translation in [None, Some(FrameKind::Object), Some(FrameKind::Base)] {
+        let mut encoder = Knowing { truth: truth.clone(), translation };
+        let table = encoder.table();
+        let protocol = Protocol::new(Preset::Paper, 0, 100);
+        let found = retrieve(&mut encoder, &table, &truth, &protocol);
+        assert_eq!((found.train.mrr, found.val.mrr), (1.0, 1.0), "{translation:?}");
+        assert!(found.pre["val-all"].rotation < 1e-9, "{translation:?}");
+    }
+}
+
+#[test]
+fn what_is_not_a_number_counts_as_the_worst() {
+    let views: Arc<dyn Views> = synthetic(6, 4, 3, 11, 5);
+    let mut truth = GroundTruth::read(&*views);
+    let mut encoder = Knowing { truth: truth.clone(), translation: None };
+    let table = Table { width: 4, values: vec![f32::NAN; 110 * 4] };
+    let protocol = Protocol::new(Preset::Paper, 0, 100);
+    let found = retrieve(&mut encoder, &table, &truth, &protocol);
+    assert!((found.val.mrr - 1.0 / 11.0).abs() < 1e-12 && found.val.h10 == 0.0, "{:?}", found.val);
+    assert_eq!((found.pre["val-all"].rotation, found.pre["val-all"].translation), (1.0, Some(3.0)));
+    // Without translations there is no error of them.
+    truth.has_translation = false;
+    let found = retrieve(&mut encoder, &table, &truth, &protocol);
+    assert!(found.pre.values().chain(found.pre_chance.values()).all(|error| error.translation.is_none()));
+}
+
+#[test]
+fn hits_count_up_to_their_rank() {
+    let mut tally = retrieval::Tally::default();
+    [1, 2, 3, 5, 6, 10, 11, 50].into_iter().for_each(|rank| tally.count(rank));
+    let found = tally.finish();
+    assert_eq!([found.h1, found.h2, found.h5, found.h10], [1.0, 2.0, 4.0, 6.0].map(|hits| hits / 8.0));
+    assert_eq!(retrieval::ranks(&[f32::NAN, 0.5, 0.1, /**/ 0.2, 0.3, 0.1, /**/ 0.9, 0.9, 0.9], 3), [3, 1, 3]);
+}
+
+#[test]
+fn queries_are_a_random_part_of_the_objects_where_there_are_many() {
+    let views: Arc<dyn Views> = synthetic(60, 40, 3, 2, 9);
+    let truth = GroundTruth::read(&*views);
+    let chosen = |split, seed| {
+        let protocol = Protocol { query_objects: 5, ..Protocol::new(Preset::Quick, seed, 100) };
+        retrieval::query_objects(&truth, split, &protocol)
+    };
+    let objects = chosen(Split::Val, 1);
+    assert_eq!(objects.len(), 5);
+    assert!(
+        objects.windows(2).all(|pair| pair[0] < pair[1]) && objects.iter().all(|o| (60..100).contains(o))
+    );
+    assert_ne!(objects, [60, 61, 62, 63, 64]);
+    assert_eq!(objects, chosen(Split::Val, 1));
+    assert_ne!(objects, chosen(Split::Val, 2));
+    assert!(chosen(Split::Train, 1).iter().all(|&object| object < 60));
 }
 
 #[test]
@@ -171,27 +313,22 @@ fn embeddings_that_ignore_the_view_score_at_chance() {
 #[test]
 fn chance_levels_are_those_of_the_angle_distribution() {
     let views: Arc<dyn Views> = synthetic(60, 40, 3, 50, 9);
-    let truth = GroundTruth::read(&*views);
-    let layout = PoseMatrices { capsules: 1, size: 3, frame: FrameKind::Object };
-    let mut encoder = Equivariant { truth: truth.clone(), layout, noise: 0.0, seen: 0 };
-    let features = extract(&mut encoder, &views, &extraction(None), |_| {}, &|| false).unwrap();
+    let mut truth = GroundTruth::read(&*views);
+    let mut encoder = Knowing { truth: truth.clone(), translation: None };
+    let table = encoder.table();
     let protocol = Protocol { query_objects: 3, ..Protocol::new(Preset::Quick, 1, 100) };
-    let transformation = encoder.transformation().unwrap();
-    let found = retrieval::evaluate(
-        &mut encoder,
-        transformation,
-        &features.equivariant,
-        &truth,
-        &protocol,
-        &Device::cpu(),
-        |_| {},
-        &|| false,
-    )
-    .unwrap();
+    let found = retrieve(&mut encoder, &table, &truth, &protocol);
     let chance = found.pre_chance["val-all"];
     assert!((chance.rotation - 0.63).abs() < 0.02, "{chance:?}");
     assert!((chance.translation.unwrap() - 0.5).abs() < 0.02);
     assert_eq!(found.train.queries, 150);
+    // Views all alike on each side of the split, half a turn between the sides: candidates are those of their set.
+    let side = |row: usize| if row < 60 * 50 { 0.0 } else { std::f64::consts::PI };
+    let turned = |row| ViewPose::published_precision([0.0, 0.0, side(row)], [0.0; 3]);
+    truth.poses = (0..100 * 50).map(turned).collect();
+    let found = retrieve(&mut encoder, &table, &truth, &protocol);
+    let chance = ["train-train", "val-val", "val-all"].map(|set| found.pre_chance[set].rotation);
+    assert!(chance[0] < 1e-9 && chance[1] < 1e-9 && (chance[2] - 0.6).abs() < 0.02, "{chance:?}");
 }
 
 #[test]
@@ -200,7 +337,7 @@ fn features_are_kept_resumed_and_repaired() {
     let views: Arc<dyn Views> = synthetic(70, 10, 3, 3, 5);
     let truth = GroundTruth::read(&*views);
     let layout = PoseMatrices { capsules: 2, size: 3, frame: FrameKind::Object };
-    let mut encoder = Equivariant { truth, layout, noise: 0.1, seen: 0 };
+    let mut encoder = Equivariant { truth, layout, noise: 0.1, shared: false, seen: 0 };
     let plain = extract(&mut encoder, &views, &extraction(None), |_| {}, &|| false).unwrap();
     assert_eq!(encoder.seen, 240);
     let kept = extraction(Some(folder.path()));
