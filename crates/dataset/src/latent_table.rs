@@ -21,14 +21,6 @@ pub const NAMES: [&str; WIDTH_WITH_TRANSLATION] = [
     "trans_z",
 ];
 
-/// One row of the table.
-pub fn row(latents: &Latents) -> Vec<f64> {
-    let [x, y, z] = latents.rotation;
-    let mut row = vec![x, y, z, latents.floor_hue, latents.spot_theta, latents.spot_phi, latents.spot_hue];
-    row.extend(latents.translation.iter().flatten());
-    row
-}
-
 /// Rows of 7 or 10 numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatentTable {
@@ -80,9 +72,9 @@ mod tests {
     fn rows_come_back() {
         let values: Vec<f64> = (0..20).map(f64::from).collect();
         let table = LatentTable::new(10, values.clone()).unwrap();
-        assert_eq!(row(&table.get(1)), &values[10..]);
+        assert_eq!(table.get(1).to_vec(), &values[10..]);
         let table = LatentTable::new(7, values[..14].to_vec()).unwrap();
-        assert_eq!((table.rows(), row(&table.get(1))), (2, values[7..14].to_vec()));
+        assert_eq!((table.rows(), table.get(1).to_vec()), (2, values[7..14].to_vec()));
         assert!(table.get(0).translation.is_none());
         assert!(LatentTable::new(9, vec![0.0; 9]).is_none() && LatentTable::new(7, vec![0.0; 8]).is_none());
     }

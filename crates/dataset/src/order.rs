@@ -99,6 +99,13 @@ mod tests {
     }
 
     #[test]
+    fn single_views_are_uniform() {
+        let mut counts = [0_u32; 5];
+        (0..40).for_each(|epoch| (0..250).for_each(|object| counts[single(3, epoch, object, 5)] += 1));
+        assert!(counts.iter().all(|count| (1850..2150).contains(count)), "{counts:?}");
+    }
+
+    #[test]
     fn the_share_of_fresh_images_is_the_one_asked_for() {
         let count = |share| {
             let draws = (0..20_000).flat_map(|object| refreshed(5, 3, object, share));

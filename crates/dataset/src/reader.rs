@@ -194,7 +194,6 @@ impl Views for Dataset {
     }
 }
 
-/// Counts the views of the first object; the others are taken to have as many.
 /// Where the dataset may be that is not in `root` itself.
 fn hint(root: &Path, lists_folder: &Path) -> String {
     if lists_folder != root {
@@ -219,6 +218,7 @@ fn hint(root: &Path, lists_folder: &Path) -> String {
     }
 }
 
+/// Counts the views of the first object; the others are taken to have as many.
 fn count_views(root: &Path, object: &Object) -> Result<usize> {
     let folder = root.join(&object.synset).join(&object.name);
     let views = (0..).take_while(|&view| folder.join(&file_names(view)[0]).exists()).count();

@@ -78,6 +78,20 @@ mod tests {
     }
 
     #[test]
+    fn both_sides_are_in_an_order_that_tells_nothing() {
+        let objects = assign(1, &ids(4, 50));
+        for split in [Split::Train, Split::Val] {
+            let side: Vec<_> = objects.iter().filter(|object| object.split == split).collect();
+            // Of neighbours, about one in four pairs is of one class; sorted by class, nearly all would be.
+            let alike = side.windows(2).filter(|pair| pair[0].label == pair[1].label).count();
+            assert!(alike * 2 < side.len(), "{split}: {alike} of {}", side.len());
+            let mut sorted = side.clone();
+            sorted.sort_by_key(|object| (&object.synset, &object.name));
+            assert_ne!(side, sorted);
+        }
+    }
+
+    #[test]
     fn a_class_of_one_object_is_held_out_last() {
         let mut list = ids(5, 2);
         list.extend((0..20).map(|k| (format!("single{k}"), "o".to_owned())));

@@ -164,6 +164,18 @@ mod tests {
     }
 
     #[test]
+    fn every_order_is_equally_likely() {
+        let mut counts = std::collections::HashMap::new();
+        for index in 0..12_000 {
+            let mut items = [0, 1, 2];
+            Random::new(5, Stream::new("orders"), index).shuffle(&mut items);
+            *counts.entry(items).or_insert(0) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        assert!(counts.values().all(|count| (1850..2150).contains(count)), "{counts:?}");
+    }
+
+    #[test]
     fn a_shuffle_is_a_permutation() {
         let mut items: Vec<u32> = (0..100).collect();
         Random::new(3, Stream::new("shuffle"), 9).shuffle(&mut items);
