@@ -11,9 +11,6 @@ const SPACING: f64 = 1.8;
 /// Width of a blank, in units.
 const BLANK: f64 = 1.6;
 
-/// Height of capitals as a share of the em.
-pub const CAP_HEIGHT: f64 = 8.0 / UNITS_PER_EM;
-
 /// The strokes of `character`; a box where the font has none.
 fn glyph(character: char) -> &'static str {
     match character {
