@@ -15,6 +15,9 @@ pub const QUALITY: u8 = 95;
 /// Largest side of a picture this crate decodes; a header that claims more is refused before memory is taken.
 pub const LARGEST_SIDE: usize = 8192;
 
+/// Most pixels of a picture that [`decode`] takes, which may be anybody's photograph.
+const MOST_PIXELS: usize = 1 << 28;
+
 /// The order of the colour channels in a stored picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -62,10 +65,19 @@ pub struct Picture {
 
 /// Decodes into `picture`, whose memory is used again. The error says what is wrong with the data.
 pub fn decode_into(bytes: &[u8], picture: &mut Picture) -> Result<(), String> {
+    decode_within(bytes, picture, |width, height| width.max(height) <= LARGEST_SIDE)
+}
+
+/// Decodes a picture whose width and height are accepted by `fits`, which is asked before memory is taken.
+fn decode_within(
+    bytes: &[u8],
+    picture: &mut Picture,
+    fits: impl Fn(usize, usize) -> bool,
+) -> Result<(), String> {
     let options = DecoderOptions::default()
         .jpeg_set_out_colorspace(ColorSpace::RGB)
-        .set_max_width(LARGEST_SIDE)
-        .set_max_height(LARGEST_SIDE)
+        .set_max_width(usize::from(u16::MAX))
+        .set_max_height(usize::from(u16::MAX))
         .set_strict_mode(true);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
     let broken = |error: zune_jpeg::errors::DecodeErrors| {
@@ -77,6 +89,9 @@ pub fn decode_into(bytes: &[u8], picture: &mut Picture) -> Result<(), String> {
     let is_cut_off = || bytes.starts_with(&[0xFF, 0xD8]) && !ends_properly(bytes);
     decoder.decode_headers().map_err(|error| if is_cut_off() { cut_off() } else { broken(error) })?;
     let (width, height) = decoder.dimensions().ok_or("not a readable JPEG: no dimensions")?;
+    if !fits(width, height) {
+        return Err(format!("the JPEG is too large: {width} x {height} pixels"));
+    }
     let needed = decoder.output_buffer_size().ok_or("not a readable JPEG: no dimensions")?;
     if needed != width * height * 3 {
         return Err("not a readable JPEG: it cannot be decoded as RGB".to_owned());
@@ -90,10 +105,10 @@ pub fn decode_into(bytes: &[u8], picture: &mut Picture) -> Result<(), String> {
     decoder.decode_into(&mut picture.pixels).map_err(broken)
 }
 
-/// Decodes a JPEG as RGB.
+/// Decodes a JPEG as RGB, a large photograph too.
 pub fn decode(bytes: &[u8]) -> Result<Picture, String> {
     let mut picture = Picture::default();
-    decode_into(bytes, &mut picture)?;
+    decode_within(bytes, &mut picture, |width, height| width * height <= MOST_PIXELS)?;
     Ok(picture)
 }
 
@@ -139,6 +154,18 @@ mod tests {
         assert_eq!(bytes[table + 5], 2);
         let frame = bytes.windows(2).position(|w| w == [0xFF, 0xC0]).unwrap();
         assert_eq!(bytes[frame + 11], 0x22, "luminance sampled 2x2 against chroma");
+    }
+
+    #[test]
+    fn large_claims_are_refused_before_memory_is_taken() {
+        let mut bytes = encode(&gradient(16), 16, ChannelOrder::Rgb).unwrap();
+        let frame = bytes.windows(2).position(|w| w == [0xFF, 0xC0]).unwrap();
+        bytes[frame + 5..frame + 9].copy_from_slice(&[0x23, 0x28, 0x00, 0x10]);
+        let message = decode_into(&bytes, &mut Picture::default()).unwrap_err();
+        assert_eq!(message, "the JPEG is too large: 16 x 9000 pixels");
+        assert!(decode(&bytes).map_or_else(|why| !why.contains("too large"), |large| large.height == 9000));
+        bytes[frame + 5..frame + 9].fill(0xFF);
+        assert!(decode(&bytes).unwrap_err().contains("too large: 65535 x 65535"));
     }
 
     #[test]

@@ -299,6 +299,12 @@ fn gltf_materials_have_colour_texture_roughness_and_alpha() {
     let pixel = textured.texture.expect("a texture").pixels[3];
     assert_eq!((pixel[0], pixel[2]), (255, 0));
     assert!((i32::from(pixel[1]) - 137).abs() <= 1, "{pixel:?}");
+    let glossy = load(
+        r#"{"pbrMetallicRoughness":{"baseColorFactor":[1,0,0,1]},"extensions":{"KHR_materials_pbrSpecularGlossiness":
+            {"diffuseFactor":[0,0.5,1,1],"diffuseTexture":{"index":0},"glossinessFactor":0.75}}}"#,
+    );
+    assert_eq!((glossy.base_colour, glossy.roughness), ([0.0, 0.5, 1.0], 0.25));
+    assert!(glossy.texture.is_some());
 }
 
 /// A strip of four corners with 8-bit colours, normalised 16-bit texture coordinates, one corner moved by a sparse

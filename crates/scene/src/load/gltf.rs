@@ -1,7 +1,7 @@
 //! glTF 2.0, as text (`.gltf`) or binary (`.glb`): the meshes of the default scene under their nodes' transforms.
 //!
 //! The `gltf` crate supplies the types of the JSON; buffers are read here, under the root rule and with every claim
-//! checked. Roughness is the material's own, specular 0.5; texture transforms, metalness, skins, morph targets and
+//! checked. Roughness is the material's own, specular 0.5; metalness, skins, morph targets and
 //! all other maps are left out.
 
 use super::colours::{Colours, srgb_from_linear};
@@ -22,9 +22,10 @@ use buffers::Buffers;
 use materials::GltfMaterial;
 use transform::Transform;
 
-/// Extensions that may be required without changing what is read here, beyond looks.
-const HARMLESS_EXTENSIONS: [&str; 12] = [
+/// Extensions that may be required: those that are read here, and those that change no more than looks.
+const HARMLESS_EXTENSIONS: [&str; 13] = [
     "KHR_mesh_quantization",
+    "KHR_materials_pbrSpecularGlossiness",
     "KHR_texture_transform",
     "KHR_materials_unlit",
     "KHR_materials_specular",
@@ -199,11 +200,13 @@ impl Loader<'_> {
             return Err(format!("there is no material {material}"));
         }
         let set = material.map_or(0, |material| self.materials[material].uv_set);
+        let transform = material.map(|material| self.materials[material].uv_transform);
         let uvs = attribute(Semantic::TexCoords(set))
             .map(|accessor| self.read::<2>(accessor, limit))
             .transpose()?;
         let first_uv = self.polygons.uvs.len() as u32;
-        self.polygons.uvs.extend(uvs.iter().flatten().map(|&[u, v]| {
+        self.polygons.uvs.extend(uvs.iter().flatten().map(|&uv| {
+            let [u, v] = transform.map_or(uv, |transform| transform.apply(uv));
             // Texture coordinates of glTF begin at the top left.
             if u.is_finite() && v.is_finite() { [u, 1.0 - v] } else { [0.0; 2] }
         }));

@@ -258,8 +258,8 @@ pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
     let progress = std::sync::OnceLock::new();
     let begin = |before: usize, images: u64| {
         if before > 0 {
-            let are = if before == 1 { "object is" } else { "objects are" };
-            terminal.note(format!("{before} {are} there already"));
+            let are = if before == 1 { "is" } else { "are" };
+            terminal.note(format!("{} {are} there already", count(before, "object")));
         }
         let _ = progress.set(terminal.progress(images, "images"));
     };
@@ -296,10 +296,18 @@ pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
 /// How many warnings and skipped objects are shown; all skipped ones are in `skipped.json`.
 const SHOWN: usize = 10;
 
+/// `1 object`, `2 objects`.
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let outcome = &made.outcome;
     for skipped in outcome.skipped.iter().take(SHOWN) {
-        terminal.warn(format!("skipped {}/{}: {}", skipped.synset, skipped.name, skipped.reason));
+        // Most reasons begin with the mesh's file.
+        let id = format!("{}/{}", skipped.synset, skipped.name);
+        let place = if skipped.reason.starts_with(&id) { String::new() } else { format!("{id}: ") };
+        terminal.warn(format!("skipped {place}{}", skipped.reason));
     }
     if outcome.skipped.len() > SHOWN {
         let list = if outcome.complete.is_some() { ", all of them in skipped.json" } else { "" };
@@ -313,12 +321,21 @@ fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> 
             let counts = card.counts.as_ref();
             let objects = counts.map_or(0, |counts| counts.train_objects + counts.val_objects);
             let images = counts.map_or(0, |counts| counts.images);
+            let objects = count(objects, "object");
             let skipped = match outcome.skipped.len() {
                 0 => String::new(),
-                skipped => format!(", {skipped} objects skipped"),
+                skipped => format!(", {} skipped", count(skipped, "object")),
             };
-            let now = if outcome.images_rendered > 0 { done } else { "nothing was left to do".to_owned() };
-            format!("{out}: complete, {images} images of {objects} objects{skipped}; {now}")
+            let now = match (outcome.images_rendered, outcome.skipped.len()) {
+                (0, 0) => "nothing was left to do".to_owned(),
+                (0, _) => {
+                    "nothing was left to do (a complete dataset is not changed: objects that were mended \
+                           need another --out)"
+                        .to_owned()
+                }
+                _ => done,
+            };
+            format!("{out}: complete, {images} images of {objects}{skipped}; {now}")
         }
         (None, true) => format!("interrupted after {done}; run the same command again to go on"),
         (None, false) => format!(
@@ -346,8 +363,8 @@ fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> 
         }),
     );
     if strict && !outcome.skipped.is_empty() {
-        let count = outcome.skipped.len();
-        crate::terminal::say(format!("error: {count} objects were skipped, which --strict does not allow"));
+        let skipped = count(outcome.skipped.len(), "object");
+        crate::terminal::say(format!("error: {skipped} skipped, which --strict does not allow"));
     }
     Ok(if outcome.interrupted {
         ExitCode::from(interrupt::TRY_AGAIN)
