@@ -205,7 +205,7 @@ fn hint(root: &Path, lists_folder: &Path) -> String {
         }
         _ => match discover(root) {
             Ok(_) => {
-                let root = root.display();
+                let root = crate::shell_word(root);
                 format!(
                     "; it holds meshes: make views of them with equicaps render --meshes {root} --out DIR"
                 )

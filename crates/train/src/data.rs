@@ -81,7 +81,7 @@ fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
         return Err(Error::Request(format!(
             "there is no dataset at {}; make one with: equicaps render --out {}, or try --data procedural:5x4",
             folder.display(),
-            folder.display()
+            dataset::shell_word(folder)
         )));
     }
     let lists = if lists.is_empty() { folder } else { Path::new(lists) };

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use dataset::error::FileError;
+use dataset::shell_word;
 
 /// What can go wrong with a run.
 #[derive(Debug, thiserror::Error)]
@@ -14,13 +15,13 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] FileError),
     /// The folder holds a run already.
-    #[error("{path} holds a run already; continue it with: equicaps train --resume {path}", path = path.display())]
+    #[error("{} holds a run already; continue it with: equicaps train --resume {}", path.display(), shell_word(path))]
     RunExists {
         /// The run's folder.
         path: PathBuf,
     },
     /// The folder holds no run.
-    #[error("{} holds no run: it has no config.toml; start one with: equicaps train --run {} --data DATA", path.display(), path.display())]
+    #[error("{} holds no run: it has no config.toml; start one with: equicaps train --run {} --data DATA", path.display(), shell_word(path))]
     NoRun {
         /// The folder.
         path: PathBuf,

@@ -49,6 +49,15 @@ impl RunFolder {
         if !root.exists() {
             return Err(Error::Request(format!("there is no folder {}", root.display())));
         }
+        if root.is_file() {
+            // A checkpoint lies in RUN/checkpoints.
+            let run = root.parent().and_then(Path::parent).filter(|run| Self::open(run).is_ok());
+            let hint = run.map_or_else(String::new, |run| format!(", which is {}", run.display()));
+            return Err(Error::Request(format!(
+                "{} is a file, expected a run's folder{hint}",
+                root.display()
+            )));
+        }
         let folder = Self { root: root.to_path_buf() };
         if folder.config_path().is_file() {
             Ok(folder)

@@ -90,9 +90,9 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         table.to_text(),
         html.display(),
         sheet.display(),
-        arguments.out.join("equicaps").display(),
-        views_folder.join(first).join("image_0.jpg").display(),
-        views_folder.display()
+        dataset::shell_word(&arguments.out.join("equicaps")),
+        dataset::shell_word(&views_folder.join(first).join("image_0.jpg")),
+        dataset::shell_word(&views_folder)
     );
     let rotation =
         |results: &Results| results.representations.get(&Task::Rotation).map(|probe| probe.value.value);

@@ -76,8 +76,11 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     terminal.result(
         format!(
             "{path}: {}, trained for {}, images of {image}x{image}\n{} tensors, epoch {epochs}; look at it with: \
-             equicaps evaluate {path} --data DATA --out DIR",
-            config.method, config.transform, imported.taken.count
+             equicaps evaluate {} --data DATA --out DIR",
+            config.method,
+            config.transform,
+            imported.taken.count,
+            dataset::shell_word(out)
         ),
         &json!({
             "checkpoint": shown(out),

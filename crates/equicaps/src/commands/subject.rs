@@ -92,7 +92,7 @@ pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
         anyhow::bail!(
             "{} has no checkpoint yet: equicaps train --resume {} goes on with it",
             path.display(),
-            path.display()
+            dataset::shell_word(path)
         );
     }
     chosen
@@ -106,7 +106,17 @@ pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
 
 /// A checkpoint knows its own configuration.
 fn of_file(path: &Path) -> anyhow::Result<Weights> {
-    let checkpoint = Checkpoint::read_metadata(path)?;
+    let checkpoint = Checkpoint::read_metadata(path).map_err(|error| {
+        let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let (shown, word) = (path.display(), dataset::shell_word(path));
+        match ending.as_str() {
+            "safetensors" => anyhow::Error::from(error),
+            "pth" | "pt" => anyhow::anyhow!(
+                "{shown} is a file of PyTorch; make a checkpoint of it: equicaps import {word} --out weights.safetensors"
+            ),
+            _ => anyhow::anyhow!("{shown} is no checkpoint, expected a run's folder or a .safetensors file"),
+        }
+    })?;
     Ok(Weights {
         config: Config::of_checkpoint(path, &checkpoint)?,
         file: Some(path.to_path_buf()),

@@ -310,7 +310,7 @@ fn report(
         Outcome::Interrupted(path) => ("interrupted", path, ExitCode::from(interrupt::TRY_AGAIN)),
     };
     let summary = Summary::of(folder)?;
-    let root = folder.root().display();
+    let root = dataset::shell_word(folder.root());
     let text = match (status, &checkpoint) {
         ("interrupted", None) => {
             format!("interrupted before the first step; continue with: equicaps train --resume {root}")

@@ -340,8 +340,11 @@ fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> 
         (None, true) => format!("interrupted after {done}; run the same command again to go on"),
         (None, false) => format!(
             "{out}: shard {}/{} is done, {done}; {} objects of other shards are missing \
-             (the last shard finishes the dataset, `equicaps dataset finish {out}` does it by hand)",
-            request.shard.index, request.shard.count, outcome.objects_missing
+             (the last shard finishes the dataset, `equicaps dataset finish {}` does it by hand)",
+            request.shard.index,
+            request.shard.count,
+            outcome.objects_missing,
+            dataset::shell_word(&request.out)
         ),
     };
     let counts = outcome.complete.as_ref().and_then(|card| card.counts.as_ref());

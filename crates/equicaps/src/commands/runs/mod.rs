@@ -192,7 +192,7 @@ fn show(run: &Path, terminal: &Terminal) -> anyhow::Result<()> {
         }
     }
     if matches!(summary.state, State::Stopped | State::Failed) {
-        lines.push(format!("continue it  equicaps train --resume {}", summary.root.display()));
+        lines.push(format!("continue it  equicaps train --resume {}", dataset::shell_word(&summary.root)));
     }
     let mut value = to_json(&summary);
     if let Value::Object(map) = &mut value {
