@@ -22,39 +22,40 @@ DEVICE float3 camera_direction(float u, float v) {
 TRACE_KERNEL trace_camera(const Batch* b, int unused) {
     int index = blockIdx.y;
     const View& view = b->views[index];
-    int tiles = (view.width + 7) / 8;
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    int tile = i / 32;
-    if (view.is_empty || tile >= tiles * ((view.height + 3) / 4)) return;
-    int x = (tile % tiles) * 8 + i % 8, y = (tile / tiles) * 4 + i % 32 / 8;
-    bool active = x < view.width && y < view.height;
+    // A warp's rays go through 8 x 4 neighbouring places.
+    int tiles = (view.width + 7) / 8, end = view.is_empty ? 0 : tiles * ((view.height + 3) / 4) * 32;
     float inverse_size = 1.0f / (float)b->size, scale = 1.0f / ((float)b->supersampling * (float)b->size);
-    float3 direction = camera_direction((float)view.x0 * inverse_size + ((float)x + 0.5f) * scale - 0.5f,
-                                        0.5f - (float)view.y0 * inverse_size - ((float)y + 0.5f) * scale);
-    float limit = direction.z < 0.0f ? (FLOOR_Z - CAMERA_HEIGHT) / direction.z : INFINITE;
-    float3 along = turn_to_object(view, direction);
-    u64 slot = view.sample_start + (u64)(y * view.width + x) * view.layers;
-    float left = 1.0f, start = 0.0f;
     u32 rays = 0;
-    bool is_inside = active;
-    for (int layer = 0; layer < view.layers; layer++) {
-        rays += active ? 1 : 0;
-        Hit hit = nearest(view, to_object(view, camera_position() + start * direction), along, limit - start, active);
-        active = active && hit.triangle != MISS;
-        if (active) {
-            SurfacePoint point = surface_point(view, hit, direction);
-            float alpha = view.materials[point.material].alpha;
-            Sample sample;
-            sample.position = extend(point.position, left * alpha);
-            sample.normal = extend(point.normal, __uint_as_float(point.material));
-            sample.face = extend(point.face, 0.0f);
-            sample.albedo = extend(albedo(b, view, point.material, point.uv), 0.0f);
-            b->samples[slot + layer] = sample;
-            left *= 1.0f - alpha;
-            start += hit.t + 1e-4f;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < end; i += gridDim.x * blockDim.x) {
+        int tile = i / 32, x = (tile % tiles) * 8 + i % 8, y = (tile / tiles) * 4 + i % 32 / 8;
+        bool active = x < view.width && y < view.height;
+        float3 direction = camera_direction((float)view.x0 * inverse_size + ((float)x + 0.5f) * scale - 0.5f,
+                                            0.5f - (float)view.y0 * inverse_size - ((float)y + 0.5f) * scale);
+        float limit = direction.z < 0.0f ? (FLOOR_Z - CAMERA_HEIGHT) / direction.z : INFINITE;
+        float3 along = turn_to_object(view, direction);
+        u64 slot = view.sample_start + (u64)(y * view.width + x) * view.layers;
+        float left = 1.0f, start = 0.0f;
+        bool is_inside = active;
+        for (int layer = 0; layer < view.layers; layer++) {
+            rays += active ? 1 : 0;
+            float3 from = to_object(view, camera_position() + start * direction);
+            Hit hit = nearest<false>(view, from, along, limit - start, active);
+            active = active && hit.triangle != MISS;
+            if (active) {
+                SurfacePoint point = surface_point(view, hit, direction);
+                float alpha = view.materials[point.material].alpha;
+                Sample sample;
+                sample.position = extend(point.position, left * alpha);
+                sample.normal = extend(point.normal, __uint_as_float(point.material));
+                sample.face = extend(point.face, __uint_as_float(point.behind));
+                sample.albedo = extend(albedo(b, view, point.material, point.uv), 0.0f);
+                b->samples[slot + layer] = sample;
+                left *= 1.0f - alpha;
+                start += hit.t + 1e-4f;
+            }
+            if (is_inside) b->own[slot + layer] = active ? INTERPOLATED : EMPTY;
+            active = active && left > 1e-3f;
         }
-        if (is_inside) b->own[slot + layer] = active ? INTERPOLATED : EMPTY;
-        active = active && left > 1e-3f;
     }
     count_rays(b, rays);
 }
@@ -64,7 +65,7 @@ DEVICE float likeness(const Sample& point, const Sample& other, float tolerance)
     float cosine = dot(xyz(point.normal), xyz(other.normal));
     if (cosine <= MIN_COSINE) return 0.0f;
     float offset = fabsf(dot(xyz(other.position) - xyz(point.position), xyz(point.face)));
-    float flatness = 1.0f - offset / tolerance;
+    float flatness = 1.0f - quotient(offset, tolerance);
     return flatness <= 0.0f ? 0.0f : (cosine - MIN_COSINE) * (1.0f / (1.0f - MIN_COSINE)) * flatness;
 }
 

@@ -195,52 +195,95 @@ KERNEL select_shadow(const Batch* b, int step) {
     select_nodes(b, index, b->shadow + (u64)index * width * width, b->shadow_cells, b->shadow_tolerance, true, step);
 }
 
-/// Listed nodes of a view: irradiance of sun, world and object. A warp has a node, its lanes directions: most nodes see the
-/// object in all or in none of them.
+/// Nodes whose irradiance a warp finds together.
+#define FLOOR_NODES ((WARP + 3) / 4)
+__shared__ float4 floor_origins[BLOCK / WARP][FLOOR_NODES];
+__shared__ u32 entering_rays[BLOCK / WARP][2 * WARP];  // of which node, and the number of the direction
+__shared__ float4 entering_light[BLOCK / WARP][WARP];
+
+/// Listed nodes of a view: irradiance of sun, world and object, by what the object changes about that of the open floor. Few
+/// rays come near the object: they queue until there is one for every lane.
 TRACE_KERNEL trace_irradiance(const Batch* b, int unused) {
     int index = blockIdx.y, width = b->irradiance_cells + 1;
     const View& view = b->views[index];
     int count = view.is_empty ? 0 : b->derived[index].node_count;
     u32 rays = 0;
     const float4* floor = b->open_floor + (u64)index * (COARSE_CELLS + 1) * (COARSE_CELLS + 1);
-    const Both* sun = floor_sun_set(b, index);
-    const Both* hemisphere = hemisphere_set(b, index);
     float step = view.irradiance_side / (float)b->irradiance_cells;
-    for (int item = (blockIdx.x * blockDim.x + threadIdx.x) / WARP; item < count; item += gridDim.x * blockDim.x / WARP) {
-        u32 node = b->nodes[(u64)index * b->node_capacity + item];
+    int warp = threadIdx.x / WARP, lane = lane_index();
+    float4* origins = floor_origins[warp];
+    u32* queue = entering_rays[warp];
+    float4* found = entering_light[warp];
+    for (int start = (blockIdx.x * blockDim.x + threadIdx.x) / WARP * FLOOR_NODES; start < count;
+         start += gridDim.x * blockDim.x / WARP * FLOOR_NODES) {
+        // The first lanes have a node each.
+        int nodes = min(FLOOR_NODES, count - start);
+        u32 node = b->nodes[(u64)index * b->node_capacity + start + min(lane, nodes - 1)];
         float x = view.irradiance_origin[0] + step * (float)(node & 0xffff);
         float y = view.irradiance_origin[1] + step * (float)(node >> 16);
-        float3 origin = to_object(view, vec(x, y, FLOOR_Z + LIFT));
-        float arriving = 0.0f;
-        for (int start = 0; start < b->floor_sun_count; start += WARP) {
-            int i = start + lane_index();
-            bool active = i < b->floor_sun_count;
-            const Both& direction = sun[active ? i : 0];
-            arriving += transmitted(view, origin, xyz(direction.object), INFINITE, active) * direction.world.z;
-            rays += active ? 1 : 0;
-        }
+        if (lane < nodes) origins[lane] = extend(to_object(view, vec(x, y, FLOOR_Z + LIFT)), 0.0f);
+        sync_warp();
+        float blocked = 0.0f;
         float3 light = splat(0.0f);
-        for (int start = 0; start < b->hemisphere_count; start += WARP) {
-            int i = start + lane_index();
-            bool active = i < b->hemisphere_count;
-            const Both& direction = hemisphere[active ? i : 0];
-            Hit hit = nearest(view, origin, xyz(direction.object), INFINITE, active);
-            bool is_hit = hit.triangle != MISS;
-            float3 incoming = splat(active ? WORLD_RADIANCE : 0.0f);
-            if (ballot(is_hit) != 0) {
-                float3 object = object_radiance(b, view, index, floor, hit, is_hit, xyz(direction.world), i, rays);
-                if (is_hit) incoming = object;
+        for (int set = 0; set < 2; set++) {
+            bool is_sun = set == 0;
+            const Both* directions = is_sun ? floor_sun_set(b, index) : hemisphere_set(b, index);
+            int many = is_sun ? b->floor_sun_count : b->hemisphere_count;
+            int rounds = (many + WARP - 1) / WARP, end = nodes * rounds, queued = 0;
+            for (int round = 0; round <= end; round++) {
+                if (round < end) {
+                    int place = round / rounds, i = round % rounds * WARP + lane;
+                    float3 direction = xyz(directions[min(i, many - 1)].object);
+                    bool enters = i < many && enters_root(view, xyz(origins[place]), direction);
+                    rays += i < many ? 1 : 0;
+                    u32 all = ballot(enters);
+                    if (enters) queue[queued + __popc(all & ((1u << lane) - 1))] = (u32)place << 16 | (u32)i;
+                    queued += __popc(all);
+                    sync_warp();
+                }
+                if (queued == 0 || (queued < WARP && round < end)) continue;
+                int taken = min(queued, WARP);
+                bool active = lane < taken;
+                u32 ray = queue[active ? lane : 0];
+                u32 later = queue[WARP + lane];
+                int i = (int)(ray & 0xffff);
+                float3 origin = xyz(origins[ray >> 16]);
+                const Both& direction = directions[i];
+                float3 change = splat(0.0f);
+                if (is_sun) {
+                    float open = transmitted<false, false>(view, origin, xyz(direction.object), INFINITE, active);
+                    change.x = (1.0f - open) * direction.world.z;
+                } else {
+                    Hit hit = nearest<false>(view, origin, xyz(direction.object), INFINITE, active);
+                    bool is_hit = hit.triangle != MISS;
+                    if (ballot(is_hit) != 0) {
+                        float3 object =
+                            object_radiance(b, view, index, floor, hit, is_hit, xyz(direction.world), i, rays);
+                        if (is_hit) change = object - splat(WORLD_RADIANCE);
+                    }
+                }
+                found[lane] = extend(change, __uint_as_float(ray >> 16));
+                sync_warp();
+                for (int k = 0; k < taken; k++) {
+                    float4 other = found[k];
+                    if (__float_as_uint(other.w) != (u32)lane) continue;
+                    if (is_sun) {
+                        blocked += other.x;
+                    } else {
+                        light = light + xyz(other);
+                    }
+                }
+                queued -= taken;
+                if (lane < queued) queue[lane] = later;
+                sync_warp();
             }
-            light = light + incoming;
-            rays += active ? 1 : 0;
         }
-        arriving = group_sum(arriving, WARP);
-        light = vec(group_sum(light.x, WARP), group_sum(light.y, WARP), group_sum(light.z, WARP));
-        if (lane_index() == 0) {
-            float3 value = splat(SUN_FLOOR_IRRADIANCE * arriving / b->floor_sun_total) +
-                           (PI / (float)b->hemisphere_count) * light;
+        if (lane < nodes) {
+            float sun = SUN_FLOOR_IRRADIANCE * (1.0f - blocked / b->floor_sun_total);
+            float3 value = splat(sun + PI * WORLD_RADIANCE) + (PI / (float)b->hemisphere_count) * light;
             b->irradiance[(u64)index * width * width + (node >> 16) * width + (node & 0xffff)] = extend(value, 0.0f);
         }
+        sync_warp();
     }
     count_rays(b, rays);
 }
@@ -271,7 +314,7 @@ TRACE_KERNEL trace_shadow(const Batch* b, int unused) {
             for (int first = 0; first < b->floor_lamp_count; first += SHADOW_GROUP) {
                 bool active = near && first + lane < b->floor_lamp_count;
                 float3 origin = xyz(lamp[min(first + lane, b->floor_lamp_count - 1)].object);
-                arriving += transmitted(view, origin, end - origin, 1.0f, active);
+                arriving += transmitted<false, false>(view, origin, end - origin, 1.0f, active);
                 rays += active ? 1 : 0;
             }
         }

@@ -1,9 +1,10 @@
-//! The hierarchy as the device reads it: a node holds the boxes of both its children, by middle and half extent in half
-//! precision, so that one step needs 32 bytes and few comparisons. Boxes are rounded outwards.
+//! The hierarchy as the device reads it: a node holds the boxes of its children, by middle and half extent in half
+//! precision, so that a child needs 16 bytes and few comparisons. Boxes are rounded outwards.
 
 use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
 
+use crate::bvh::MAX_DEPTH;
 use crate::trace::{Geometry, Triangle};
 
 /// Marks leaves in references.
@@ -12,6 +13,15 @@ const LEAF: u32 = 1 << 31;
 const FIRST_BITS: u32 = 27;
 /// Triangles of a leaf at most.
 const MOST: u32 = 15;
+/// Children of a node at most.
+pub(super) const WIDTH: usize = 4;
+/// Levels from the root on that have nodes of more than two children.
+const WIDE_LEVELS: usize = 16;
+/// Nodes and leaves that a walk has room for. Every level leaves all but one of a node's children for later; besides,
+/// there is a mark at the end, and a node may add all its children to the leaves that wait.
+pub(super) const ROOM: usize = (WIDTH - 1) * WIDE_LEVELS + (MAX_DEPTH - WIDE_LEVELS) + 1 + 2 * WIDTH + LEAVES;
+/// Leaves that are enough for a walk to look at their triangles.
+pub(super) const LEAVES: usize = 3;
 /// Margin around boxes over the largest coordinate: more than the rounding of the box test.
 const PADDING: f32 = 1e-6;
 
@@ -19,7 +29,7 @@ const PADDING: f32 = 1e-6;
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Node {
-    children: [PackedChild; 2],
+    children: [PackedChild; WIDTH],
 }
 
 /// The box of a child, and the child.
@@ -93,41 +103,101 @@ enum Content {
     Triangles(u32, u32),
 }
 
+/// A child of a node as it is before it is packed: its true box, and the child.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub low: Vec3,
+    pub high: Vec3,
+    reference: u32,
+}
+
+/// What is in a part: a node, or triangles.
+pub(super) enum Inside {
+    Node(usize),
+    Triangles(std::ops::Range<usize>),
+}
+
+impl Part {
+    /// What is in it.
+    pub fn inside(&self) -> Inside {
+        if self.reference & LEAF == 0 {
+            return Inside::Node(self.reference as usize);
+        }
+        let first = (self.reference & ((1 << FIRST_BITS) - 1)) as usize;
+        Inside::Triangles(first..first + (self.reference >> FIRST_BITS & MOST) as usize)
+    }
+}
+
 /// The device's nodes, the root first; none where there are no triangles. Leaves refer to triangles by their position.
-pub(super) fn nodes(geometry: &Geometry) -> Vec<Node> {
-    let Some(root) = geometry.nodes.first() else { return Vec::new() };
+/// Besides, the parts of every node, which come before those of its children.
+pub(super) fn nodes(geometry: &Geometry) -> (Vec<Node>, Vec<Vec<Part>>) {
+    let Some(root) = geometry.nodes.first() else { return Default::default() };
     let reach = Vec3::from(root.min).abs().max(Vec3::from(root.max).abs()).max_element();
     let padding = Vec3::splat(PADDING * reach);
     let mut nodes = vec![Node::zeroed()];
-    let mut work = vec![(0_usize, child(geometry, 0))];
-    while let Some((slot, parent)) = work.pop() {
-        let mut parts = match parent.content {
-            Content::Inner(first) => vec![child(geometry, first), child(geometry, first + 1)],
-            Content::Triangles(from, to) if to - from <= MOST => vec![parent],
-            Content::Triangles(from, to) => {
-                let middle = from + (to - from) / 2;
-                vec![leaf(geometry, from, middle), leaf(geometry, middle, to)]
-            }
+    let mut all_parts: Vec<Vec<Part>> = vec![Vec::new()];
+    let mut work = vec![(0_usize, child(geometry, 0), 0)];
+    while let Some((slot, parent, level)) = work.pop() {
+        let mut parts = vec![parent];
+        let width = if level < WIDE_LEVELS { WIDTH } else { 2 };
+        while parts.len() < width {
+            // The largest is the one most rays would enter.
+            let inner = parts.iter().enumerate().filter(|(_, part)| part.is_inner());
+            let Some((largest, _)) = inner.max_by(|(_, a), (_, b)| a.half_area().total_cmp(&b.half_area()))
+            else {
+                break;
+            };
+            let [first, second] = split(geometry, &parts[largest]);
+            parts[largest] = first;
+            parts.insert(largest + 1, second);
         }
-        .into_iter();
+        let mut parts = parts.into_iter();
         let mut place = |part: Option<Child>| {
             let Some(part) = part else { return PackedChild::EMPTY };
-            let (low, high) = (part.low - padding, part.high + padding);
+            let (low, high) = (part.low, part.high);
             let reference = match part.content {
                 Content::Triangles(from, to) if to - from <= MOST => LEAF | (to - from) << FIRST_BITS | from,
                 _ => {
                     let slot = nodes.len();
                     nodes.push(Node::zeroed());
-                    work.push((slot, part));
+                    all_parts.push(Vec::new());
+                    work.push((slot, part, level + 1));
                     slot as u32
                 }
             };
-            PackedChild::new(low, high, reference)
+            all_parts[slot].push(Part { low, high, reference });
+            PackedChild::new(low - padding, high + padding, reference)
         };
-        let children = [place(parts.next()), place(parts.next())];
+        let children = std::array::from_fn(|_| place(parts.next()));
         nodes[slot] = Node { children };
     }
-    nodes
+    (nodes, all_parts)
+}
+
+impl Child {
+    /// Whether it becomes a node of its own.
+    fn is_inner(&self) -> bool {
+        match self.content {
+            Content::Inner(_) => true,
+            Content::Triangles(from, to) => to - from > MOST,
+        }
+    }
+
+    fn half_area(&self) -> f32 {
+        let size = self.high - self.low;
+        size.x * size.y + size.y * size.z + size.z * size.x
+    }
+}
+
+/// The two parts of an inner child.
+fn split(geometry: &Geometry, parent: &Child) -> [Child; 2] {
+    match parent.content {
+        Content::Inner(first) => [child(geometry, first), child(geometry, first + 1)],
+        Content::Triangles(from, to) => {
+            let middle = from + (to - from) / 2;
+            [leaf(geometry, from, middle), leaf(geometry, middle, to)]
+        }
+    }
 }
 
 fn child(geometry: &Geometry, index: u32) -> Child {
@@ -161,7 +231,7 @@ mod tests {
     fn every_triangle_is_reached_once_through_boxes_that_contain_it() {
         for label in [4, 30] {
             let mesh = PreparedMesh::new(&procedural::build(1, label, 0));
-            let nodes = nodes(&mesh.geometry);
+            let (nodes, _) = nodes(&mesh.geometry);
             let mut seen = vec![0; mesh.triangle_count()];
             let mut stack = vec![0_u32];
             while let Some(reference) = stack.pop() {
@@ -190,6 +260,27 @@ mod tests {
             }
             assert!(seen.iter().all(|&times| times == 1));
         }
+    }
+
+    #[test]
+    fn a_walk_has_room_for_the_deepest_trees() {
+        // Sizes that shrink geometrically make the deepest trees.
+        let shrinking: Vec<[Vec3; 3]> =
+            (0..3000).map(|i| [Vec3::X, Vec3::Y, Vec3::Z].map(|corner| corner * 0.97_f32.powi(i))).collect();
+        let (nodes, order) = crate::bvh::build(&shrinking);
+        let triangles =
+            order.iter().map(|&index| Triangle::new(shrinking[index as usize], index, 0.0)).collect();
+        let geometry = Geometry { nodes, triangles, ..Geometry::default() };
+        let (_, parts) = super::nodes(&geometry);
+        let mut needed = vec![0; parts.len()];
+        for node in (0..parts.len()).rev() {
+            let below = parts[node].iter().map(|part| match part.inside() {
+                Inside::Node(child) => needed[child],
+                Inside::Triangles(_) => 0,
+            });
+            needed[node] = below.max().unwrap_or(0) + parts[node].len() - 1;
+        }
+        assert!(needed[0] > 25 && needed[0] + 1 + 2 * WIDTH + LEAVES <= ROOM, "{} of {ROOM}", needed[0]);
     }
 
     #[test]

@@ -19,7 +19,7 @@
 struct SurfacePoint {
     float3 position, face, normal;
     float2 uv;
-    u32 material;
+    u32 material, behind;
 };
 
 /// The surface at a hit of a ray with the world direction `direction`, seen from the ray's side.
@@ -34,6 +34,7 @@ DEVICE SurfacePoint surface_point(const View& view, const Hit& hit, float3 direc
     face = turn_to_world(view, face);
     normal = turn_to_world(view, normal);
     bool away = dot(face, direction) > 0.0f;
+    point.behind = s.behind[away ? 1 : 0];
     point.face = away ? -face : face;
     point.normal = away ? -normal : normal;
     point.uv = make_float2(w * s.uvs[0] + hit.u * s.uvs[2] + hit.v * s.uvs[4],
@@ -87,11 +88,11 @@ DEVICE float sun_irradiance(const Batch* b, float normal_z) {
 }
 
 DEVICE float2 cone_lookup(const Batch* b, float cos_axis, float distance) {
-    float sine = sqrtf(fmaxf(1.0f - cos_axis * cos_axis, 0.0f));
+    float sine = root(fmaxf(1.0f - cos_axis * cos_axis, 0.0f));
     if (cos_axis <= 0.0f || sine >= CONE_MAX_SIN) return make_float2(0.0f, 0.0f);
     const float low = 1.0f / CONE_FARTHEST, scale = (CONE_DISTANCES - 1) / (1.0f / CONE_NEAREST - low);
     float x = sine * ((CONE_ANGLES - 1) / CONE_MAX_SIN);
-    float y = clamp((1.0f / distance - low) * scale, 0.0f, (CONE_DISTANCES - 1) - 1e-3f);
+    float y = clamp((quotient(1.0f, distance) - low) * scale, 0.0f, (CONE_DISTANCES - 1) - 1e-3f);
     int i = min((int)x, CONE_ANGLES - 2), j = (int)y;
     float fx = x - (float)i, fy = y - (float)j;
     const float2* at = b->cone_table + i * CONE_DISTANCES + j;
@@ -104,21 +105,21 @@ DEVICE float2 cone_lookup(const Batch* b, float cos_axis, float distance) {
 DEVICE float spot_facing_irradiance(const Batch* b, const View& view, float3 point) {
     float3 to_lamp = vec(view.spot_position) - point;
     float square = fmaxf(dot(to_lamp, to_lamp), 1e-12f);
-    float distance = sqrtf(square);
-    return cone_lookup(b, -dot(to_lamp, vec(view.spot_axis)) / distance, distance).x / square;
+    float distance = root(square);
+    return quotient(cone_lookup(b, quotient(-dot(to_lamp, vec(view.spot_axis)), distance), distance).x, square);
 }
 
 /// Irradiance of the spot per unit intensity, nothing in between and the whole lamp above the horizon.
 DEVICE float spot_irradiance(const Batch* b, const View& view, float3 point, float3 normal) {
     float3 to_lamp = vec(view.spot_position) - point, axis = vec(view.spot_axis);
     float square = fmaxf(dot(to_lamp, to_lamp), 1e-12f);
-    float distance = sqrtf(square);
-    float3 facing = (1.0f / distance) * to_lamp;
+    float distance = root(square);
+    float3 facing = quotient(1.0f, distance) * to_lamp;
     float cos_axis = -dot(facing, axis);
     float2 cone = cone_lookup(b, cos_axis, distance);
     if (cone.x == 0.0f) return 0.0f;
     float3 outward = normalized(axis + cos_axis * facing, splat(0.0f));
-    return fmaxf(cone.x * dot(normal, facing) + cone.y * dot(normal, outward), 0.0f) / square;
+    return quotient(fmaxf(cone.x * dot(normal, facing) + cone.y * dot(normal, outward), 0.0f), square);
 }
 
 /// Radiance of the coarse floor; that of the open floor far away.
@@ -145,6 +146,7 @@ DEVICE float3 object_radiance(const Batch* b, const View& view, int index, const
     const Both& lamp = lamp_set(b, index)[turn * 5 % b->lamp_count];
     float3 position = splat(0.0f), normal = vec(0.0f, 0.0f, 1.0f), origin = splat(0.0f), leaving = splat(0.0f);
     float spot = 0.0f, alpha = 1.0f;
+    u32 sun_behind = NONE, lamp_behind = NONE;
     bool sunlit = false;
     if (is_hit) {
         SurfacePoint point = surface_point(view, hit, direction);
@@ -153,12 +155,24 @@ DEVICE float3 object_radiance(const Batch* b, const View& view, int index, const
         origin = ray_start(view, point.position, point.face);
         sunlit = dot(normal, xyz(sun.world)) > 0.0f;
         spot = spot_irradiance(b, view, position, normal);
+        // Normals may face a light that the surface does not.
+        if (dot(point.face, xyz(sun.world)) > 0.0f) sun_behind = point.behind;
+        if (dot(point.face, xyz(lamp.world) - position) > 0.0f) lamp_behind = point.behind;
         leaving = albedo(b, view, point.material, point.uv);
         alpha = view.materials[point.material].alpha;
     }
     rays += (sunlit ? 1 : 0) + (spot > 0.0f ? 1 : 0);
-    float sun_open = transmitted(view, origin, xyz(sun.object), INFINITE, sunlit);
-    float lamp_open = transmitted(view, xyz(lamp.object), origin - xyz(lamp.object), 1.0f, spot > 0.0f);
+    // One after the other through the same code: walks are long.
+    float sun_open = 0.0f;
+    float lamp_open = 0.0f;
+#pragma unroll 1
+    for (int light = 0; light < 2; light++) {
+        bool is_lamp = light != 0;
+        float3 from = is_lamp ? xyz(lamp.object) : origin, along = is_lamp ? origin - from : xyz(sun.object);
+        float open = transmitted<true, true>(view, from, along, is_lamp ? 1.0f : INFINITE,
+                                             is_lamp ? spot > 0.0f : sunlit, is_lamp ? lamp_behind : sun_behind);
+        (is_lamp ? lamp_open : sun_open) = open;
+    }
     float3 below = coarse_radiance(view, floor, position.x, position.y);
     float3 ambient = splat(0.5f * (1.0f + normal.z) * WORLD_RADIANCE) + 0.5f * (1.0f - normal.z) * below;
     // A surface turned away from the sampled part of the sun still sees some other part of it.

@@ -17,6 +17,7 @@
 //! recently used go first, so more objects than fit can be rendered in turn. Scratch memory is bounded: large batches
 //! are rendered in parts.
 
+mod behind;
 mod cache;
 mod hierarchy;
 mod layout;
@@ -37,6 +38,11 @@ fn group(count: usize, most: usize) -> usize {
     (1 << count.trailing_zeros()).min(most)
 }
 
+/// Lanes that share a point where the spot's light is found.
+fn spot_group(settings: &Settings) -> usize {
+    group(settings.lamp_points, 8)
+}
+
 /// All kernels for a preset, as one source.
 fn kernel_source(settings: &Settings) -> KernelSource {
     KernelSource {
@@ -52,8 +58,12 @@ fn kernel_source(settings: &Settings) -> KernelSource {
             include_str!("resolve.cu"),
         ),
         defines: vec![
+            format!("BLOCK={}", renderer::THREADS),
+            format!("WIDTH={}", hierarchy::WIDTH),
+            format!("ROOM={}", hierarchy::ROOM),
+            format!("LEAVES={}", hierarchy::LEAVES),
             format!("SHADOW_GROUP={}", group(settings.floor_lamp_points, 16)),
-            format!("SPOT_GROUP={}", group(settings.lamp_points, 8)),
+            format!("SPOT_GROUP={}", spot_group(settings)),
         ],
     }
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
 use glam::{DVec3, Vec3};
 
-use super::hierarchy;
 use super::layout::ViewData;
+use super::{behind, hierarchy};
 
 use crate::PreparedMesh;
 use crate::trace::Triangle;
@@ -65,6 +65,8 @@ struct Shading {
     normals: [[f32; 3]; 3],
     uvs: [[f32; 2]; 3],
     material: u32,
+    /// What rays from the front and from the back leave out: see behind.rs.
+    behind: [u32; 2],
 }
 
 impl Object {
@@ -72,6 +74,8 @@ impl Object {
     pub fn new(mesh: &PreparedMesh) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let geometry = &mesh.geometry;
+        let (nodes, parts) = hierarchy::nodes(geometry);
+        let behind = behind::parts_behind(&parts, &geometry.triangles);
         let planes: Vec<Planes> = geometry.triangles.iter().map(Planes::new).collect();
         let transparency: Vec<f32> = if geometry.has_transparency {
             geometry.triangles.iter().map(|triangle| triangle.transparency).collect()
@@ -82,7 +86,8 @@ impl Object {
             .triangles
             .iter()
             .zip(&mesh.corners)
-            .map(|(triangle, corners)| Shading {
+            .zip(behind)
+            .map(|((triangle, corners), behind)| Shading {
                 corner: triangle.corner,
                 edge1: triangle.edge1,
                 edge2: triangle.edge2,
@@ -90,6 +95,7 @@ impl Object {
                 normals: corners.normals,
                 uvs: corners.uvs,
                 material: corners.material,
+                behind,
             })
             .collect();
         let cut: Vec<[[f32; 3]; 2]> = geometry
@@ -108,7 +114,7 @@ impl Object {
             start
         };
         let starts = [
-            add(bytemuck::cast_slice(&hierarchy::nodes(geometry))),
+            add(bytemuck::cast_slice(&nodes)),
             add(bytemuck::cast_slice(&planes)),
             add(bytemuck::cast_slice(&transparency)),
             add(bytemuck::cast_slice(&shading)),

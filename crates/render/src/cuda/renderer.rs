@@ -16,11 +16,15 @@ use crate::view::View;
 use crate::{PreparedMesh, Quality, camera};
 
 /// Threads of a block of the kernels that trace.
-const THREADS: usize = 128;
+pub(super) const THREADS: usize = 128;
 /// Threads of a block of the kernels that have one block a view.
 const VIEW_THREADS: usize = 512;
 /// Threads of a view that share the nodes of its floor, at most.
 const MOST_THREADS: usize = 8192;
+/// Threads of all views that share their camera rays, and their points, about: views and the number of their points
+/// differ, and blocks without work cost time.
+const RAY_THREADS: usize = 16 << 20;
+const POINT_THREADS: usize = 4 << 20;
 /// Views rendered together at most.
 const MOST_VIEWS: usize = 1024;
 /// Bytes a slot of a camera ray takes in all buffers.
@@ -368,7 +372,7 @@ impl Renderer {
         for step in levels(s.irradiance_cells) {
             run(&k.select_irradiance, "select nodes", by_view, step)?;
             let nodes = square(s.irradiance_cells / step);
-            run(&k.trace_irradiance, "floor irradiance", by_item((32 * nodes).min(MOST_THREADS)), 0)?;
+            run(&k.trace_irradiance, "floor irradiance", by_item((4 * nodes).min(MOST_THREADS)), 0)?;
         }
         for step in levels(s.shadow_cells) {
             run(&k.select_shadow, "select nodes", by_view, step)?;
@@ -379,13 +383,14 @@ impl Renderer {
         run(&k.fill_floor_lattice, "floor", by_item(floor_nodes * floor_nodes), 0)?;
         if slots > 0 {
             let all_cells = most(&|view| view.columns as usize * view.rows as usize);
-            run(&k.trace_camera, "camera rays", by_item(most(&|view| tiles(view.width, view.height))), 0)?;
+            let rays = most(&|view| tiles(view.width, view.height)).min(RAY_THREADS.div_ceil(count));
+            run(&k.trace_camera, "camera rays", by_item(rays), 0)?;
             run(&k.place_points, "place points", by_item(all_cells), 0)?;
             run(&k.number_points, "place points", by_view, 0)?;
-            run(&k.shade_sun, "shade sun", by_item(all_cells), 0)?;
-            run(&k.shade_spot, "shade spot", by_item(8 * all_cells), 0)?;
-            run(&k.shade_indirect, "shade indirect", by_item(all_cells), 0)?;
-            let rays = most(&|view| view.width as usize * view.height as usize);
+            let points = all_cells.min(POINT_THREADS.div_ceil(count));
+            run(&k.shade_sun, "shade sun", by_item(points), 0)?;
+            run(&k.shade_spot, "shade spot", by_item(super::spot_group(&s) * points), 0)?;
+            run(&k.shade_indirect, "shade indirect", by_item(points), 0)?;
             run(&k.light_samples, "light samples", by_item(rays), 0)?;
         }
         run(&k.write_pixels, "write pixels", by_item(size as usize * size as usize), 0)?;

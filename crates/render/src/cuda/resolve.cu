@@ -15,41 +15,42 @@ KERNEL fill_floor_lattice(const Batch* b, int unused) {
 /// Light that every camera ray of the region sees of the object, and the share of the ray that the object covers.
 KERNEL light_samples(const Batch* b, int unused) {
     const View& view = b->views[blockIdx.y];
-    int ray = blockIdx.x * blockDim.x + threadIdx.x;
-    if (view.is_empty || ray >= view.width * view.height) return;
-    int x = ray % view.width, y = ray / view.width;
-    u64 first = view.sample_start + (u64)ray * view.layers;
-    const float4* shades = b->shades + 2 * view.sample_start;
-    float3 sum = splat(0.0f);
-    float covered = 0.0f;
-    for (u64 slot = first; slot < first + view.layers; slot++) {
-        u32 own = b->own[slot];
-        if (own == EMPTY) break;
-        Sample sample = b->samples[slot];
-        float3 diffuse = splat(0.0f), specular = splat(0.0f);
-        if (own == INTERPOLATED) {
-            int cells[4];
-            float weights[4];
-            float total = lattice_weights(b, view, sample, slot, x, y, cells, weights);
-            for (int k = 0; k < 4; k++) {
-                if (cells[k] < 0) continue;
-                u32 point = b->cell_point[view.cell_start + cells[k]];
-                float weight = weights[k] / total;
-                diffuse = diffuse + weight * xyz(shades[2 * point]);
-                specular = specular + weight * xyz(shades[2 * point + 1]);
+    int end = view.is_empty ? 0 : view.width * view.height;
+    for (int ray = blockIdx.x * blockDim.x + threadIdx.x; ray < end; ray += gridDim.x * blockDim.x) {
+        int x = ray % view.width, y = ray / view.width;
+        u64 first = view.sample_start + (u64)ray * view.layers;
+        const float4* shades = b->shades + 2 * view.sample_start;
+        float3 sum = splat(0.0f);
+        float covered = 0.0f;
+        for (u64 slot = first; slot < first + view.layers; slot++) {
+            u32 own = b->own[slot];
+            if (own == EMPTY) break;
+            Sample sample = b->samples[slot];
+            float3 diffuse = splat(0.0f), specular = splat(0.0f);
+            if (own == INTERPOLATED) {
+                int cells[4];
+                float weights[4];
+                float total = lattice_weights(b, view, sample, slot, x, y, cells, weights);
+                for (int k = 0; k < 4; k++) {
+                    if (cells[k] < 0) continue;
+                    u32 point = b->cell_point[view.cell_start + cells[k]];
+                    float weight = quotient(weights[k], total);
+                    diffuse = diffuse + weight * xyz(shades[2 * point]);
+                    specular = specular + weight * xyz(shades[2 * point + 1]);
+                }
+            } else {
+                int cx = x / b->shading_step, cy = y / b->shading_step;
+                u32 point = b->cell_point[view.cell_start + cy * view.columns + cx] + (own & ~OWNER);
+                if (lattice_slot(b, view, cx, cy) != ~0ull) point++;
+                diffuse = xyz(shades[2 * point]);
+                specular = xyz(shades[2 * point + 1]);
             }
-        } else {
-            int cx = x / b->shading_step, cy = y / b->shading_step;
-            u32 point = b->cell_point[view.cell_start + cy * view.columns + cx] + (own & ~OWNER);
-            if (lattice_slot(b, view, cx, cy) != ~0ull) point++;
-            diffuse = xyz(shades[2 * point]);
-            specular = xyz(shades[2 * point + 1]);
+            float weight = sample.position.w;
+            sum = sum + weight * (xyz(sample.albedo) * diffuse + specular);
+            covered += weight;
         }
-        float weight = sample.position.w;
-        sum = sum + weight * (xyz(sample.albedo) * diffuse + specular);
-        covered += weight;
+        b->radiance[view.sample_start + ray] = extend(sum, covered);
     }
-    b->radiance[view.sample_start + ray] = extend(sum, covered);
 }
 
 /// Display value of scene-linear light, rounded to 8 bits: see colour.rs.

@@ -8,6 +8,7 @@
 struct Point {
     float3 position, normal, face, view, origin;
     float n_dot_v, roughness, reflectance, eta, alpha;
+    u32 behind;
 };
 
 DEVICE float schlick(float x) {
@@ -21,13 +22,14 @@ DEVICE Point load_point(const Batch* b, const View& view, u32 slot) {
     p.position = xyz(sample.position);
     p.normal = xyz(sample.normal);
     p.face = xyz(sample.face);
+    p.behind = __float_as_uint(sample.face.w);
     p.view = normalized(camera_position() - p.position, vec(0.0f, 0.0f, 1.0f));
     p.origin = ray_start(view, p.position, p.face);
     p.n_dot_v = dot(p.normal, p.view);
     const Material& material = view.materials[__float_as_uint(sample.normal.w)];
     p.roughness = material.roughness;
     p.reflectance = 0.08f * material.specular;
-    p.eta = 2.0f / (1.0f - sqrtf(clamp(p.reflectance, 0.0f, 0.99f))) - 1.0f;
+    p.eta = quotient(2.0f, 1.0f - root(clamp(p.reflectance, 0.0f, 0.99f))) - 1.0f;
     p.alpha = fmaxf(p.roughness * p.roughness, MIN_ALPHA);
     return p;
 }
@@ -44,29 +46,30 @@ DEVICE bool evaluate(const Point& p, float3 l, float& cosine, float& diffuse) {
 
 DEVICE float fresnel(const Point& p, float l_dot_h) {
     float eta = p.eta, c = fabsf(l_dot_h);
-    float g = sqrtf(fmaxf(eta * eta - 1.0f + c * c, 0.0f));
-    float a = (g - c) / fmaxf(g + c, 1e-6f);
-    float q = ((g + c) * c - 1.0f) / ((g - c) * c + 1.0f);
-    float base = (eta - 1.0f) / (eta + 1.0f) * ((eta - 1.0f) / (eta + 1.0f));
-    float rise = clamp((0.5f * a * a * (1.0f + q * q) - base) / (1.0f - base), 0.0f, 1.0f);
+    float g = root(fmaxf(eta * eta - 1.0f + c * c, 0.0f));
+    float a = quotient(g - c, fmaxf(g + c, 1e-6f));
+    float q = quotient((g + c) * c - 1.0f, (g - c) * c + 1.0f);
+    float ratio = quotient(eta - 1.0f, eta + 1.0f), base = ratio * ratio;
+    float rise = clamp(quotient(0.5f * a * a * (1.0f + q * q) - base, 1.0f - base), 0.0f, 1.0f);
     return p.reflectance * (1.0f - rise) + rise;
 }
 
 DEVICE float smith(float cosine, float alpha_squared) {
     float square = cosine * cosine;
-    return 2.0f / (1.0f + sqrtf(1.0f + alpha_squared * fmaxf(1.0f - square, 0.0f) / fmaxf(square, 1e-8f)));
+    float tangent = quotient(fmaxf(1.0f - square, 0.0f), fmaxf(square, 1e-8f));
+    return quotient(2.0f, 1.0f + root(1.0f + alpha_squared * tangent));
 }
 
 /// The GGX lobe times `n.l`.
 DEVICE float lobe(const Point& p, float3 l, float alpha) {
     float n_dot_l = dot(p.normal, l), l_dot_v = dot(p.view, l);
     if (!(n_dot_l > 0.0f && p.n_dot_v > 0.0f && p.reflectance > 0.0f)) return 0.0f;
-    float scale = 1.0f / sqrtf(fmaxf(2.0f + 2.0f * l_dot_v, 1e-6f));
+    float scale = rsqrtf(fmaxf(2.0f + 2.0f * l_dot_v, 1e-6f));
     float n_dot_h = (n_dot_l + p.n_dot_v) * scale, a2 = alpha * alpha;
     float d = n_dot_h * n_dot_h * (a2 - 1.0f) + 1.0f;
-    float distribution = a2 * INVERSE_PI / (d * d);
+    float distribution = quotient(a2 * INVERSE_PI, d * d);
     float masking = smith(n_dot_l, a2) * smith(p.n_dot_v, a2);
-    return fresnel(p, (1.0f + l_dot_v) * scale) * distribution * masking * 0.25f / fmaxf(p.n_dot_v, 1e-6f);
+    return fresnel(p, (1.0f + l_dot_v) * scale) * distribution * masking * quotient(0.25f, fmaxf(p.n_dot_v, 1e-6f));
 }
 
 /// The world, and, in a narrow lobe, the sun, as the lobe reflects them (visible normals: Heitz, 2018).
@@ -80,8 +83,8 @@ DEVICE float gleam(const Batch* b, const Point& p, float sun_share) {
     for (int i = 0; i < b->lobe_count; i++) {
         float4 u = b->lobe[i];
         float x = u.x * u.y, blend = 0.5f * (1.0f + view.z);
-        float y = (1.0f - blend) * sqrtf(fmaxf(1.0f - x * x, 0.0f)) + blend * u.x * u.z;
-        float z = sqrtf(fmaxf(1.0f - x * x - y * y, 0.0f));
+        float y = (1.0f - blend) * root(fmaxf(1.0f - x * x, 0.0f)) + blend * u.x * u.z;
+        float z = root(fmaxf(1.0f - x * x - y * y, 0.0f));
         float3 local = x * a + y * c + z * view;
         float3 half = normalized(vec(p.alpha * local.x, p.alpha * local.y, fmaxf(local.z, 0.0f)), vec(0, 0, 1));
         half = half.x * s + half.y * t + half.z * p.normal;
@@ -126,7 +129,7 @@ TRACE_KERNEL shade_sun(const Batch* b, int unused) {
             float3 l = xyz(sun[i].world);
             bool lit = evaluate(p, l, cosine, diffuse) && active;
             rays += lit ? 1 : 0;
-            float open = transmitted(view, p.origin, xyz(sun[i].object), INFINITE, lit);
+            float open = transmitted<false, true>(view, p.origin, xyz(sun[i].object), INFINITE, lit, p.behind);
             total += cosine;
             visible += open * cosine;
             light += open * diffuse;
@@ -160,11 +163,11 @@ TRACE_KERNEL shade_spot(const Batch* b, int unused) {
             bool counts = i < b->lamp_count;
             i = counts ? i : 0;
             float3 to_lamp = xyz(lamp[i].world) - p.position;
-            float3 l = (1.0f / sqrtf(fmaxf(dot(to_lamp, to_lamp), 1e-12f))) * to_lamp;
+            float3 l = rsqrtf(fmaxf(dot(to_lamp, to_lamp), 1e-12f)) * to_lamp;
             bool lit = evaluate(p, l, cosine, diffuse) && active && counts;
             rays += lit ? 1 : 0;
             float3 origin = xyz(lamp[i].object);
-            float open = transmitted(view, origin, p.origin - origin, 1.0f, lit);
+            float open = transmitted<true, true>(view, origin, p.origin - origin, 1.0f, lit, p.behind);
             total += counts ? cosine : 0.0f;
             light += open * diffuse;
             if (open > 0.0f && p.reflectance > 0.0f) shine += open * lobe(p, l, fmaxf(p.alpha, LAMP_LOBE));
@@ -188,8 +191,8 @@ struct Found {
     u32 triangle, ray;  // the ray: its direction's number, and the lane of its point
 };
 
-__shared__ Found found_hits[128 / WARP][2 * WARP];
-__shared__ float4 found_light[128 / WARP][WARP];
+__shared__ Found found_hits[BLOCK / WARP][2 * WARP];
+__shared__ float4 found_light[BLOCK / WARP][WARP];
 
 /// The light of the first hits of the warp's queue, one a lane, added to the points they belong to.
 DEVICE void add_found(const Batch* b, const View& view, int index, const float4* floor, int count, float3& light,
@@ -220,39 +223,42 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
         int queued = 0;
         float total = 0.0f;
         float3 light = splat(0.0f);
-        for (int i = 0; i < b->sphere_count; i++) {
-            float cosine;
-            float diffuse;
-            float3 l = xyz(sphere[i].world);
-            bool lit = evaluate(p, l, cosine, diffuse) && active;
-            total += cosine;
-            if (ballot(lit) == 0) continue;
-            rays += lit ? 1 : 0;
-            float limit = l.z < 0.0f && p.position.z > FLOOR_Z ? (FLOOR_Z - p.position.z) / l.z : INFINITE;
-            Hit hit = nearest(view, p.origin, xyz(sphere[i].object), limit, lit);
-            bool is_hit = hit.triangle != MISS;
-            if (lit && !is_hit) {
-                float3 incoming = splat(WORLD_RADIANCE);
-                if (l.z < 0.0f) {
-                    incoming = coarse_radiance(view, floor, p.position.x + limit * l.x, p.position.y + limit * l.y);
+        for (int i = 0; i <= b->sphere_count; i++) {
+            bool is_end = i == b->sphere_count;
+            if (!is_end) {
+                float cosine;
+                float diffuse;
+                float3 l = xyz(sphere[i].world);
+                bool lit = evaluate(p, l, cosine, diffuse) && active;
+                total += cosine;
+                if (ballot(lit) == 0) continue;
+                rays += lit ? 1 : 0;
+                float limit = l.z < 0.0f && p.position.z > FLOOR_Z ? quotient(FLOOR_Z - p.position.z, l.z) : INFINITE;
+                Hit hit = nearest<true>(view, p.origin, xyz(sphere[i].object), limit, lit, p.behind);
+                bool is_hit = hit.triangle != MISS;
+                if (lit && !is_hit) {
+                    float3 incoming = splat(WORLD_RADIANCE);
+                    if (l.z < 0.0f) {
+                        incoming = coarse_radiance(view, floor, p.position.x + limit * l.x, p.position.y + limit * l.y);
+                    }
+                    light = light + diffuse * incoming;
                 }
-                light = light + diffuse * incoming;
+                u32 hits = ballot(is_hit);
+                if (is_hit) {
+                    Found found = {hit.u, hit.v, diffuse, hit.triangle, (u32)i << 8 | (u32)lane_index()};
+                    queue[queued + __popc(hits & ((1u << lane_index()) - 1))] = found;
+                }
+                queued += __popc(hits);
+                sync_warp();
             }
-            u32 hits = ballot(is_hit);
-            if (is_hit) {
-                Found found = {hit.u, hit.v, diffuse, hit.triangle, (u32)i << 8 | (u32)lane_index()};
-                queue[queued + __popc(hits & ((1u << lane_index()) - 1))] = found;
-            }
-            queued += __popc(hits);
-            sync_warp();
-            if (queued >= WARP) {
-                add_found(b, view, index, floor, WARP, light, rays);
-                queued -= WARP;
+            if (queued >= WARP || (is_end && queued > 0)) {
+                int taken = min(queued, WARP);
+                add_found(b, view, index, floor, taken, light, rays);
+                queued -= taken;
                 if (lane_index() < queued) queue[lane_index()] = queue[WARP + lane_index()];
                 sync_warp();
             }
         }
-        if (queued > 0) add_found(b, view, index, floor, queued, light, rays);
         if (active && total > 0.0f) shade[0] = extend(xyz(shade[0]) + (PI / total) * light, 0.0f);
     })
 }

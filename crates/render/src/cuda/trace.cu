@@ -1,5 +1,5 @@
-// Rays against the hierarchy, every lane on its own. A warp's rays start or go side by side, so its lanes mostly read the
-// same nodes.
+// Rays against the hierarchy, every lane on its own. A warp's rays start or go side by side, so its lanes mostly read
+// the same nodes.
 
 #define MISS NONE
 #define MIN_T 1e-6f
@@ -37,10 +37,13 @@ DEVICE void unpack(u32 halves, float& low, float& high) {
         : "=f"(low), "=f"(high)
         : "r"(halves));
 }
+DEVICE uint4 read(const uint4& value) { return __ldg(&value); }
+DEVICE float4 read(const float4& value) { return __ldg(&value); }
 #endif
 
-/// Whether a ray meets the box of a child before `limit`; and where.
-DEVICE bool enters(const Ray& ray, const uint4& child, float limit, float& near) {
+/// Whether a ray meets the box of a child, before `limit` where it has one; and where.
+template <bool HAS_LIMIT>
+DEVICE bool enters(const Ray& ray, const uint4& child, float limit, int& near) {
     float mx, my, mz, hx, hy, hz;
     unpack(child.x, mx, my);
     unpack(child.y, mz, hx);
@@ -48,88 +51,129 @@ DEVICE bool enters(const Ray& ray, const uint4& child, float limit, float& near)
     float x = mx * ray.inverse.x - ray.scaled.x, dx = hx * fabsf(ray.inverse.x);
     float y = my * ray.inverse.y - ray.scaled.y, dy = hy * fabsf(ray.inverse.y);
     float z = mz * ray.inverse.z - ray.scaled.z, dz = hz * fabsf(ray.inverse.z);
-    near = fmaxf(fmaxf(x - dx, y - dy), fmaxf(z - dz, 0.0f));
-    float far = fminf(fminf(x + dx, y + dy), fminf(z + dz, limit));
+    // Numbers that are not negative compare like their bits, for which there are instructions with three operands; where
+    // a far end is negative, the ray misses.
+    near = max(max(max(__float_as_int(x - dx), __float_as_int(y - dy)), __float_as_int(z - dz)), 0);
+    int far = min(min(__float_as_int(x + dx), __float_as_int(y + dy)), __float_as_int(z + dz));
+    if (HAS_LIMIT) far = min(far, __float_as_int(limit));
     return near <= far;
 }
 
+/// Whether a ray enters any of the root's boxes.
+DEVICE bool enters_root(const View& view, float3 origin, float3 direction) {
+    Ray ray = make_ray(origin, direction);
+    bool any = false;
+    for (int k = 0; k < WIDTH; k++) {
+        int near;
+        any = enters<false>(ray, read(view.nodes[0].children[k]), INFINITE, near) || any;
+    }
+    return any;
+}
+
 DEVICE bool meets(const Ray& ray, const Triangle& triangle, float limit, float& t, float& u, float& v) {
-    float3 normal = xyz(triangle.plane);
-    t = __fdividef(-(dot(normal, ray.origin) + triangle.plane.w), dot(normal, ray.direction));
+    float4 plane = read(triangle.plane), across = read(triangle.u), along = read(triangle.v);
+    t = __fdividef(-(dot(xyz(plane), ray.origin) + plane.w), dot(xyz(plane), ray.direction));
     float3 point = ray.origin + t * ray.direction;
-    u = dot(xyz(triangle.u), point) + triangle.u.w;
-    v = dot(xyz(triangle.v), point) + triangle.v.w;
+    u = dot(xyz(across), point) + across.w;
+    v = dot(xyz(along), point) + along.w;
     return u >= -EDGE && v >= -EDGE && u + v <= 1.0f + EDGE && t > MIN_T && t < limit;
 }
 
-/// Walks the nodes that a ray enters before `limit`, nearer ones first; `MEET(slot)` runs for the triangles of leaves and
-/// may lower `limit`, to less than 0 in order to stop. First all lanes go down to a leaf, then all look at its triangles.
-#define WALK(view, ray, limit, MEET)                                                            \
-    u32 entries[64];                                                                            \
-    entries[0] = DONE;                                                                          \
-    int height = 1;                                                                             \
-    u32 current = 0;                                                                            \
-    for (;;) {                                                                                  \
-        while (!(current & LEAF)) {                                                             \
-            const Node& node = (view).nodes[current];                                           \
-            uint4 box0 = node.child0, box1 = node.child1;                                       \
-            float near0, near1;                                                                 \
-            bool in0 = enters(ray, box0, limit, near0);                                         \
-            bool in1 = enters(ray, box1, limit, near1);                                         \
-            u32 child0 = box0.w, child1 = box1.w;                                               \
-            if (in0 && in1) {                                                                   \
-                bool is_swapped = near1 < near0;                                                \
-                entries[height++] = is_swapped ? child0 : child1;                               \
-                current = is_swapped ? child1 : child0;                                         \
-            } else if (in0 || in1) {                                                            \
-                current = in0 ? child0 : child1;                                                \
-            } else {                                                                            \
-                current = entries[--height];                                                    \
-            }                                                                                   \
-        }                                                                                       \
-        if (current == DONE) break;                                                             \
-        u32 first = current & ((1u << FIRST_BITS) - 1), end = first + (current >> FIRST_BITS & 15); \
-        for (u32 slot = first; slot < end; slot++) { MEET(slot) }                               \
-        if (limit < 0.0f) break;                                                                \
-        current = entries[--height];                                                            \
+/// Walks the nodes that a ray enters before `limit`; `meet` is called with the triangles of leaves, may lower `limit`, and
+/// tells whether to stop. Leaves wait until there are a few of them or nothing else to do, so that the lanes go down
+/// together and look at triangles together. `behind` is what to leave out, where `LEAVES_OUT`: see behind.rs. Nodes still to
+/// be visited are kept from one end of `room`, leaves from the other.
+template <bool HAS_LIMIT, bool NEAREST_FIRST, bool LEAVES_OUT, typename Meet>
+DEVICE void walk(const View& view, const Ray& ray, const float& limit, u32 behind, Meet meet) {
+    u32 room[ROOM];
+    auto at = [&](int place) -> u32& { return *(u32*)((char*)room + place); };
+    const int last = 4 * (ROOM - 1), farthest = 0x7fffffff;
+    room[0] = DONE;
+    int height = 4, leaves = last;
+    u32 current = 0;
+    const Node* nodes = view.nodes;
+    for (;;) {
+        while (!(current & LEAF) && leaves > last - 4 * LEAVES) {
+            const Node& node = nodes[current];
+            u32 left_out = LEAVES_OUT && current == behind >> 4 ? behind : 0;
+            u32 next = DONE;
+            int next_near = farthest;
+#pragma unroll
+            for (int k = 0; k < WIDTH; k++) {
+                uint4 child = read(node.children[k]);
+                int near;
+                bool is_in = enters<HAS_LIMIT>(ray, child, limit, near);
+                if (LEAVES_OUT) is_in = is_in && !(left_out & 1u << k);
+                bool is_leaf = (int)child.w < 0;
+                if (NEAREST_FIRST) {
+                    bool is_next = is_in && !is_leaf && near < next_near;
+                    u32 other = is_next ? next : child.w;
+                    if (is_in && (is_leaf || next != DONE)) at(is_leaf ? leaves : height) = other;
+                    if (is_in && !is_leaf && next != DONE) height += 4;
+                    if (is_next) next = child.w;
+                    if (is_next) next_near = near;
+                } else {
+                    if (is_in) at(is_leaf ? leaves : height) = child.w;
+                    if (is_in && !is_leaf) height += 4;
+                    if (is_in && !is_leaf) next = child.w;
+                }
+                if (is_in && is_leaf) leaves -= 4;
+            }
+            // The last one added is visited next.
+            if (!NEAREST_FIRST) height -= 4;
+            if (NEAREST_FIRST && next == DONE) height -= 4;
+            if (next == DONE) next = at(height);
+            current = next;
+        }
+        u32 slot = 0, end = 0;
+        for (int place = last;; slot++) {
+            if (slot == end) {
+                if (place == leaves) break;
+                u32 leaf = at(place);
+                place -= 4;
+                slot = leaf & ((1u << FIRST_BITS) - 1);
+                end = slot + (leaf >> FIRST_BITS & 15);
+            }
+            if (meet(slot)) return;
+        }
+        if (current == DONE) return;
+        leaves = last;
     }
+}
 
 /// Nearest hit before `limit`.
-static __device__ __noinline__ Hit nearest(const View& view, float3 origin, float3 direction, float limit, bool active) {
+template <bool LEAVES_OUT>
+DEVICE Hit nearest(const View& view, float3 origin, float3 direction, float limit, bool active, u32 behind = NONE) {
     Hit hit = {limit, 0.0f, 0.0f, MISS};
     if (active) {
         Ray ray = make_ray(origin, direction);
-#define NEAREST(slot)                                       \
-    float t, u, v;                                          \
-    if (meets(ray, view.triangles[slot], limit, t, u, v)) { \
-        limit = t;                                          \
-        hit.t = t;                                          \
-        hit.u = u;                                          \
-        hit.v = v;                                          \
-        hit.triangle = slot;                                \
-    }
-        WALK(view, ray, limit, NEAREST)
+        const Triangle* triangles = view.triangles;
+        walk<true, true, LEAVES_OUT>(view, ray, hit.t, behind, [&](u32 slot) {
+            float t, u, v;
+            if (meets(ray, triangles[slot], hit.t, t, u, v)) hit = {t, u, v, slot};
+            return false;
+        });
     }
     sync_warp();
     return hit;
 }
 
-/// Share of the light that arrives along a ray, 0 where it is not active.
-static __device__ __noinline__ float transmitted(const View& view, float3 origin, float3 direction, float limit,
-                                                 bool active) {
+/// Share of the light that arrives along a ray, 0 where it is not active. Boxes beyond `limit` are left out only where
+/// `HAS_LIMIT`; triangles always.
+template <bool HAS_LIMIT, bool LEAVES_OUT>
+DEVICE float transmitted(const View& view, float3 origin, float3 direction, float limit, bool active,
+                         u32 behind = NONE) {
     float left = active ? 1.0f : 0.0f;
     if (active) {
         Ray ray = make_ray(origin, direction);
-#define FILTERED(slot)                                                        \
-    float t, u, v;                                                            \
-    if (meets(ray, view.triangles[slot], limit, t, u, v)) {                   \
-        left = view.has_transparency ? left * view.transparency[slot] : 0.0f; \
-        if (left == 0.0f) {                                                   \
-            limit = -1.0f;                                                    \
-            break;                                                            \
-        }                                                                     \
-    }
-        WALK(view, ray, limit, FILTERED)
+        const Triangle* triangles = view.triangles;
+        walk<HAS_LIMIT, false, LEAVES_OUT>(view, ray, limit, behind, [&](u32 slot) {
+            float t, u, v;
+            if (meets(ray, triangles[slot], limit, t, u, v)) {
+                left = view.has_transparency ? left * view.transparency[slot] : 0.0f;
+            }
+            return left == 0.0f;
+        });
     }
     sync_warp();
     return left;

@@ -6,9 +6,9 @@
 #endif
 #define DEVICE static __device__ __forceinline__
 #define KERNEL extern "C" __global__ void
-/// Kernels that trace rays wait for memory: many warps are worth more than many registers.
+/// Kernels that trace rays wait for memory: many warps are worth more than many registers, of which these leave 48.
 #ifndef EMULATED
-#define TRACE_KERNEL extern "C" __global__ void __launch_bounds__(128, 8)
+#define TRACE_KERNEL extern "C" __global__ void __launch_bounds__(BLOCK, 1280 / BLOCK)
 #else
 #define TRACE_KERNEL KERNEL
 #endif
@@ -17,8 +17,9 @@
 #define INFINITE __int_as_float(0x7f800000)
 #define NONE 0xffffffffu
 
-/// SHADOW_GROUP and SPOT_GROUP come from renderer.rs: lanes that share a node of the floor's shadow, or a point where the
-/// spot's light is found.
+/// From mod.rs: BLOCK threads of a block of the kernels that trace; WIDTH children of a node of the hierarchy; ROOM for
+/// nodes and leaves that a walk comes back to; LEAVES that make it do so; SHADOW_GROUP and SPOT_GROUP lanes that share a
+/// node of the floor's shadow, or a point where the spot's light is found.
 
 typedef unsigned int u32;
 typedef unsigned char u8;
@@ -41,9 +42,18 @@ DEVICE float dot(float3 a, float3 b) { return a.x * b.x + a.y * b.y + a.z * b.z;
 DEVICE float clamp(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
 DEVICE float mix(float a, float b, float t) { return a + (b - a) * t; }
 DEVICE float3 mix(float3 a, float3 b, float t) { return a + t * (b - a); }
+/// Quotients and roots to about 22 bits, as a picture needs them.
+DEVICE float quotient(float a, float b) { return __fdividef(a, b); }
+#ifndef EMULATED
+DEVICE float root(float x) {
+    float result;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+#endif
 /// `a` over its length, or `otherwise` where it has none.
 DEVICE float3 normalized(float3 a, float3 otherwise) {
-    float inverse = 1.0f / sqrtf(dot(a, a));
+    float inverse = rsqrtf(dot(a, a));
     return inverse > 0.0f && inverse < INFINITE ? inverse * a : otherwise;
 }
 /// Two unit vectors that complete the unit vector `n` to a right-handed frame (Duff et al., 2017).
@@ -55,10 +65,10 @@ DEVICE void frame(float3 n, float3& s, float3& t) {
     t = vec(b, sign + n.y * n.y * a, -n.y);
 }
 
-/// The boxes of a node's two children: half-precision middle and half extent (x, y, z of each), and the child's reference:
+/// The boxes of a node's children: half-precision middle and half extent (x, y, z of each), and the child's reference:
 /// see hierarchy.rs.
 struct Node {
-    uint4 child0, child1;
+    uint4 children[WIDTH];
 };
 /// A triangle as three planes: distance from it, and its barycentric coordinates.
 struct Triangle {
@@ -66,7 +76,7 @@ struct Triangle {
 };
 struct Shading {
     float corner[3], edge1[3], edge2[3], face[3], normals[9], uvs[6];
-    u32 material;
+    u32 material, behind[2];  // what rays from the front and from the back leave out: see behind.rs
 };
 struct Material {
     float base_colour[3], roughness, specular, alpha;
@@ -80,7 +90,7 @@ struct Both {
 struct Sample {
     float4 position;  // and its share of what the ray sees
     float4 normal;    // and the material (bits)
-    float4 face;
+    float4 face;      // and what rays that leave it leave out (bits)
     float4 albedo;
 };
 struct View {
