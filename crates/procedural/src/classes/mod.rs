@@ -12,6 +12,7 @@ mod car;
 mod chair;
 mod clock;
 mod containers;
+mod cookers;
 mod earphone;
 mod faucet;
 mod firearms;
@@ -20,13 +21,16 @@ mod guitar;
 mod handhelds;
 mod headwear;
 mod houses;
+mod hull;
 mod knife;
 mod lamp;
 mod laptop;
+mod locomotives;
 mod motorbike;
 mod phones;
 mod piano;
 mod pots;
+mod rifle;
 mod rocket;
 mod screens;
 mod skateboard;
@@ -146,7 +150,7 @@ pub const BUILDERS: [fn(&mut Builder); 55] = [
     audio::loudspeaker,
     houses::mailbox,
     audio::microphone,
-    appliances::microwave,
+    cookers::microwave,
     motorbike::motorbike,
     vessels::mug,
     piano::piano,
@@ -155,11 +159,11 @@ pub const BUILDERS: [fn(&mut Builder); 55] = [
     pots::flowerpot,
     screens::printer,
     handhelds::remote_control,
-    firearms::rifle,
+    rifle::rifle,
     rocket::rocket,
     skateboard::skateboard,
     sofa::sofa,
-    appliances::stove,
+    cookers::stove,
     table::table,
     phones::telephone,
     tower::tower,

@@ -1,9 +1,10 @@
 //! Trains: steam locomotive with tender, diesel locomotive, bullet train, tram. Front towards +y.
 
+use super::locomotives::{diesel, steam};
 use super::*;
 
 /// A row of wheels at the given positions, on both sides.
-fn wheels(b: &mut Builder, paints: (Paint, Paint), at: &[f32], r: f32, gauge: f32, spokes: usize) {
+pub(super) fn wheels(b: &mut Builder, paints: (Paint, Paint), at: &[f32], r: f32, gauge: f32, spokes: usize) {
     for &y in at {
         for side in [-1.0, 1.0] {
             let place = |s: Solid| s.turn_y(90.0).at(side * gauge, y, r);
@@ -32,6 +33,22 @@ fn wheels(b: &mut Builder, paints: (Paint, Paint), at: &[f32], r: f32, gauge: f3
     }
 }
 
+/// Measures and paints that all kinds share.
+#[derive(Clone, Copy)]
+pub(super) struct Livery {
+    pub w: f32,
+    pub hx: f32,
+    pub body: Paint,
+    pub second: Paint,
+    pub accent: Paint,
+    pub steel: Paint,
+    pub black: Paint,
+    pub glass: Paint,
+    pub dark: Paint,
+    pub lamp: Paint,
+    pub red: Paint,
+}
+
 /// A train.
 pub fn train(b: &mut Builder) {
     let kind = b.kind("kind", 4);
@@ -46,393 +63,189 @@ pub fn train(b: &mut Builder) {
     let lamp = b.glowing(Colour([1.0, 0.97, 0.85]));
     let red = b.glowing(Colour([0.8, 0.05, 0.05]));
     let hx = w * 0.5;
+    let livery = Livery { w, hx, body, second, accent, steel, black, glass, dark, lamp, red };
     match kind {
-        0 => {
-            // Steam: boiler, chimney, domes, cab, cow catcher, rods, tender with coal.
-            let l = b.vary("boiler", 0.75, 1.0);
-            let r = b.vary("boiler_radius", 0.15, 0.19);
-            let wheel_r = b.vary("driver_radius", 0.14, 0.18);
-            let z = wheel_r * 1.6 + r;
-            let brass = b.paint(Colour([0.85, 0.65, 0.25]), 0.25, 0.8);
-            b.add(body, cylinder(r, l, 30).turn_x(90.0).at(0.0, l * 0.2, z));
-            b.add(black, cylinder(r * 1.03, l * 0.22, 30).turn_x(90.0).at(0.0, l * 0.62, z));
-            b.add(dark, ellipsoid(r * 0.85, 0.06, r * 0.85, 22).at(0.0, l * 0.73, z));
-            for i in 0..b.count("bands", 2, 4) {
-                b.add(
-                    brass,
-                    lathe(&[(r * 1.01, -0.012), (r * 1.02, 0.012)], 30).turn_x(-90.0).at(
-                        0.0,
-                        l * (0.42 - 0.2 * i as f32),
-                        z,
-                    ),
-                );
-            }
-            let chimney = b.vary("chimney", 0.16, 0.28);
-            b.add(
-                black,
-                lathe(
-                    &[
-                        (0.0, 0.0),
-                        (r * 0.4, 0.0),
-                        (r * 0.33, chimney * 0.6),
-                        (r * 0.5, chimney),
-                        (r * 0.4, chimney),
-                        (0.0, chimney * 0.7),
-                    ],
-                    20,
-                )
-                .at(0.0, l * 0.6, z + r * 0.9),
-            );
-            b.add(
-                brass,
-                lathe(&curve2(&[(r * 0.42, 0.0), (r * 0.4, r * 0.5), (0.0, r * 0.75)], 4), 18).at(
-                    0.0,
-                    l * 0.25,
-                    z + r * 0.85,
-                ),
-            );
+        0 => steam(b, livery),
+        1 => diesel(b, livery),
+        2 => bullet(b, livery),
+        _ => tram(b, livery),
+    }
+}
+
+/// Bullet train: long nose, ribbon windows, pantograph, a second car.
+fn bullet(b: &mut Builder, livery: Livery) {
+    let Livery { w, hx, body, second, steel, glass, dark, lamp, red, .. } = livery;
+    let l = b.vary("length", 1.5, 1.9);
+    let h = b.vary("height", 0.32, 0.38);
+    let nose = b.vary("nose", 0.35, 0.6);
+    let floor = 0.08;
+    let white = b.paint(Colour::grey(0.92), 0.2, 0.6);
+    let zc = floor + h * 0.5;
+    let front = l * 0.5;
+    let car = stations(
+        &[
+            [front, 0.02, 0.02, floor + h * 0.2],
+            [front - nose * 0.2, hx * 0.5, h * 0.2, floor + h * 0.24],
+            [front - nose * 0.6, hx * 0.88, h * 0.36, floor + h * 0.38],
+            [front - nose, hx, h * 0.5, zc],
+            [0.0, hx, h * 0.5, zc],
+            [-l * 0.2, hx, h * 0.5, zc],
+        ],
+        4,
+    );
+    b.add(white, hull(&car, 0.55, 28));
+    let skirt: Vec<[f32; 4]> =
+        car.iter().map(|s| [s[0] * 0.998, s[1] * 1.015, s[2] * 0.45, s[3] - s[2] * 0.5]).collect();
+    b.add(body, hull(&skirt, 0.45, 24));
+    b.add(
+        glass,
+        ellipsoid(hx * 0.62, nose * 0.2, h * 0.16, 18).turn_x(-28.0).at(
+            0.0,
+            front - nose * 0.66,
+            floor + h * 0.7,
+        ),
+    );
+    let cars = [(-l * 0.2, front - nose), (-l * 0.85, -l * 0.24)];
+    let panes = b.count("windows", 6, 10);
+    for (k, (y0, y1)) in cars.into_iter().enumerate() {
+        if k == 1 {
             b.add(
                 body,
-                lathe(&curve2(&[(r * 0.35, 0.0), (r * 0.32, r * 0.4), (0.0, r * 0.6)], 4), 18).at(
-                    0.0,
-                    l * 0.0,
-                    z + r * 0.85,
+                hull(
+                    &[[y1, hx, h * 0.5, zc], [(y0 + y1) * 0.5, hx, h * 0.5, zc], [y0, hx, h * 0.5, zc]],
+                    0.55,
+                    28,
                 ),
-            );
-            b.add(lamp, cylinder(0.05, 0.06, 16).turn_x(90.0).at(0.0, l * 0.76, z + r * 0.95));
-            // Frame, cab, running boards, pilot.
-            b.add(second, block(w * 1.02, l * 1.45, 0.05).at(0.0, l * 0.02, wheel_r * 1.55));
-            let cab_y = -l * 0.5;
-            let cab_h = r * 2.0 + 0.22;
-            b.add(body, block(w, l * 0.32, cab_h).at(0.0, cab_y, wheel_r * 1.6 + cab_h * 0.5));
-            b.add(
-                glass,
-                cuboid(w * 1.02, l * 0.16, cab_h * 0.28).at(0.0, cab_y, wheel_r * 1.6 + cab_h * 0.72),
-            );
-            b.add(
-                glass,
-                cuboid(w * 0.26, 0.02, cab_h * 0.2)
-                    .at(w * 0.3, cab_y + l * 0.16, wheel_r * 1.6 + cab_h * 0.82)
-                    .both_x(),
             );
             b.add(
                 second,
-                rounded(w * 1.15, l * 0.42, 0.05, 0.02).at(0.0, cab_y, wheel_r * 1.6 + cab_h + 0.02),
+                hull(
+                    &[
+                        [y1 - 0.002, hx * 1.015, h * 0.22, zc - h * 0.25],
+                        [y0 + 0.002, hx * 1.015, h * 0.22, zc - h * 0.25],
+                    ],
+                    0.45,
+                    24,
+                ),
             );
-            b.add(
-                accent,
-                prism_x(&[(l * 0.72, wheel_r * 1.5), (l * 0.95, 0.05), (l * 0.72, 0.05)], w * 0.9, 0.01),
-            );
-            b.add(
-                steel,
-                cylinder(0.06, 0.2, 16).turn_x(90.0).at(hx * 0.9, l * 0.55, wheel_r * 1.05).both_x(),
-            );
-            let drivers = b.count("drivers", 2, 4);
-            let spots: Vec<f32> = (0..drivers).map(|i| l * 0.3 - i as f32 * wheel_r * 2.15).collect();
-            wheels(b, (black, second), &spots, wheel_r, hx, 10);
-            wheels(b, (black, second), &[l * 0.62], wheel_r * 0.55, hx * 0.9, 6);
-            b.add(
-                steel,
-                cuboid(0.025, spots[0] - spots[drivers - 1] + 0.06, 0.03)
-                    .at(hx + 0.06, (spots[0] + spots[drivers - 1]) * 0.5, wheel_r * 0.75)
-                    .both_x(),
-            );
-            // Tender.
-            let ty = cab_y - l * 0.52;
-            b.add(body, block(w, l * 0.52, r * 1.3).at(0.0, ty, wheel_r * 1.6 + r * 0.65));
-            b.add(second, block(w * 1.01, l * 0.4, r * 0.3).at(0.0, ty, wheel_r * 1.6 + r * 0.7));
-            for i in 0..14 {
-                let (a, s) = (i as f32 * 1.7, b.range(0.04, 0.07));
-                b.add(
-                    black,
-                    ellipsoid(s, s, s, 8).flat().at(
-                        hx * 0.7 * a.cos(),
-                        ty + l * 0.2 * (a * 0.7).sin(),
-                        wheel_r * 1.6 + r * 1.32,
-                    ),
-                );
-            }
-            wheels(b, (black, second), &[ty + l * 0.15, ty - l * 0.15], wheel_r * 0.7, hx * 0.9, 6);
+            b.add(dark, block(w * 0.8, 0.06, h * 0.8).at(0.0, (y1 + cars[0].0) * 0.5, zc));
+            b.add(second, block(w * 0.5, (y1 - y0) * 0.6, 0.04).at(0.0, (y0 + y1) * 0.5, floor + h));
         }
-        1 => {
-            // Diesel: long hood, cab towards the front, grilles, bogies.
-            let l = b.vary("length", 1.6, 2.0);
-            let floor = 0.2;
-            let hood_h = b.vary("hood", 0.3, 0.38);
-            let cab_y = l * b.vary("cab", 0.18, 0.32);
-            b.add(dark, block(w, l, 0.07).at(0.0, 0.0, floor));
-            b.add(body, block(w * 0.72, l * 0.92, hood_h).at(0.0, -0.01, floor + 0.03 + hood_h * 0.5));
-            let cab_h = hood_h * 1.35;
-            b.add(second, rounded(w * 1.0, l * 0.16, cab_h, 0.03).at(0.0, cab_y, floor + 0.03 + cab_h * 0.5));
-            b.add(glass, cuboid(w * 1.01, l * 0.1, cab_h * 0.25).at(0.0, cab_y, floor + cab_h * 0.8));
+        for i in 0..panes {
+            let y = y0 + (y1 - y0) * (i as f32 + 0.5) / panes as f32;
             b.add(
                 glass,
-                cuboid(w * 0.36, l * 0.165, cab_h * 0.22).at(w * 0.25, cab_y, floor + cab_h * 0.83).both_x(),
+                rounded(w * 1.012, (y1 - y0) / panes as f32 * 0.7, h * 0.2, 0.01).at(
+                    0.0,
+                    y,
+                    floor + h * 0.62,
+                ),
             );
-            let n = b.count("grilles", 5, 9);
-            for i in 0..n {
-                let y = cab_y - l * 0.14 - (cab_y + l * 0.3) * i as f32 / n as f32;
-                b.add(
-                    black,
-                    cuboid(w * 0.735, l * 0.035, hood_h * 0.5).at(0.0, y, floor + 0.06 + hood_h * 0.5),
-                );
-            }
-            b.add(
-                second,
-                cuboid(w * 0.74, l * 0.93, hood_h * 0.12).at(0.0, -0.01, floor + 0.06 + hood_h * 0.12),
-            );
-            for i in 0..b.count("fans", 2, 3) {
-                b.add(
-                    steel,
-                    cylinder(w * 0.22, 0.04, 20).at(0.0, -l * (0.1 + 0.14 * i as f32), floor + hood_h + 0.05),
-                );
-                b.add(
-                    black,
-                    cylinder(w * 0.16, 0.05, 16).at(
-                        0.0,
-                        -l * (0.1 + 0.14 * i as f32),
-                        floor + hood_h + 0.052,
-                    ),
-                );
-            }
-            for side in [-1.0, 1.0] {
-                b.add(
-                    accent,
-                    rod(
-                        v(side * hx * 0.95, l * 0.48, floor + 0.16),
-                        v(side * hx * 0.95, -l * 0.48, floor + 0.16),
-                        0.009,
-                        6,
-                    ),
-                );
-                for k in 0..7 {
-                    let y = l * (0.48 - 0.16 * k as f32);
-                    b.add(
-                        accent,
-                        rod(v(side * hx * 0.95, y, floor), v(side * hx * 0.95, y, floor + 0.16), 0.008, 5),
-                    );
-                }
-            }
-            // Hazard stripes on the nose.
-            let tex = crate::texture::paint(32, |u, t| {
-                if ((u + t) * 4.0).fract() < 0.5 { Colour([0.95, 0.75, 0.08]) } else { Colour::grey(0.08) }
-            });
-            let hazard = b.textured(tex, 0.5, 0.3);
-            b.add(hazard, cuboid(w * 0.96, 0.03, 0.12).at(0.0, l * 0.5, floor - 0.02));
-            b.add(hazard, cuboid(w * 0.66, 0.02, hood_h * 0.4).at(0.0, l * 0.452, floor + hood_h * 0.4));
-            b.add(
-                lamp,
-                ellipsoid(0.035, 0.02, 0.035, 12).at(0.05, l * 0.455, floor + hood_h * 0.88).both_x(),
-            );
-            b.add(red, cuboid(0.05, 0.02, 0.04).at(hx * 0.5, -l * 0.472, floor + hood_h * 0.5).both_x());
-            let wr = 0.1;
-            for c in [l * 0.32, -l * 0.32] {
-                b.add(dark, block(w * 0.9, l * 0.26, 0.07).at(0.0, c, wr * 1.2));
-                wheels(b, (steel, dark), &[c - l * 0.09, c, c + l * 0.09], wr, hx * 0.85, 0);
-            }
-            b.add(dark, rounded(w * 0.8, l * 0.22, 0.12, 0.04).at(0.0, 0.0, 0.12));
         }
-        2 => {
-            // Bullet train: long nose, ribbon windows, pantograph, a second car.
-            let l = b.vary("length", 1.5, 1.9);
-            let h = b.vary("height", 0.32, 0.38);
-            let nose = b.vary("nose", 0.35, 0.6);
-            let floor = 0.08;
-            let white = b.paint(Colour::grey(0.92), 0.2, 0.6);
-            let zc = floor + h * 0.5;
-            let front = l * 0.5;
-            let car = stations(
-                &[
-                    [front, 0.02, 0.02, floor + h * 0.2],
-                    [front - nose * 0.2, hx * 0.5, h * 0.2, floor + h * 0.24],
-                    [front - nose * 0.6, hx * 0.88, h * 0.36, floor + h * 0.38],
-                    [front - nose, hx, h * 0.5, zc],
-                    [0.0, hx, h * 0.5, zc],
-                    [-l * 0.2, hx, h * 0.5, zc],
-                ],
-                4,
+        b.add(
+            second,
+            cuboid(w * 1.008, (y1 - y0) * 0.98, h * 0.06).at(0.0, (y0 + y1) * 0.5, floor + h * 0.42),
+        );
+    }
+    b.add(
+        lamp,
+        ellipsoid(0.045, 0.06, 0.025, 12)
+            .turn_z(20.0)
+            .at(hx * 0.5, front - nose * 0.28, floor + h * 0.36)
+            .both_x(),
+    );
+    b.add(
+        steel,
+        rod(v(0.0, -l * 0.5, floor + h), v(0.0, -l * 0.42, floor + h + 0.14), 0.01, 6).with(rod(
+            v(0.0, -l * 0.42, floor + h + 0.14),
+            v(0.0, -l * 0.52, floor + h + 0.24),
+            0.01,
+            6,
+        )),
+    );
+    b.add(
+        steel,
+        rod(v(-hx * 0.6, -l * 0.52, floor + h + 0.24), v(hx * 0.6, -l * 0.52, floor + h + 0.24), 0.012, 6),
+    );
+    wheels(b, (dark, steel), &[front - nose, -l * 0.1, -l * 0.32, -l * 0.75], 0.07, hx * 0.8, 0);
+    b.add(red, cuboid(w * 0.5, 0.02, h * 0.1).at(0.0, -l * 0.851, floor + h * 0.3));
+}
+
+/// Tram or metro car: boxy, big windows, doors on the -x side, pole on the roof.
+fn tram(b: &mut Builder, livery: Livery) {
+    let Livery { w, hx, body, second, accent, steel, black, glass, dark, lamp, red, .. } = livery;
+    let l = b.vary("length", 1.3, 1.7);
+    let h = b.vary("height", 0.4, 0.48);
+    let floor = 0.12;
+    let round = b.vary("rounding", 0.03, 0.1);
+    b.add(body, rounded(w, l, h, round).at(0.0, 0.0, floor + h * 0.5));
+    b.add(second, cuboid(w * 1.008, l * 0.96, h * 0.36).at(0.0, 0.0, floor + h * 0.68));
+    let roof = b.paint(Colour::grey(0.55), 0.6, 0.3);
+    b.add(roof, rounded(w * 0.86, l * 0.94, 0.06, 0.03).at(0.0, 0.0, floor + h + 0.015));
+    let n = b.count("windows", 5, 8);
+    for i in 0..n {
+        let y = l * 0.46 - l * 0.92 * (i as f32 + 0.5) / n as f32;
+        b.add(
+            glass,
+            rounded(0.012, l * 0.92 / n as f32 * 0.78, h * 0.28, 0.005).at(hx + 0.002, y, floor + h * 0.68),
+        );
+        if i % 3 == 1 {
+            b.add(
+                accent,
+                cuboid(0.014, l * 0.92 / n as f32 * 0.86, h * 0.82).at(-hx - 0.002, y, floor + h * 0.45),
             );
-            b.add(white, hull(&car, 0.55, 28));
-            let skirt: Vec<[f32; 4]> =
-                car.iter().map(|s| [s[0] * 0.998, s[1] * 1.015, s[2] * 0.45, s[3] - s[2] * 0.5]).collect();
-            b.add(body, hull(&skirt, 0.45, 24));
             b.add(
                 glass,
-                ellipsoid(hx * 0.62, nose * 0.2, h * 0.16, 18).turn_x(-28.0).at(
-                    0.0,
-                    front - nose * 0.66,
-                    floor + h * 0.7,
+                cuboid(0.014, l * 0.92 / n as f32 * 0.3, h * 0.55)
+                    .at(-hx - 0.006, y + l * 0.18 / n as f32, floor + h * 0.5)
+                    .with(cuboid(0.014, l * 0.92 / n as f32 * 0.3, h * 0.55).at(
+                        -hx - 0.006,
+                        y - l * 0.18 / n as f32,
+                        floor + h * 0.5,
+                    )),
+            );
+        } else {
+            b.add(
+                glass,
+                rounded(0.012, l * 0.92 / n as f32 * 0.78, h * 0.28, 0.005).at(
+                    -hx - 0.002,
+                    y,
+                    floor + h * 0.68,
                 ),
             );
-            let cars = [(-l * 0.2, front - nose), (-l * 0.85, -l * 0.24)];
-            let panes = b.count("windows", 6, 10);
-            for (k, (y0, y1)) in cars.into_iter().enumerate() {
-                if k == 1 {
-                    b.add(
-                        body,
-                        hull(
-                            &[
-                                [y1, hx, h * 0.5, zc],
-                                [(y0 + y1) * 0.5, hx, h * 0.5, zc],
-                                [y0, hx, h * 0.5, zc],
-                            ],
-                            0.55,
-                            28,
-                        ),
-                    );
-                    b.add(
-                        second,
-                        hull(
-                            &[
-                                [y1 - 0.002, hx * 1.015, h * 0.22, zc - h * 0.25],
-                                [y0 + 0.002, hx * 1.015, h * 0.22, zc - h * 0.25],
-                            ],
-                            0.45,
-                            24,
-                        ),
-                    );
-                    b.add(dark, block(w * 0.8, 0.06, h * 0.8).at(0.0, (y1 + cars[0].0) * 0.5, zc));
-                    b.add(second, block(w * 0.5, (y1 - y0) * 0.6, 0.04).at(0.0, (y0 + y1) * 0.5, floor + h));
-                }
-                for i in 0..panes {
-                    let y = y0 + (y1 - y0) * (i as f32 + 0.5) / panes as f32;
-                    b.add(
-                        glass,
-                        rounded(w * 1.012, (y1 - y0) / panes as f32 * 0.7, h * 0.2, 0.01).at(
-                            0.0,
-                            y,
-                            floor + h * 0.62,
-                        ),
-                    );
-                }
-                b.add(
-                    second,
-                    cuboid(w * 1.008, (y1 - y0) * 0.98, h * 0.06).at(0.0, (y0 + y1) * 0.5, floor + h * 0.42),
-                );
-            }
-            b.add(
-                lamp,
-                ellipsoid(0.045, 0.06, 0.025, 12)
-                    .turn_z(20.0)
-                    .at(hx * 0.5, front - nose * 0.28, floor + h * 0.36)
-                    .both_x(),
-            );
-            b.add(
-                steel,
-                rod(v(0.0, -l * 0.5, floor + h), v(0.0, -l * 0.42, floor + h + 0.14), 0.01, 6).with(rod(
-                    v(0.0, -l * 0.42, floor + h + 0.14),
-                    v(0.0, -l * 0.52, floor + h + 0.24),
-                    0.01,
-                    6,
-                )),
-            );
-            b.add(
-                steel,
-                rod(
-                    v(-hx * 0.6, -l * 0.52, floor + h + 0.24),
-                    v(hx * 0.6, -l * 0.52, floor + h + 0.24),
-                    0.012,
-                    6,
-                ),
-            );
-            wheels(b, (dark, steel), &[front - nose, -l * 0.1, -l * 0.32, -l * 0.75], 0.07, hx * 0.8, 0);
-            b.add(red, cuboid(w * 0.5, 0.02, h * 0.1).at(0.0, -l * 0.851, floor + h * 0.3));
         }
-        _ => {
-            // Tram or metro car: boxy, big windows, doors on the -x side, pole on the roof.
-            let l = b.vary("length", 1.3, 1.7);
-            let h = b.vary("height", 0.4, 0.48);
-            let floor = 0.12;
-            let round = b.vary("rounding", 0.03, 0.1);
-            b.add(body, rounded(w, l, h, round).at(0.0, 0.0, floor + h * 0.5));
-            b.add(second, cuboid(w * 1.008, l * 0.96, h * 0.36).at(0.0, 0.0, floor + h * 0.68));
-            let roof = b.paint(Colour::grey(0.55), 0.6, 0.3);
-            b.add(roof, rounded(w * 0.86, l * 0.94, 0.06, 0.03).at(0.0, 0.0, floor + h + 0.015));
-            let n = b.count("windows", 5, 8);
-            for i in 0..n {
-                let y = l * 0.46 - l * 0.92 * (i as f32 + 0.5) / n as f32;
-                b.add(
-                    glass,
-                    rounded(0.012, l * 0.92 / n as f32 * 0.78, h * 0.28, 0.005).at(
-                        hx + 0.002,
-                        y,
-                        floor + h * 0.68,
-                    ),
-                );
-                if i % 3 == 1 {
-                    b.add(
-                        accent,
-                        cuboid(0.014, l * 0.92 / n as f32 * 0.86, h * 0.82).at(
-                            -hx - 0.002,
-                            y,
-                            floor + h * 0.45,
-                        ),
-                    );
-                    b.add(
-                        glass,
-                        cuboid(0.014, l * 0.92 / n as f32 * 0.3, h * 0.55)
-                            .at(-hx - 0.006, y + l * 0.18 / n as f32, floor + h * 0.5)
-                            .with(cuboid(0.014, l * 0.92 / n as f32 * 0.3, h * 0.55).at(
-                                -hx - 0.006,
-                                y - l * 0.18 / n as f32,
-                                floor + h * 0.5,
-                            )),
-                    );
-                } else {
-                    b.add(
-                        glass,
-                        rounded(0.012, l * 0.92 / n as f32 * 0.78, h * 0.28, 0.005).at(
-                            -hx - 0.002,
-                            y,
-                            floor + h * 0.68,
-                        ),
-                    );
-                }
-            }
-            b.add(glass, rounded(w * 0.78, 0.014, h * 0.36, 0.005).at(0.0, l * 0.5, floor + h * 0.66));
-            b.add(glass, rounded(w * 0.5, 0.014, h * 0.26, 0.005).at(0.0, -l * 0.5, floor + h * 0.7));
-            let sign = b.glowing(Colour([0.98, 0.75, 0.15]));
-            b.add(sign, cuboid(w * 0.5, 0.02, h * 0.1).at(0.0, l * 0.497, floor + h * 0.92));
-            b.add(
-                lamp,
-                cylinder(0.035, 0.03, 16).turn_x(90.0).at(hx * 0.55, l * 0.5, floor + h * 0.25).both_x(),
-            );
-            b.add(red, cuboid(0.06, 0.02, 0.05).at(hx * 0.55, -l * 0.5, floor + h * 0.25).both_x());
-            b.add(black, rounded(w * 0.9, 0.08, 0.06, 0.02).at(0.0, l * 0.51, floor + 0.05).both_y());
-            // The rear end in the second livery, roof included.
-            let tail = l * b.vary("tail", 0.22, 0.34);
-            b.add(
-                accent,
-                rounded(w * 1.012, tail, h * 1.004, round).at(
-                    0.0,
-                    -l * 0.5 + tail * 0.5 - 0.003,
-                    floor + h * 0.5,
-                ),
-            );
-            b.add(
-                accent,
-                rounded(w * 0.88, tail, 0.07, 0.03).at(
-                    0.0,
-                    -l * 0.5 + tail * 0.5 + l * 0.025,
-                    floor + h + 0.016,
-                ),
-            );
-            let pole = v(0.0, -l * 0.25, floor + h + 0.04);
-            b.add(
-                steel,
-                rod(pole, pole + v(0.0, 0.16, 0.14), 0.011, 6).with(rod(
-                    pole + v(0.0, 0.16, 0.14),
-                    pole + v(0.0, -0.06, 0.28),
-                    0.011,
-                    6,
-                )),
-            );
-            b.add(steel, rod(pole + v(-hx * 0.7, -0.06, 0.28), pole + v(hx * 0.7, -0.06, 0.28), 0.012, 6));
-            b.add(second, block(w * 0.5, l * 0.2, 0.06).at(0.0, l * 0.2, floor + h + 0.06));
-            for c in [l * 0.28, -l * 0.28] {
-                b.add(dark, block(w * 0.85, l * 0.24, 0.06).at(0.0, c, 0.1));
-                wheels(b, (steel, dark), &[c - 0.1, c + 0.1], 0.08, hx * 0.8, 0);
-            }
-        }
+    }
+    b.add(glass, rounded(w * 0.78, 0.014, h * 0.36, 0.005).at(0.0, l * 0.5, floor + h * 0.66));
+    b.add(glass, rounded(w * 0.5, 0.014, h * 0.26, 0.005).at(0.0, -l * 0.5, floor + h * 0.7));
+    let sign = b.glowing(Colour([0.98, 0.75, 0.15]));
+    b.add(sign, cuboid(w * 0.5, 0.02, h * 0.1).at(0.0, l * 0.497, floor + h * 0.92));
+    b.add(lamp, cylinder(0.035, 0.03, 16).turn_x(90.0).at(hx * 0.55, l * 0.5, floor + h * 0.25).both_x());
+    b.add(red, cuboid(0.06, 0.02, 0.05).at(hx * 0.55, -l * 0.5, floor + h * 0.25).both_x());
+    b.add(black, rounded(w * 0.9, 0.08, 0.06, 0.02).at(0.0, l * 0.51, floor + 0.05).both_y());
+    // The rear end in the second livery, roof included.
+    let tail = l * b.vary("tail", 0.22, 0.34);
+    b.add(
+        accent,
+        rounded(w * 1.012, tail, h * 1.004, round).at(0.0, -l * 0.5 + tail * 0.5 - 0.003, floor + h * 0.5),
+    );
+    b.add(
+        accent,
+        rounded(w * 0.88, tail, 0.07, 0.03).at(0.0, -l * 0.5 + tail * 0.5 + l * 0.025, floor + h + 0.016),
+    );
+    let pole = v(0.0, -l * 0.25, floor + h + 0.04);
+    b.add(
+        steel,
+        rod(pole, pole + v(0.0, 0.16, 0.14), 0.011, 6).with(rod(
+            pole + v(0.0, 0.16, 0.14),
+            pole + v(0.0, -0.06, 0.28),
+            0.011,
+            6,
+        )),
+    );
+    b.add(steel, rod(pole + v(-hx * 0.7, -0.06, 0.28), pole + v(hx * 0.7, -0.06, 0.28), 0.012, 6));
+    b.add(second, block(w * 0.5, l * 0.2, 0.06).at(0.0, l * 0.2, floor + h + 0.06));
+    for c in [l * 0.28, -l * 0.28] {
+        b.add(dark, block(w * 0.85, l * 0.24, 0.06).at(0.0, c, 0.1));
+        wheels(b, (steel, dark), &[c - 0.1, c + 0.1], 0.08, hx * 0.8, 0);
     }
 }
