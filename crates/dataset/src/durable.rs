@@ -4,26 +4,57 @@
 //! removed by the next one (the owner holds a lock for as long as it lives), so no trace of an interruption stays.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, FileError, Result};
+
+/// The ending of unfinished files.
+const UNFINISHED: &str = ".tmp";
 
 /// Writes `bytes` to `path` through a file beside it, for single files that people ask for (a picture, a report).
-pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let name =
-        path.file_name().ok_or_else(|| Error::Request(format!("{} is not a file name", path.display())))?;
+pub fn write(path: &Path, bytes: &[u8]) -> std::result::Result<(), FileError> {
+    write_with(path, |writer| writer.write_all(bytes))
+}
+
+/// Writes what `fill` writes to `path`: to a file beside it (`.NAME.PROCESS.tmp`), which is synced, renamed to `path`,
+/// and its folder synced.
+pub fn write_with(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+) -> std::result::Result<(), FileError> {
+    let name = path.file_name().ok_or_else(|| FileError::content(path, "is not a file name"))?;
     let mut beside = std::ffi::OsString::from(".");
     beside.push(name);
-    beside.push(format!(".{}.tmp", std::process::id()));
+    beside.push(format!(".{}{UNFINISHED}", std::process::id()));
     let beside = path.with_file_name(beside);
-    let result = write_synced(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    let result = (|| {
+        let mut writer = BufWriter::with_capacity(1 << 20, File::create(&beside)?);
+        fill(&mut writer)?;
+        let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    })();
     if result.is_err() {
         let _ = fs::remove_file(&beside);
     }
-    result.map_err(Error::write(path))
+    result.map_err(FileError::write::<FileError>(path))?;
+    sync_folder_of(path);
+    Ok(())
+}
+
+/// Removes what killed processes left unfinished in `folder`. Only for the owner of the folder.
+pub fn remove_unfinished(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') && name.ends_with(UNFINISHED) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn write_synced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
@@ -41,6 +72,15 @@ pub fn create_folder(path: &Path) -> Result<()> {
 fn sync_folder(path: &Path) {
     if let Ok(folder) = File::open(path) {
         let _ = folder.sync_all();
+    }
+}
+
+/// [`sync_folder`] of the folder that `path` is in.
+fn sync_folder_of(path: &Path) {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => sync_folder(Path::new(".")),
+        Some(parent) => sync_folder(parent),
+        None => {}
     }
 }
 
@@ -99,8 +139,8 @@ impl Staging {
         });
         if appeared.is_err() {
             let _ = fs::remove_file(&staged);
-        } else if let Some(parent) = path.parent() {
-            sync_folder(parent);
+        } else {
+            sync_folder_of(path);
         }
         appeared
     }
@@ -118,6 +158,9 @@ impl Staging {
             Err(_) => Ok(false),
         };
         let _ = fs::remove_file(&staged);
+        if matches!(written, Ok(true)) {
+            sync_folder_of(path);
+        }
         written.map_err(Error::write(path))
     }
 
@@ -146,9 +189,7 @@ impl Staging {
             }
             Err(error) => return Err(Error::write(path)(error)),
         }
-        if let Some(parent) = path.parent() {
-            sync_folder(parent);
-        }
+        sync_folder_of(path);
         Ok(())
     }
 
@@ -265,5 +306,30 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"1");
         staging.publish(&path, b"3").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"3");
+    }
+
+    #[test]
+    fn a_full_disk_leaves_the_old_file_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("epoch_00001.safetensors");
+        write(&path, b"old").unwrap();
+        let full = write_with(&path, |writer| {
+            writer.write_all(b"half of the n")?;
+            Err(std::io::Error::from(ErrorKind::StorageFull))
+        });
+        let message = full.unwrap_err().to_string();
+        assert_eq!(message, format!("cannot write {}: the disk is full", path.display()));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(".epoch_00001.safetensors.tmp"), b"half").unwrap();
+        fs::write(folder.path().join("epoch_00001.safetensors"), b"whole").unwrap();
+        remove_unfinished(folder.path());
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, ["epoch_00001.safetensors"]);
     }
 }

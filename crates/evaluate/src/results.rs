@@ -217,7 +217,7 @@ impl Results {
     pub fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)
             .map_err(|error| Error::File { path: path.to_path_buf(), message: error.to_string() })?;
-        Ok(dataset::durable::write(path, format!("{text}\n").as_bytes())?)
+        Ok(dataset::durable::write(path, format!("{text}\n").as_bytes()).map_err(dataset::Error::from)?)
     }
 }
 

@@ -10,10 +10,10 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use dataset::durable;
 use dataset::error::FileError;
 use serde_json::{Map, Value, json};
 
-use crate::durable;
 use crate::error::{Error, Result};
 
 /// The ending of checkpoints.
@@ -169,11 +169,11 @@ impl Checkpoint {
         data.iter().for_each(|bytes| checksum.update(bytes));
         let header =
             header.replacen(NO_CHECKSUM, &format!("\"checksum\":\"{:08x}\"", checksum.finalize()), 1);
-        durable::publish(path, |writer| {
+        Ok(durable::write_with(path, |writer| {
             writer.write_all(&length)?;
             writer.write_all(header.as_bytes())?;
             data.iter().try_for_each(|bytes| writer.write_all(bytes))
-        })
+        })?)
     }
 
     /// The JSON header with a checksum of zeros, padded to a multiple of eight bytes.
@@ -309,7 +309,8 @@ fn parse_tensor(entry: &Value, data: &[u8]) -> Option<Stored> {
     let bytes = data.get(offset(0)?..offset(1)?)?;
     let shape: Vec<usize> = serde_json::from_value(entry.get("shape")?.clone()).ok()?;
     let numbers = Numbers::from_bytes(entry.get("dtype")?.as_str()?, bytes)?;
-    (shape.iter().product::<usize>() == numbers.len()).then_some(Stored { shape, numbers })
+    let count = shape.iter().try_fold(1_usize, |count, &side| count.checked_mul(side))?;
+    (count == numbers.len()).then_some(Stored { shape, numbers })
 }
 
 /// The newest checkpoint in `folder` that is whole, if any. Damaged newer ones are set aside (their names get

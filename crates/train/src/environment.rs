@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use dataset::durable;
 use serde::{Deserialize, Serialize};
 
-use crate::durable;
 use crate::error::{Error, Result};
 
 /// One session's surroundings.
@@ -89,7 +89,7 @@ pub fn end(path: &Path, ended: Ended) -> Result<()> {
 fn write(path: &Path, sessions: &[Environment]) -> Result<()> {
     let text = serde_json::to_string_pretty(sessions)
         .map_err(|error| Error::content(path, format!("cannot write: {error}")))?;
-    durable::publish_bytes(path, text.as_bytes())
+    Ok(durable::write(path, text.as_bytes())?)
 }
 
 /// The sessions in the file at `path`.

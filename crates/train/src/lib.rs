@@ -11,7 +11,6 @@ pub mod config;
 mod crc32c;
 pub mod data;
 pub mod device_views;
-mod durable;
 mod eigenvalues;
 pub mod environment;
 pub mod error;

@@ -6,10 +6,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use dataset::durable;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::durable;
 use crate::error::{Error, Result};
 
 /// What a line tells about.
@@ -97,7 +97,10 @@ fn rewind(path: &Path, step: u64) -> Result<()> {
             _ => break,
         }
     }
-    if kept.len() as u64 == length { Ok(()) } else { durable::publish_bytes(path, &kept) }
+    if kept.len() as u64 != length {
+        durable::write(path, &kept)?;
+    }
+    Ok(())
 }
 
 /// All complete lines of the file; none where there is no file.

@@ -15,8 +15,8 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::durable;
 use crate::error::{Error, Result};
+use dataset::durable;
 
 const CONFIG: &str = "config.toml";
 const LOCK: &str = "run.lock";
@@ -134,7 +134,7 @@ impl RunFolder {
 
     /// Writes down the choices of the device.
     pub fn write_choices(&self, text: &str) -> Result<()> {
-        durable::publish_bytes(&self.choices_path(), text.as_bytes())
+        Ok(durable::write(&self.choices_path(), text.as_bytes())?)
     }
 
     /// The run's configuration.
@@ -165,7 +165,7 @@ impl NewRun {
 
     /// Writes down the configuration: from now on there is a run.
     pub fn begin(self, config: &Config) -> Result<OwnedRun> {
-        durable::publish_bytes(&self.0.folder.config_path(), config.to_toml()?.as_bytes())?;
+        durable::write(&self.0.folder.config_path(), config.to_toml()?.as_bytes())?;
         Ok(self.0)
     }
 }
@@ -217,7 +217,7 @@ impl OwnedRun {
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             return Ok(());
         }
-        durable::publish_bytes(&path, text.as_bytes())
+        Ok(durable::write(&path, text.as_bytes())?)
     }
 
     /// The folder.
