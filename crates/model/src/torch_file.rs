@@ -12,7 +12,7 @@ use pickle::{Dtype, Tensor, Value};
 mod archive;
 mod pickle;
 
-/// Of one tensor.
+/// Numbers of all tensors of a file, where it has fewer bytes: views of the same numbers may be stored more than once.
 const MOST_NUMBERS: usize = 1 << 28;
 
 /// Numbers of a tensor.
@@ -75,24 +75,27 @@ fn of_bytes(bytes: &[u8]) -> Result<TorchFile, String> {
 
 fn named(entries: &[(Value, Value)], archive: &Archive<'_>) -> Result<BTreeMap<String, TorchTensor>, String> {
     let mut tensors = BTreeMap::new();
+    let mut left = MOST_NUMBERS.max(archive.size());
     for (key, value) in entries {
         if let (Value::Text(name), Value::Tensor(tensor)) = (key, value) {
             let plain = name.replace("_checkpoint_wrapped_module.", "");
             let plain = plain.strip_prefix("module.").unwrap_or(&plain).to_owned();
-            let numbers = numbers_of(tensor, archive).map_err(|detail| format!("tensor {name}: {detail}"))?;
+            let numbers = numbers_of(tensor, archive, &mut left)
+                .map_err(|detail| format!("tensor {name}: {detail}"))?;
             tensors.insert(plain, TorchTensor { shape: tensor.shape.clone(), numbers });
         }
     }
     Ok(tensors)
 }
 
-/// The numbers of a tensor, row-major, whatever its strides.
-fn numbers_of(tensor: &Tensor, archive: &Archive<'_>) -> Result<TorchNumbers, String> {
+/// The numbers of a tensor, row-major, whatever its strides; they are taken off those that are `left`.
+fn numbers_of(tensor: &Tensor, archive: &Archive<'_>, left: &mut usize) -> Result<TorchNumbers, String> {
     let storage = archive
         .file(&format!("data/{}", tensor.storage.key))
         .ok_or_else(|| format!("its numbers (data/{}) are missing", tensor.storage.key))?;
     let size = tensor.storage.dtype.size();
-    let places = places(tensor, storage.len() / size).ok_or("it reaches beyond its stored numbers")?;
+    let places = places(tensor, storage.len() / size, *left).ok_or("it reaches beyond its stored numbers")?;
+    *left -= places.len();
     let word = |place: usize| &storage[place * size..][..size];
     fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
         let mut array = [0; N];
@@ -112,8 +115,9 @@ fn numbers_of(tensor: &Tensor, archive: &Archive<'_>) -> Result<TorchNumbers, St
     })
 }
 
-/// Positions in the storage of a tensor's numbers in row-major order; `None` where one is outside.
-fn places(tensor: &Tensor, stored: usize) -> Option<Vec<usize>> {
+/// Positions in the storage of a tensor's numbers in row-major order; `None` where one is outside, or there are more
+/// than `most`.
+fn places(tensor: &Tensor, stored: usize, most: usize) -> Option<Vec<usize>> {
     let count = tensor.shape.iter().try_fold(1usize, |count, &side| count.checked_mul(side))?;
     if count == 0 {
         return Some(Vec::new());
@@ -123,7 +127,7 @@ fn places(tensor: &Tensor, stored: usize) -> Option<Vec<usize>> {
             last.checked_add((side - 1).checked_mul(stride)?)
         })?;
     // Strides of 0 repeat numbers: few bytes may be many numbers, but not without end.
-    if reach >= stored || tensor.shape.len() != tensor.stride.len() || count > stored.max(MOST_NUMBERS) {
+    if reach >= stored || tensor.shape.len() != tensor.stride.len() || count > most {
         return None;
     }
     let mut places = vec![tensor.offset];
@@ -178,6 +182,17 @@ mod tests {
         );
         assert_eq!(values("small_halves"), [6.103_515_6e-5, 5.960_464_5e-8, -2.0, 65504.0]);
         assert_eq!(file.tensors.len(), 10);
+    }
+
+    #[test]
+    fn strides_that_repeat_numbers_have_an_end() {
+        let storage = pickle::Storage { dtype: Dtype::F32, key: "0".into() };
+        let repeated = Tensor { storage, offset: 1, shape: vec![3, 2], stride: vec![0, 1] };
+        assert_eq!(places(&repeated, 3, 6), Some(vec![1, 2, 1, 2, 1, 2]));
+        assert_eq!(places(&repeated, 2, 6), None);
+        assert_eq!(places(&repeated, 3, 5), None);
+        let huge = Tensor { shape: vec![usize::MAX, usize::MAX], ..repeated };
+        assert_eq!(places(&huge, 3, usize::MAX), None);
     }
 
     #[test]

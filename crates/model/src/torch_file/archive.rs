@@ -61,6 +61,11 @@ impl<'a> Archive<'a> {
         Some(Self { bytes, files })
     }
 
+    /// Bytes of the whole archive.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The content of a file.
     pub fn file(&self, name: &str) -> Option<&'a [u8]> {
         self.files.get(name).map(|range| &self.bytes[range.clone()])
