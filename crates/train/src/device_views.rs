@@ -7,6 +7,7 @@
 mod ahead;
 mod maker;
 mod objects;
+mod room;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -24,6 +25,7 @@ use crate::batches::Item;
 use crate::error::{Error, Result};
 use ahead::Ahead;
 use maker::{Made, Maker, Order};
+use room::Room;
 
 pub use objects::{DeviceObject, DeviceObjects};
 
@@ -51,6 +53,8 @@ pub struct DeviceViews {
     held: Vec<usize>,
     /// What the next batches will want.
     ahead: Ahead,
+    /// Views in an order at most, where objects do not all fit into device memory.
+    most_at_once: usize,
     /// Views that were ordered for them, in order.
     staged: VecDeque<Staged>,
     /// Copies within device memory that are still to be issued.
@@ -76,11 +80,19 @@ impl std::fmt::Debug for DeviceViews {
     }
 }
 
-/// Batches that are announced before they come.
-pub const LOOK_AHEAD: u64 = 32;
+/// Batches and images that are announced before they come, at least: so many that large orders come together even if
+/// few of their views are fresh.
+const BATCHES_AHEAD: usize = 32;
+const IMAGES_AHEAD: usize = 16 * MOST_AT_ONCE;
 
-/// Views rendered at once.
+/// Batches of `pairs` that are announced before they come.
+pub fn look_ahead(pairs: usize) -> u64 {
+    BATCHES_AHEAD.max(IMAGES_AHEAD.div_ceil(2 * pairs.max(1))) as u64
+}
+
+/// Views rendered at once, and where objects do not all fit into device memory: each of them comes once an order.
 const AT_ONCE: usize = 1024;
+const MOST_AT_ONCE: usize = 8192;
 
 /// Orders for later batches that may be under way.
 const MOST_ORDERS: usize = 4;
@@ -103,12 +115,13 @@ impl DeviceViews {
         let bytes = Renderer::picture_bytes(side as u32);
         let pool = memory.pool.min(share(MOST_OF_FREE));
         let places = (views.objects().len() * views.views()).min(pool / bytes);
-        let at_once = (share(MOST_AHEAD) / (MOST_ORDERS * bytes)).clamp(16, AT_ONCE);
+        let most_at_once = (share(MOST_AHEAD) / (MOST_ORDERS * bytes)).clamp(16, MOST_AT_ONCE);
         let pool = Pictures::new(device, places, side)?;
         let maker = Maker::start(&views, context, side, memory.objects)?;
         Ok(Self {
             maker,
-            ahead: Ahead::new(views.views(), places, at_once),
+            ahead: Ahead::new(views.views(), places, most_at_once.min(AT_ONCE)),
+            most_at_once,
             views,
             device: Arc::clone(device),
             side,
@@ -153,7 +166,7 @@ impl DeviceViews {
     /// First views and then second ones: (pairs, side, side, 3) each, on their way when this returns.
     pub fn announced_pictures(&mut self, items: &[Item]) -> Result<[Tensor; 2]> {
         self.fill_pool()?;
-        let batch = Room::new(self, items.len())?;
+        let batch = Room::new(&self.device, self.side, items.len())?;
         let mut missing: Vec<usize> = Vec::new();
         let mut is_there = vec![false; items.len()];
         if let Some(announced) = self.ahead.next_batch() {
@@ -175,7 +188,7 @@ impl DeviceViews {
     /// The pictures of `items`, of which nothing was announced.
     pub fn pictures(&mut self, items: &[Item]) -> Result<[Tensor; 2]> {
         self.fill_pool()?;
-        let batch = Room::new(self, items.len())?;
+        let batch = Room::new(&self.device, self.side, items.len())?;
         let all: Vec<usize> = (0..items.len()).collect();
         self.add(items, &all, &batch)?;
         Ok(batch.into_tensors())
@@ -268,12 +281,23 @@ impl DeviceViews {
     fn make_now(&mut self, items: &[Item], once: bool) -> Result<(Pictures, Vec<Option<usize>>)> {
         let pictures = self.order(items.to_vec(), once)?;
         // Those before it come first.
-        for staged in self.staged.iter_mut().filter(|staged| staged.made.is_none()) {
-            staged.made = Some(self.maker.next()?);
+        for index in 0..self.staged.len() {
+            if self.staged[index].made.is_none() {
+                self.staged[index].made = Some(self.next_made()?);
+            }
         }
-        let made = self.maker.next()?;
+        let made = self.next_made()?;
         self.device.context().wait_for(&made.done).map_err(engine::Error::from)?;
         Ok((pictures, made.numbers))
+    }
+
+    /// The next order that is being rendered.
+    fn next_made(&mut self) -> Result<Made> {
+        let made = self.maker.next()?;
+        if made.is_tight {
+            self.ahead.order_at_once(self.most_at_once);
+        }
+        Ok(made)
     }
 
     /// The next of the views that were made ahead; none where its object cannot be loaded.
@@ -289,17 +313,21 @@ impl DeviceViews {
         {
             self.stage(items)?;
         }
-        let Some(staged) = self.staged.front_mut() else { return Ok(None) };
-        let made = match &mut staged.made {
-            Some(made) => made,
-            empty => empty.insert(self.maker.next()?),
+        if self.staged.front().is_some_and(|staged| staged.made.is_none()) {
+            let made = self.next_made()?;
+            if let Some(staged) = self.staged.front_mut() {
+                staged.made = Some(made);
+            }
+        }
+        let Some(Staged { pictures, made: Some(made), taken, .. }) = self.staged.front_mut() else {
+            return Ok(None);
         };
-        if staged.taken == 0 {
+        if *taken == 0 {
             self.device.context().wait_for(&made.done).map_err(engine::Error::from)?;
         }
-        let number = made.numbers.get(staged.taken).copied().flatten();
-        staged.taken += 1;
-        Ok(number.map(|number| staged.pictures.place(number)).transpose()?)
+        let number = made.numbers.get(*taken).copied().flatten();
+        *taken += 1;
+        Ok(number.map(|number| pictures.place(number)).transpose()?)
     }
 
     /// Renders `items` again and again for at least `time`, as fast as this device can if nobody trains beside it: views a
@@ -312,7 +340,7 @@ impl DeviceViews {
         }
         context.synchronize().map_err(engine::Error::from)?;
         let (began, mut views, mut under_way) = (Instant::now(), 0, VecDeque::new());
-        for part in items.chunks(AT_ONCE).cycle() {
+        for part in items.chunks(self.ahead.at_once()).cycle() {
             if began.elapsed() >= time {
                 break;
             }
@@ -356,28 +384,6 @@ impl DeviceViews {
             self.copy()?;
         }
         self.maker.forget_objects()
-    }
-}
-
-/// Room for the pictures of a batch.
-struct Room {
-    halves: [Pictures; 2],
-    pairs: usize,
-}
-
-impl Room {
-    fn new(views: &DeviceViews, items: usize) -> Result<Self> {
-        let pairs = items / 2;
-        let half = || Pictures::new(&views.device, pairs, views.side);
-        Ok(Self { halves: [half()?, half()?], pairs })
-    }
-
-    fn place(&self, index: usize) -> Result<Place> {
-        Ok(self.halves[index / self.pairs].place(index % self.pairs)?)
-    }
-
-    fn into_tensors(self) -> [Tensor; 2] {
-        self.halves.map(Pictures::into_tensor)
     }
 }
 

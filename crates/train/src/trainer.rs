@@ -18,7 +18,7 @@ use crate::batches::{PairBatch, TrainingPlan};
 use crate::checkpoint::{self, Checkpoint, Position};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::device_views::LOOK_AHEAD;
+use crate::device_views::look_ahead;
 use crate::error::{Error, Result};
 use crate::event::{Event, Outcome};
 use crate::guard::Guard;
@@ -113,7 +113,7 @@ impl<'a> Trainer<'a> {
         let mut loader = self.start_loader(self.plan.steps_from(self.position))?;
         // A learner that makes its pictures itself is told what is coming.
         let mut ahead = self.learner.makes_pictures().then(|| self.plan.steps_from(self.position).fuse());
-        let mut announced = self.position.step;
+        let (mut announced, look_ahead) = (self.position.step, look_ahead(self.config.batch));
         while self.position.epoch < self.config.epochs {
             // Behind the last step of an epoch; a session may also begin here.
             if self.position.step_in_epoch == steps_per_epoch {
@@ -137,7 +137,7 @@ impl<'a> Trainer<'a> {
                 self.show_pairs(&batch)?;
             }
             let step = self.position.step + 1;
-            while announced < step + LOOK_AHEAD
+            while announced < step + look_ahead
                 && let Some(items) = ahead.as_mut().and_then(Iterator::next)
             {
                 self.learner.announce(&items).map_err(|error| self.stopped_by(error))?;

@@ -56,6 +56,7 @@ pub(super) struct Cache {
     /// The batches that used the residents last, and the residents.
     by_use: BTreeSet<(u64, u64)>,
     capacity: usize,
+    has_evicted: bool,
     batch: u64,
     /// Ends of the last batches, oldest first.
     ends: VecDeque<(u64, Event)>,
@@ -72,6 +73,7 @@ impl Cache {
             residents: HashMap::new(),
             by_use: BTreeSet::new(),
             capacity,
+            has_evicted: false,
             batch: 0,
             ends: VecDeque::new(),
         })
@@ -80,6 +82,11 @@ impl Cache {
     /// Bytes it may hold.
     pub fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// Whether an object had to make room for another one so far.
+    pub fn has_evicted(&self) -> bool {
+        self.has_evicted
     }
 
     /// Begins a batch: objects used from now on stay until the next one begins.
@@ -163,6 +170,7 @@ impl Cache {
             return false;
         };
         self.by_use.remove(&(used, id));
+        self.has_evicted = true;
         if let Some(gone) = self.residents.remove(&id)
             && let Some(slab) = self.slabs.get_mut(&gone.slab)
         {

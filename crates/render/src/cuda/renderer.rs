@@ -166,6 +166,11 @@ impl Renderer {
         self.cache.clear()
     }
 
+    /// Whether an object had to leave device memory for another one so far.
+    pub fn has_evicted(&self) -> bool {
+        self.cache.has_evicted()
+    }
+
     fn plan(&self, shot: &Shot, picture: usize, size: u32) -> Planned {
         let object = shot.object.as_ref().unwrap_or(&self.empty);
         let nothing =

@@ -56,6 +56,16 @@ impl Ahead {
         }
     }
 
+    /// Views that are made at once, at most.
+    pub fn at_once(&self) -> usize {
+        self.at_once
+    }
+
+    /// From now on up to `views` are made at once.
+    pub fn order_at_once(&mut self, views: usize) {
+        self.at_once = views;
+    }
+
     /// Says what the batch after the last one announced will want.
     pub fn announce(&mut self, items: &[Item]) {
         let mut fresh = Vec::new();
@@ -154,6 +164,16 @@ mod tests {
         // Once the pool is full, portions are as large as the batches ahead allow.
         let late = &orders[orders.len() / 2..orders.len() - 2];
         assert!(late.iter().sum::<usize>() / late.len() > 140, "{orders:?}");
+    }
+
+    #[test]
+    fn small_batches_are_announced_as_far_ahead_as_large_ones() {
+        let images = |pairs: usize| 2 * pairs * crate::device_views::look_ahead(pairs) as usize;
+        assert!((1..2000).all(|pairs| images(pairs) >= 100_000 && images(pairs) < 140_000));
+        let plan = TrainingPlan { batch: 4, epochs: 10, ..PLAN };
+        let (orders, _) = walk(plan, 3000, 200, crate::device_views::look_ahead(4) as usize);
+        let late = &orders[..orders.len() - 1];
+        assert!(late.iter().all(|&order| order == 200), "{orders:?}");
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct Made {
     pub numbers: Vec<Option<usize>>,
     /// From here on the pictures are there.
     pub done: Event,
+    /// Whether objects had to leave device memory for others.
+    pub is_tight: bool,
 }
 
 enum Task {
@@ -145,7 +147,7 @@ impl Worker {
             there.extend(shot);
         }
         let done = self.render(&there, &order).map_err(engine::Error::from)?;
-        Ok(Made { numbers, done })
+        Ok(Made { numbers, done, is_tight: self.renderer.has_evicted() })
     }
 
     /// The indexes of each object's items, so that every object is needed once, in one turn forwards and in the next

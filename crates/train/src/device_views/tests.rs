@@ -10,7 +10,7 @@ use render::Quality;
 use render::cuda::{Renderer, Shot};
 use scene::LatentRanges;
 
-use super::{DeviceObjects, DeviceViews, LOOK_AHEAD, Memory, cuda};
+use super::{DeviceObjects, DeviceViews, Memory, cuda};
 use crate::batches::{Item, TrainingPlan};
 use crate::checkpoint::Position;
 
@@ -78,7 +78,7 @@ fn every_batch_shows_what_was_planned_whatever_fits_into_memory() {
         let mut coming = plan.steps_from(Position::default()).fuse();
         let mut announced = 0;
         for (step, mut items) in plan.steps_from(Position::default()).enumerate() {
-            while announced <= step + LOOK_AHEAD as usize / 4
+            while announced <= step + 8
                 && let Some(items) = coming.next()
             {
                 views.announce(&items).unwrap();
