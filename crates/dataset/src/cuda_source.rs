@@ -67,7 +67,7 @@ impl ViewSource for CudaRenderer {
     type Prepared = Arc<DeviceObject>;
 
     fn prepare(&self, object: &Object) -> std::result::Result<Arc<DeviceObject>, String> {
-        Ok(Arc::new(DeviceObject::new(&self.loader.prepare(object)?)))
+        Ok(Arc::new(DeviceObject::of(&self.loader.load(object)?)))
     }
 
     fn render(

@@ -157,6 +157,14 @@ impl CpuRenderer {
         Self { set, quality, warnings: Mutex::default() }
     }
 
+    /// The mesh of an object; what is noticed is kept for [`Self::warnings`].
+    pub(crate) fn load(&self, object: &Object) -> std::result::Result<Mesh, String> {
+        let remark = |warnings| {
+            self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend::<Vec<String>>(warnings)
+        };
+        self.set.load(object, remark)
+    }
+
     /// What was noticed while loading objects, sorted.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -170,11 +178,7 @@ impl ViewSource for CpuRenderer {
     type Prepared = PreparedMesh;
 
     fn prepare(&self, object: &Object) -> std::result::Result<PreparedMesh, String> {
-        let remark = |warnings| {
-            self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend::<Vec<String>>(warnings)
-        };
-        let mesh = self.set.load(object, remark)?;
-        Ok(PreparedMesh::new(&mesh))
+        Ok(PreparedMesh::new(&self.load(object)?))
     }
 
     fn render(

@@ -85,6 +85,15 @@ impl PreparedMesh {
     /// Builds the hierarchy. Triangles with missing vertices or coordinates that are not finite are left out; a
     /// missing material becomes the plain grey.
     pub fn new(mesh: &scene::Mesh) -> Self {
+        Self::with(mesh, true)
+    }
+
+    /// Only what a device takes: nothing that is there to make the CPU's rays faster.
+    pub(crate) fn for_device(mesh: &scene::Mesh) -> Self {
+        Self::with(mesh, false)
+    }
+
+    fn with(mesh: &scene::Mesh, is_for_cpu: bool) -> Self {
         let (materials, texels) = flatten_materials(&mesh.materials);
         let grey = materials.len() as u32 - 1;
         let mut faces = Vec::with_capacity(mesh.triangles.len());
@@ -100,9 +109,10 @@ impl PreparedMesh {
                 faces.push(Face { vertices, index: index as u32, material });
             }
         }
-        let simple = simplify(&mesh.vertices, &faces, &materials);
-        let simple = simple.map(|faces| build(&mesh.vertices, &faces, &materials));
-        let (geometry, corners) = build(&mesh.vertices, &faces, &materials);
+        let build = |faces: &[Face]| build(&mesh.vertices, faces, &materials, is_for_cpu);
+        let simple = is_for_cpu.then(|| simplify(&mesh.vertices, &faces, &materials)).flatten();
+        let simple = simple.map(|faces| build(&faces));
+        let (geometry, corners) = build(&faces);
         let (min, max) = match geometry.nodes.first() {
             Some(root) => (Vec3::from(root.min), Vec3::from(root.max)),
             None => (Vec3::ZERO, Vec3::ZERO),
@@ -206,7 +216,12 @@ impl Shape<'_> {
 }
 
 /// The hierarchy over `faces` and their shading data.
-fn build(vertices: &[Vertex], faces: &[Face], materials: &[MaterialData]) -> (Geometry, Vec<Corners>) {
+fn build(
+    vertices: &[Vertex],
+    faces: &[Face],
+    materials: &[MaterialData],
+    is_for_cpu: bool,
+) -> (Geometry, Vec<Corners>) {
     let positions: Vec<[Vec3; 3]> = faces
         .iter()
         .map(|face| face.vertices.map(|vertex| Vec3::from(vertices[vertex as usize].position)))
@@ -230,7 +245,7 @@ fn build(vertices: &[Vertex], faces: &[Face], materials: &[MaterialData]) -> (Ge
         });
     }
     let has_transparency = triangles.iter().any(|triangle| triangle.transparency > 0.0);
-    let wide = Wide::new(&nodes, &triangles);
+    let wide = if is_for_cpu { Wide::new(&nodes, &triangles) } else { Wide::default() };
     (Geometry { nodes, triangles, has_transparency, wide }, corners)
 }
 

@@ -266,4 +266,4 @@ impl Cell {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,7 +3,7 @@
 //! ```ignore
 //! let context = gpu::Context::new(0)?;
 //! let mut renderer = cuda::Renderer::new(&context, Quality::Fast)?;
-//! let object = Arc::new(cuda::Object::new(&PreparedMesh::new(&mesh)));   // once an object, on any thread
+//! let object = Arc::new(cuda::Object::of(&mesh));   // once an object, on any thread
 //! let shots = [Shot { object: Some(object.clone()), latents }, ...];      // any number, of any objects
 //! let pictures = context.allocate(shots.len() * Renderer::picture_bytes(256))?;
 //! renderer.render(&shots, 256, pictures.view())?;                         // returns before the device is done

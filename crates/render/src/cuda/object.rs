@@ -70,6 +70,11 @@ struct Shading {
 }
 
 impl Object {
+    /// The device's arrays of a mesh that no CPU renders.
+    pub fn of(mesh: &scene::Mesh) -> Self {
+        Self::new(&PreparedMesh::for_device(mesh))
+    }
+
     /// The device's arrays of a prepared mesh.
     pub fn new(mesh: &PreparedMesh) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);

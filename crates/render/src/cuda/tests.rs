@@ -62,3 +62,16 @@ fn the_device_makes_the_pictures_of_the_cpu() {
         }
     }
 }
+
+#[test]
+fn an_object_for_the_device_alone_is_the_same() {
+    let many: Vec<scene::Mesh> = vec![
+        procedural::build(1, 3, 0),
+        procedural::build(1, 40, 2),
+        crate::simplify::tests::bumpy_sphere(60),
+    ];
+    for mesh in &many {
+        let [whole, alone] = [Object::new(&PreparedMesh::new(mesh)), Object::of(mesh)];
+        assert!(!alone.is_empty() && whole.bytes == alone.bytes);
+    }
+}

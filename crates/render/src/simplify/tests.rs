@@ -7,7 +7,7 @@ use crate::mesh::PreparedMesh;
 use crate::{Quality, psnr};
 
 /// A bumpy sphere of `12 n^2` triangles: a cube's grid blown up.
-fn bumpy_sphere(n: usize) -> Mesh {
+pub(crate) fn bumpy_sphere(n: usize) -> Mesh {
     let mut mesh = Mesh { materials: vec![Material::default()], ..Mesh::default() };
     for face in 0..6 {
         let first = mesh.vertices.len() as u32;

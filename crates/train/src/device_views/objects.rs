@@ -27,8 +27,8 @@ impl ViewSource for DeviceObjects {
     type Prepared = DeviceObject;
 
     fn prepare(&self, object: &Object) -> std::result::Result<DeviceObject, String> {
-        let mesh = PreparedMesh::new(&self.set.load(object, |_| ())?);
-        Ok(DeviceObject { id: object.clone(), object: Arc::new(render::cuda::Object::new(&mesh)) })
+        let mesh = self.set.load(object, |_| ())?;
+        Ok(DeviceObject { id: object.clone(), object: Arc::new(render::cuda::Object::of(&mesh)) })
     }
 
     fn render(

@@ -10,7 +10,6 @@ use anyhow::Context;
 use dataset::jpeg::{self, ChannelOrder};
 use gpu::{ProfileEntry, Readback};
 use rayon::prelude::*;
-use render::PreparedMesh;
 use render::cuda::{Object, Renderer, Shot};
 use scene::{LatentRanges, Mesh};
 use serde_json::{Value, json};
@@ -96,7 +95,7 @@ pub fn run(arguments: &Arguments, meshes: &[Mesh], terminal: &Terminal) -> anyho
 }
 
 fn prepare(mesh: &Mesh) -> Arc<Object> {
-    Arc::new(Object::new(&PreparedMesh::new(mesh)))
+    Arc::new(Object::of(mesh))
 }
 
 /// `count` views of `objects`, fifty of each in a row as a dataset has them; fewer where that leaves objects out.
