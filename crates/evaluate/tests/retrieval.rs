@@ -270,6 +270,20 @@ fn what_is_not_a_number_counts_as_the_worst() {
 }
 
 #[test]
+fn the_ground_truth_is_that_of_every_view() {
+    let views: Arc<dyn Views> = synthetic(2, 1, 2, 3, 5);
+    let truth = GroundTruth::read(&*views);
+    assert_eq!((truth.objects(), truth.views, truth.classes, truth.train_objects), (3, 3, 2, 2));
+    assert_eq!(truth.labels, [0, 1, 0]);
+    for (row, (pose, hues)) in truth.poses.iter().zip(&truth.hues).enumerate() {
+        let latents = views.latents(row / 3, row % 3);
+        assert_eq!(*pose, ViewPose::published_precision(latents.rotation, latents.translation.unwrap()));
+        assert_eq!(*hues, [latents.floor_hue, latents.spot_hue]);
+    }
+    assert_eq!(truth.poses.len(), 9);
+}
+
+#[test]
 fn hits_count_up_to_their_rank() {
     let mut tally = retrieval::Tally::default();
     [1, 2, 3, 5, 6, 10, 11, 50].into_iter().for_each(|rank| tally.count(rank));

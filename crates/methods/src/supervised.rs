@@ -75,3 +75,23 @@ impl Method for Supervised {
         Ok(vec![Term::new("regression_loss", ops::mse(tape, &predicted, &target)?, 1.0)])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::MethodName;
+
+    #[test]
+    fn heads_are_those_of_the_evaluation() {
+        for (task, input, widths) in [
+            (Task::Classification, 512, vec![55]),
+            (Task::Rotation, 1024, vec![1024, 1024, 4]),
+            (Task::Translation, 1024, vec![1024, 1024, 3]),
+            (Task::Colour, 1024, vec![2]),
+        ] {
+            let head =
+                supervised_head(&MethodConfig { task, ..MethodConfig::published(MethodName::Supervised) });
+            assert_eq!((head.input, head.widths), (input, widths), "{task}");
+        }
+    }
+}

@@ -222,6 +222,14 @@ mod tests {
     #[test]
     fn draws_fill_their_ranges() {
         let ranges = LatentRanges::BENCH_T;
+        let text = serde_json::to_string(&ranges).expect("serialises");
+        let angles = "[-1.5707963267948966,1.5707963267948966]";
+        let published = format!(
+            "{{\"rotation\":[{angles},{angles},{angles}],\"floor_hue\":[0.0,1.0],\"spot_theta\":[0.0,0.7853981633974483],\
+             \"spot_phi\":[0.0,6.283185307179586],\"spot_hue\":[0.0,1.0],\
+             \"translation\":[[-0.5,0.5],[-0.5,0.5],[-0.5,0.5]]}}"
+        );
+        assert_eq!(text, published);
         let bounds: Vec<Range> = ranges
             .rotation
             .into_iter()

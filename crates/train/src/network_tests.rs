@@ -200,7 +200,13 @@ fn steps_are_those_of_the_method_on_the_same_pairs() {
         let device = Device::cpu();
         let views = FakeViews::new(3, 6).with_translation();
         let mut learner = build(&config, &views, &device).unwrap();
-        let mut network = Network::build(&method_config(&config, 3).unwrap(), &device, config.seed).unwrap();
+        let bare = method_config(&config, 3).unwrap();
+        assert_eq!((bare.batch, bare.image_size, bare.capsules, bare.classes), (6, 32, 4, 3));
+        assert_eq!(
+            (&bare.projector[..], bare.transform, bare.method.name()),
+            (&[16; 3][..], transform, method)
+        );
+        let mut network = Network::build(&bare, &device, config.seed).unwrap();
         let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
         let plan: Vec<_> = (0..3).map(|step| pair_items(0..6, 5, step, 6)).collect();
         let views: Arc<dyn Views> = Arc::new(views);
