@@ -59,9 +59,33 @@ pub enum Opened {
 impl Store {
     /// Opens `root` for making the planned dataset. Refuses a folder that holds anything else; nothing is written in
     /// that case. Where `allow_mixed_devices`, a dataset begun on another device is continued, and the card says so.
-    pub fn open(root: &Path, mut plan: Plan, allow_mixed_devices: bool) -> Result<Opened> {
+    pub fn open(root: &Path, plan: Plan, allow_mixed_devices: bool) -> Result<Opened> {
+        let settings = plan.settings.clone();
+        Self::open_now(root, plan, allow_mixed_devices).or_else(|error| match Card::read(root)? {
+            // Another process finished it meanwhile, and took the work folder away under our feet.
+            Some(card) if card.is_complete() && card.settings.difference(&settings).is_none() => {
+                Ok(Opened::Complete(Box::new(card)))
+            }
+            _ => Err(error),
+        })
+    }
+
+    fn open_now(root: &Path, mut plan: Plan, allow_mixed_devices: bool) -> Result<Opened> {
         let mut is_joined = false;
-        if let Some(card) = Card::read(root)? {
+        // The card comes before everything else: where something is there without it, it may have come meanwhile.
+        let card = match Card::read(root)? {
+            None if holds_something_else(root)? => match Card::read(root)? {
+                None => {
+                    return Err(Error::Request(format!(
+                        "{} is not empty and holds no dataset begun by this command; use another --out",
+                        root.display()
+                    )));
+                }
+                card => card,
+            },
+            card => card,
+        };
+        if let Some(card) = card {
             let allow = allow_mixed_devices && !card.is_complete();
             if let Some(joined) = plan.settings.continuing(&card.settings, allow) {
                 is_joined = joined != card.settings;
@@ -74,11 +98,6 @@ impl Store {
                 remove_work(root);
                 return Ok(Opened::Complete(Box::new(card)));
             }
-        } else if holds_something_else(root)? {
-            return Err(Error::Request(format!(
-                "{} is not empty and holds no dataset begun by this command; use another --out",
-                root.display()
-            )));
         }
         durable::create_folder(root)?;
         let staging = Staging::create(&root.join(WORK).join("staging"))?;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod at_once;
 mod devices;
 
 use std::collections::BTreeMap;
