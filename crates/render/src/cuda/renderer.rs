@@ -1,6 +1,7 @@
 //! Batches of views through the kernels.
 
-use std::collections::HashSet;
+mod plan;
+
 use std::sync::Arc;
 
 use gpu::{Argument, Buffer, Context, Error, Kernel, Launch, Result};
@@ -10,10 +11,9 @@ use super::cache::Cache;
 use super::layout::{BOTH_BYTES, BatchData, DERIVED_BYTES, SAMPLE_BYTES, ViewData};
 use super::object::Object;
 use super::tables::Tables;
-use crate::image::{MARGIN, MAX_LAYERS};
 use crate::settings::Settings;
-use crate::view::View;
-use crate::{PreparedMesh, Quality, camera};
+use crate::{PreparedMesh, Quality};
+use plan::Planned;
 
 /// Threads of a block of the kernels that trace.
 pub(super) const THREADS: usize = 128;
@@ -71,14 +71,6 @@ macro_rules! kernels {
 kernels! {
     prepare, select_irradiance, select_shadow, trace_irradiance, trace_shadow, fill_coarse_floor, trace_camera,
     place_points, number_points, shade_sun, shade_spot, shade_indirect, fill_floor_lattice, light_samples, write_pixels,
-}
-
-/// A view of a batch, and the memory it takes.
-struct Planned {
-    data: ViewData,
-    object: Arc<Object>,
-    slots: usize,
-    cells: usize,
 }
 
 impl Renderer {
@@ -171,74 +163,6 @@ impl Renderer {
         self.cache.has_evicted()
     }
 
-    fn plan(&self, shot: &Shot, picture: usize, size: u32) -> Planned {
-        let object = shot.object.as_ref().unwrap_or(&self.empty);
-        let nothing =
-            PreparedMesh { centre: object.centre, radius: object.radius, ..PreparedMesh::default() };
-        let view = View::new(&nothing, &shot.latents);
-        let centre = view.centre();
-        let settings = &self.settings;
-        let reach = view.irradiance_reach();
-        let [x0, x1, y0, y1] = camera::sphere_bounds(centre, object.radius, MARGIN, size);
-        let width = (x1 - x0).max(0) as usize * settings.supersampling;
-        let height = (y1 - y0).max(0) as usize * settings.supersampling;
-        let (columns, rows) = (width.div_ceil(settings.shading_step), height.div_ceil(settings.shading_step));
-        let mut data = ViewData {
-            rotation: view.object_from_world.transpose().to_cols_array(),
-            translation: view.translation.to_array(),
-            floor_albedo: view.floor_albedo.to_array(),
-            spot_position: view.spot.position.to_array(),
-            spot_axis: view.spot.axis.to_array(),
-            spot_intensity: view.spot.intensity.to_array(),
-            centre: centre.to_array(),
-            irradiance_origin: [centre.x - reach, centre.y - reach],
-            irradiance_side: 2.0 * reach,
-            x0,
-            y0,
-            width: width as i32,
-            height: height as i32,
-            columns: columns as i32,
-            rows: rows as i32,
-            picture: picture as i32,
-            ..bytemuck::Zeroable::zeroed()
-        };
-        object.place(0, &mut data);
-        data.is_empty |= i32::from(width * height == 0);
-        data.layers = if data.has_transparency != 0 { MAX_LAYERS as i32 } else { 1 };
-        let (slots, cells) =
-            if data.is_empty != 0 { (0, 0) } else { (width * height * data.layers as usize, columns * rows) };
-        Planned { data, object: object.clone(), slots, cells }
-    }
-
-    /// Scratch bytes of a view besides those of its camera rays.
-    fn fixed_bytes(&self, size: u32) -> usize {
-        let square = |n: usize| (n + 1) * (n + 1);
-        let settings = &self.settings;
-        self.direction_count() * BOTH_BYTES
-            + square(settings.shadow_cells) * (1 + 4)
-            + square(settings.irradiance_cells) * 16
-            + self.node_capacity() * 4
-            + 2 * COARSE_NODES * 16
-            + self.floor_nodes(size).pow(2) * 16
-    }
-
-    /// How many of the next views fit into scratch memory and half of the cache together, so that the objects of the next
-    /// part can be copied into the other half meanwhile; at least one.
-    fn part(&self, views: &[Planned], size: u32) -> usize {
-        let (mut scratch, mut objects) = (0, 0);
-        let mut seen = HashSet::new();
-        for (count, view) in views.iter().enumerate().take(MOST_VIEWS) {
-            scratch += self.fixed_bytes(size) + view.slots * SLOT_BYTES + view.cells * 8;
-            if seen.insert(view.object.id) {
-                objects += view.object.device_bytes();
-            }
-            if count > 0 && (scratch > self.scratch_bytes || objects > self.cache.capacity() / 2) {
-                return count;
-            }
-        }
-        views.len().min(MOST_VIEWS)
-    }
-
     /// Renders views together; where device memory turns out not to suffice, with an empty cache, and then in halves.
     fn render_part(&mut self, views: &[Planned], size: u32, pictures: u64) -> Result<()> {
         match self.issue(views, size, pictures) {
@@ -251,27 +175,6 @@ impl Renderer {
         let (first, second) = views.split_at(views.len() / 2);
         self.render_part(first, size, pictures)?;
         self.render_part(second, size, pictures)
-    }
-
-    fn direction_count(&self) -> usize {
-        let s = &self.settings;
-        s.sun_directions
-            + s.lamp_points
-            + s.gather_directions
-            + s.floor_sun_directions
-            + s.floor_gather_directions
-            + s.floor_lamp_points
-    }
-
-    fn node_capacity(&self) -> usize {
-        (self.settings.shadow_cells.max(self.settings.irradiance_cells) + 1).pow(2)
-    }
-
-    fn floor_nodes(&self, size: u32) -> usize {
-        match self.settings.floor_step {
-            1 => size as usize,
-            step => size as usize / step + 2,
-        }
     }
 
     /// Issues the work of views that fit together.
