@@ -10,7 +10,7 @@ use pose::ViewPose;
 use random::{Random, Stream};
 
 use crate::batch::{PairBatch, PairTargets};
-use crate::config::{MethodConfig, MethodName, Task, Transform};
+use crate::config::{MethodConfig, MethodName, Regularise, Task, Transform};
 use crate::terms::{Embedding, Method, Views};
 use crate::{equicaps, sie, simclr, supervised, vicreg};
 
@@ -273,6 +273,29 @@ fn off_diagonal(z: &[f64], rows: usize, divisor: f64) -> f64 {
 fn side_by_side(left: &[f64], right: &[f64], rows: usize) -> Vec<f64> {
     let (a, b) = (left.len() / rows, right.len() / rows);
     (0..rows).flat_map(|n| [&left[n * a..n * a + a], &right[n * b..n * b + b]].concat()).collect()
+}
+
+#[test]
+fn equicaps_can_regularise_its_normalised_poses_alone() {
+    let mut config = MethodConfig { batch: 3, capsules: 2, ..MethodConfig::published(MethodName::EquiCaps) };
+    config.loss.regularise = Regularise::Poses;
+    let mut builder = StoreBuilder::new();
+    let method = equicaps::EquiCaps::init(&config, &mut builder);
+    let device = Device::cpu();
+    let mut store = builder.build(&device, 0).unwrap();
+    let unmoved = [1.0_f32, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0].repeat(3);
+    let matrices = Tensor::from_slice(&device, [3, 3, 3], &unmoved).unwrap();
+    let targets = PairTargets { matrices: Some(matrices), ..PairTargets::default() };
+    let poses = [sequence(54, |i| 3.0 * (1.0 + i).sin()), sequence(54, |i| 0.2 * (2.0 + i).cos())];
+    let activations = [random_values(6, 1, 0.1, 1.0), random_values(6, 2, 0.1, 1.0)];
+    let parts = vec![("activations", activations), ("poses", poses.clone())];
+    let outcome = Case { method: &method, rows: 3, targets, device }.run(&mut store, &parts);
+    let [x, y] = poses.map(|poses| -> Vec<f64> {
+        let norm = |pose: &[f64]| pose.iter().map(|v| v * v).sum::<f64>().sqrt();
+        poses.chunks(9).flat_map(|pose| pose.iter().map(move |v| v / norm(pose))).collect()
+    });
+    close(outcome.term("std_loss"), hinge(&x, 3) + hinge(&y, 3));
+    close(outcome.term("cov_loss"), off_diagonal(&x, 3, 2.0) + off_diagonal(&y, 3, 2.0));
 }
 
 #[test]
