@@ -135,13 +135,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
 
 /// A float32 array as NumPy writes it.
 fn npy(rows: usize, width: usize, values: &[f32]) -> Vec<u8> {
-    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
-    let unpadded = 10 + header.len() + 1;
-    header.extend(std::iter::repeat_n(' ', unpadded.next_multiple_of(64) - unpadded));
-    header.push('\n');
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
+    let mut bytes = scene::npy::header("<f4", &[rows, width]);
     bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     bytes
 }
