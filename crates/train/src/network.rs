@@ -17,7 +17,7 @@ use crate::device_views::DeviceViews;
 use crate::error::{Error, Result};
 use crate::inputs::{self, Inputs};
 use crate::learner::{Ask, Learner, Measurement, Taken};
-use crate::network_config::places;
+use crate::network_config::{adam_config, places};
 use crate::network_state;
 use crate::probes::{Answers, Probes, ProbesConfig, Targets};
 use crate::readout::{Pending, Shown};
@@ -46,13 +46,7 @@ pub fn build(config: &Config, views: &dyn Views, device: &Device) -> Result<Netw
         Ok(probes.map(|probes| probes.init(builder)))
     })?;
     network.model.set_recompute(config.recompute);
-    let adam = AdamConfig {
-        learning_rate: config.learning_rate,
-        beta1: config.adam.beta1,
-        beta2: config.adam.beta2,
-        epsilon: config.adam.epsilon,
-        weight_decay: config.weight_decay,
-    };
+    let adam = adam_config(config);
     let schedule = Schedule::of(config, views.split(Split::Train).len());
     Ok(NetworkLearner {
         schedule,

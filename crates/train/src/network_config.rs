@@ -1,11 +1,24 @@
-//! What network a configuration means: the method with its sizes and weights, and the places that are probed in it.
+//! What network a configuration means: the method with its sizes and weights, its optimiser, and the places that are
+//! probed in it.
 
+use engine::AdamConfig;
 use methods::{LossConfig, MethodConfig, MethodName};
 use model::{BackboneConfig, ResNet18Config, VitConfig};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::probes::Place;
+
+/// The optimiser before any schedule.
+pub(crate) fn adam_config(config: &Config) -> AdamConfig {
+    AdamConfig {
+        learning_rate: config.learning_rate,
+        beta1: config.adam.beta1,
+        beta2: config.adam.beta2,
+        epsilon: config.adam.epsilon,
+        weight_decay: config.weight_decay,
+    }
+}
 
 /// The part of a configuration that makes the network, for data with `classes` classes.
 pub fn method_config(config: &Config, classes: usize) -> Result<MethodConfig> {

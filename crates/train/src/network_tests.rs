@@ -14,6 +14,7 @@ use crate::checkpoint::{Checkpoint, Numbers};
 use crate::config::{Config, method_names};
 use crate::learner::{Ask, Learner, Measurement};
 use crate::network::{NetworkLearner, build, method_config};
+use crate::network_config::adam_config;
 use crate::testing::FakeViews;
 
 fn config(method: &str, settings: &[&str]) -> Config {
@@ -171,13 +172,7 @@ fn the_paper_presets_are_the_published_methods() {
         let explicit = |config: MethodConfig| MethodConfig { pose_side: config.pose_matrix_side(), ..config };
         let published = explicit(MethodConfig::published(method.parse().unwrap()));
         assert_eq!(explicit(method_config(&config, 55).unwrap()), published, "{method}");
-        let adam = AdamConfig {
-            learning_rate: config.learning_rate,
-            beta1: config.adam.beta1,
-            beta2: config.adam.beta2,
-            epsilon: config.adam.epsilon,
-            weight_decay: config.weight_decay,
-        };
+        let adam = adam_config(&config);
         assert_eq!((adam, config.schedule.as_str()), (AdamConfig::default(), "constant"), "{method}");
     }
 }
