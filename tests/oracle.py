@@ -130,7 +130,7 @@ def main(binary):
         small = ["--views", "4", "--size", "48"]
         run(binary, root, "render", "--procedural", "3x5", *small, "--quality", "fast", "--out", "views")
         files(os.path.join(root, "views"), "files")
-        shards = ["--format", "shards", "--shard-objects", "3", "--preset", "3diebench"]
+        shards = ["--format", "shards", "--objects-per-tar", "3", "--preset", "3diebench"]
         run(binary, root, "render", "--procedural", "3x4", *small, *shards, "--out", "shards")
         files(os.path.join(root, "shards"), "shards")
         run(binary, root, "render", "--meshes", "meshes", *small, "--quality", "reference", "--out", "cube")
