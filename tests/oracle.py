@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import tomllib
 
 METHODS = ["supervised", "vicreg", "simclr", "simclr_augself", "sen", "equimod", "sie", "capsie", "equicaps"]
 
@@ -100,8 +101,8 @@ def training(binary, root, name, *arguments):
             record.pop("timing", None)
             kept.append(json.dumps(record))
     line("\n".join(kept), f"train/{name}/metrics")
-    with open(os.path.join(folder, "config.toml")) as opened:
-        line(opened.read(), f"train/{name}/config.toml")
+    with open(os.path.join(folder, "config.toml"), "rb") as opened:
+        line(json.dumps(tomllib.load(opened), sort_keys=True), f"train/{name}/config.toml")
 
 
 def numbers(value, name):

@@ -1,19 +1,17 @@
 //! `--device`: from its name to a device, and what it is made of.
 
 use engine::{Device, Precision};
-use gpu::libraries::{self, Wanted};
 use render::Quality;
 use render::cuda::Renderer;
 
 use crate::UsageError;
 
-/// Opens the device called `name` (`cpu`, `cuda`, `cuda:1`) with activations in `precision` (`auto`, `f32`, `bf16`).
+/// Opens the device called `name` (`cpu`, `cuda`, `cuda:1`) with activations in `precision` (`auto`, `f32`, `mixed`).
 pub fn open(name: &str, precision: &str) -> anyhow::Result<Device> {
     if name == "cpu" {
-        if precision == "bf16" {
-            return Err(
-                UsageError("precision bf16 needs a CUDA device; the CPU computes in f32".to_owned()).into()
-            );
+        if matches!(precision, "mixed" | "bf16") {
+            let text = "precision mixed needs a CUDA device; the CPU computes in f32";
+            return Err(UsageError(text.to_owned()).into());
         }
         return Ok(Device::cpu());
     }
@@ -39,14 +37,4 @@ pub fn renderer(name: &str, quality: Quality) -> anyhow::Result<Option<Renderer>
     }
     let context = gpu::Context::new(ordinal(name)?)?;
     Ok(Some(Renderer::new(&context, quality)?))
-}
-
-/// The libraries behind the device called `name`, with their versions.
-pub fn libraries(name: &str) -> Vec<String> {
-    if !name.starts_with("cuda") {
-        return Vec::new();
-    }
-    let versions =
-        Wanted::ALL.into_iter().filter_map(|wanted| Some((wanted.title(), libraries::version(wanted)?)));
-    versions.map(|(title, version)| format!("{title} {version}")).collect()
 }

@@ -16,7 +16,7 @@ pub enum Error {
     Dataset(#[from] dataset::Error),
     /// Weights could not be loaded.
     #[error(transparent)]
-    Weights(model::WeightsError),
+    Weights(#[from] train::Error),
     /// A file of kept features or results is not what it should be.
     #[error("{}: {message}", path.display())]
     File {

@@ -1,153 +1,62 @@
 //! A network of the `methods` crate as an [`Encoder`]: weights from a checkpoint (or none: the untrained network),
 //! batch norm on running statistics, no gradients.
 
-use std::path::Path;
-
 use engine::ops::Images;
-use engine::{Device, ParameterStore, StoreBuilder, Tape, Tensor, Var};
-use methods::{MethodConfig, MethodName, Network, PredictorName, Transform};
-use model::{Hypernetwork, HypernetworkConfig, MlpHead, MlpPredictor, MlpPredictorConfig};
+use engine::{Device, Tensor};
+use methods::{MEAN, MethodConfig, Motion, Network, PartName, STD, Transform};
+use train::checkpoint::Checkpoint;
+use train::weights::{self, Loaded};
 
 use crate::encoder::{Encoded, Encoder, Widths};
 use crate::error::{Error, Result};
 use crate::prediction::{PoseMatrices, Transformation};
 use crate::protocol::Task;
 
-/// The predictor of a method that has one, with a store of its own.
-struct Predictor {
-    store: ParameterStore,
-    kind: PredictorKind,
-}
-
-enum PredictorKind {
-    Hypernetwork(Hypernetwork),
-    Mlp(MlpPredictor),
-}
-
 /// A frozen network.
+#[derive(Debug)]
 pub struct NetworkEncoder {
     network: Network,
-    predictor: Option<Predictor>,
-    own_head: Option<(ParameterStore, MlpHead)>,
     widths: Widths,
+    is_trained: bool,
     device: Device,
 }
 
-impl std::fmt::Debug for NetworkEncoder {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("NetworkEncoder").field("widths", &self.widths).finish_non_exhaustive()
-    }
-}
-
-/// What a file of weights held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loaded {
-    /// Backbone and projector (and predictor).
-    Whole,
-    /// The backbone alone: there are no embeddings.
-    BackboneOnly,
-    /// Nothing was loaded: random weights.
-    Untrained,
-}
-
 impl NetworkEncoder {
-    /// The network of `config` with the weights of a safetensors file, or with random ones by `seed`.
+    /// The network of `config` with the weights of a checkpoint, or with random ones by `seed`. Says what the
+    /// checkpoint held.
     pub fn open(
         config: &MethodConfig,
-        weights: Option<&Path>,
+        checkpoint: Option<&Checkpoint>,
         seed: u64,
         device: &Device,
-    ) -> Result<(Self, Loaded)> {
+    ) -> Result<(Self, Option<Loaded>)> {
         let mut network = Network::build(config, device, seed)?;
-        let loaded = match weights {
-            None => Loaded::Untrained,
-            Some(path) => match model::load(&mut network.store, path) {
-                Ok(_) => Loaded::Whole,
-                Err(whole) => match model::load_backbone(&mut network.store, path) {
-                    Ok(_) => Loaded::BackboneOnly,
-                    // The first failure says more about a file that fits neither.
-                    Err(_) => return Err(Error::Weights(whole)),
-                },
-            },
-        };
-        let (equivariant, invariant) = embedding_widths(config);
-        let has_embeddings = loaded != Loaded::BackboneOnly;
-        let widths = Widths {
-            representation: config.backbone.output_width(),
-            equivariant: equivariant.filter(|_| has_embeddings),
-            invariant: invariant.filter(|_| has_embeddings),
-        };
-        let predictor = match widths.equivariant {
-            Some(width) if has_embeddings => open_predictor(config, width, weights, seed, device)?,
-            _ => None,
-        };
-        let own_head = match (config.method, weights) {
-            (MethodName::Supervised, Some(path)) if loaded == Loaded::Whole => {
-                let mut builder = StoreBuilder::new();
-                let head = methods::supervised_head(config).init(&mut builder, "head.");
-                let mut store = builder.build(device, seed)?;
-                model::load(&mut store, path).map_err(Error::Weights)?;
-                Some((store, head))
+        let loaded =
+            checkpoint.map(|checkpoint| weights::load_frozen(&mut network.store, checkpoint)).transpose()?;
+        let representation = config.backbone().output_width();
+        let mut widths = Widths { representation, equivariant: None, invariant: None };
+        if loaded != Some(Loaded::BackboneOnly) {
+            for part in network.model.method().parts() {
+                *place(&mut widths.invariant, &mut widths.equivariant, part.name) = Some(part.width);
             }
-            _ => None,
-        };
-        Ok((Self { network, predictor, own_head, widths, device: device.clone() }, loaded))
+        }
+        let is_trained = loaded == Some(Loaded::Whole);
+        Ok((Self { network, widths, is_trained, device: device.clone() }, loaded))
     }
 
     /// The network's configuration.
     pub fn config(&self) -> &MethodConfig {
         self.network.model.config()
     }
-}
 
-fn capsule_layout(config: &MethodConfig) -> PoseMatrices {
-    let frame = config.transform.frame();
-    PoseMatrices { capsules: config.capsules, size: config.pose_matrix_side(), frame }
-}
-
-/// Widths of the equivariant and the invariant embedding. Methods with a single embedding have it as the first.
-fn embedding_widths(config: &MethodConfig) -> (Option<usize>, Option<usize>) {
-    let last = config.projector.last().copied();
-    match config.method {
-        MethodName::Supervised => (None, None),
-        MethodName::VicReg | MethodName::SimClr | MethodName::SimClrAugSelf | MethodName::Sen => (last, None),
-        MethodName::EquiMod | MethodName::Sie => (last, last),
-        MethodName::CapsIe | MethodName::EquiCaps => {
-            (Some(capsule_layout(config).width()), Some(config.capsules))
-        }
+    fn tensor(&self, values: &[f32], count: usize) -> Result<Tensor> {
+        Ok(Tensor::from_slice(&self.device, [count, values.len() / count.max(1)], values)?)
     }
 }
 
-fn open_predictor(
-    config: &MethodConfig,
-    width: usize,
-    weights: Option<&Path>,
-    seed: u64,
-    device: &Device,
-) -> Result<Option<Predictor>> {
-    let predicts =
-        matches!(config.method, MethodName::Sen | MethodName::EquiMod | MethodName::Sie | MethodName::CapsIe);
-    if !predicts {
-        return Ok(None);
-    }
-    let mut builder = StoreBuilder::new();
-    let parameters = config.transform.parameters();
-    let kind = match config.predictor {
-        PredictorName::None => return Ok(None),
-        PredictorName::Hypernetwork => {
-            let sizes = HypernetworkConfig { parameters, width };
-            PredictorKind::Hypernetwork(sizes.init(&mut builder, "predictor."))
-        }
-        PredictorName::Mlp => {
-            let sizes = MlpPredictorConfig { parameters, width, layers: config.predictor_layers };
-            PredictorKind::Mlp(sizes.init(&mut builder, "predictor."))
-        }
-    };
-    let mut store = builder.build(device, seed)?;
-    if let Some(path) = weights {
-        model::load(&mut store, path).map_err(Error::Weights)?;
-    }
-    Ok(Some(Predictor { store, kind }))
+/// Where a part of the embedding belongs. Methods with a single embedding have it as the equivariant one.
+fn place<'a, T>(invariant: &'a mut T, equivariant: &'a mut T, part: PartName) -> &'a mut T {
+    if part.is_invariant() { invariant } else { equivariant }
 }
 
 impl Encoder for NetworkEncoder {
@@ -161,54 +70,40 @@ impl Encoder for NetworkEncoder {
 
     fn encode(&mut self, pixels: &[u8], count: usize) -> Result<Encoded> {
         let side = self.side();
-        let bytes = side * side * 3;
-        let images = |pixels: &[u8]| {
-            let dims = [pixels.len() / bytes.max(1), side, side];
-            Images::from_bytes(&self.device, dims, pixels, train::network::MEAN, train::network::STD)
-        };
+        let pixels = &pixels[..count * side * side * 3];
+        let images = Images::from_bytes(&self.device, [count, side, side], pixels, MEAN, STD)?;
         let mut encoded = Encoded::default();
-        let mut tape = Tape::inference(&mut self.network.store);
         if self.widths.equivariant.is_none() && self.widths.invariant.is_none() {
-            let h = self.network.model.represent(&mut tape, &images(&pixels[..count * bytes])?)?;
-            encoded.representation = h.value().to_f32()?;
+            encoded.representation = self.network.features(&images)?;
             return Ok(encoded);
         }
-        // The two halves of the batch pass as if they were the two views.
-        let half = count.div_ceil(2).min(count.saturating_sub(1)).max(1);
-        let first = images(&pixels[..half * bytes])?;
-        let second = if count > 1 { images(&pixels[half * bytes..count * bytes])? } else { first.clone() };
-        let outputs = self.network.model.outputs(&mut tape, [&first, &second])?;
-        let rows = |views: &[Var; 2]| -> Result<Vec<f32>> {
-            let mut rows = views[0].value().to_f32()?;
-            if count > 1 {
-                rows.extend(views[1].value().to_f32()?);
-            }
-            Ok(rows)
-        };
-        encoded.representation = rows(&outputs.representations)?;
-        for embedding in &outputs.embeddings {
-            match embedding.name {
-                "invariant" | "activations" => encoded.invariant = rows(&embedding.views)?,
-                _ => encoded.equivariant = rows(&embedding.views)?,
-            }
+        let embedding = self.network.embed(&images)?;
+        encoded.representation = embedding.representation.value().to_f32()?;
+        for (name, value) in &embedding.parts {
+            *place(&mut encoded.invariant, &mut encoded.equivariant, *name) = value.value().to_f32()?;
         }
         Ok(encoded)
     }
 
     fn transformation(&self) -> Option<Transformation> {
         self.widths.equivariant?;
-        let config = self.config();
-        if config.method == MethodName::EquiCaps {
-            return Some(Transformation::PoseMatrices(capsule_layout(config)));
+        let transform = self.config().transform;
+        match self.network.model.method().motion() {
+            Motion::Unknown => None,
+            Motion::PoseMatrices { capsules, side } => {
+                let layout = PoseMatrices { capsules, size: side, frame: transform.frame() };
+                Some(Transformation::PoseMatrices(layout))
+            }
+            Motion::Predictor => {
+                let translation = (transform != Transform::Rotation).then(|| transform.frame());
+                Some(Transformation::Predictor { translation })
+            }
         }
-        let translation = (config.transform != Transform::Rotation).then(|| config.transform.frame());
-        self.predictor.as_ref().map(|_| Transformation::Predictor { translation })
     }
 
     fn own_task(&self) -> Option<Task> {
-        let config = self.config();
-        self.own_head.as_ref()?;
-        Some(match (config.task, config.transform) {
+        let (_, task) = self.network.model.method().head().filter(|_| self.is_trained)?;
+        Some(match (task, self.config().transform) {
             (methods::Task::Classification, _) => Task::Classification,
             (methods::Task::Rotation, _) => Task::Rotation,
             (methods::Task::Translation, Transform::RotationBase) => Task::TranslationBase,
@@ -218,45 +113,31 @@ impl Encoder for NetworkEncoder {
     }
 
     fn answer(&mut self, inputs: &[f32], count: usize) -> Result<Vec<f32>> {
-        let Some((store, head)) = &mut self.own_head else {
-            return Err(Error::Request("this network has no head".to_owned()));
-        };
-        let inputs = Tensor::from_slice(&self.device, [count, inputs.len() / count.max(1)], inputs)?;
-        let mut tape = Tape::inference(store);
-        Ok(head.forward(&mut tape, &Var::constant(inputs))?.value().to_f32()?)
+        let inputs = self.tensor(inputs, count)?;
+        match self.network.answer(inputs)? {
+            Some(answers) => Ok(answers.to_f32()?),
+            None => Err(Error::Request("this network has no head".to_owned())),
+        }
     }
 
     fn predict(&mut self, embeddings: &[f32], parameters: &[f32], count: usize) -> Result<Vec<f32>> {
-        let Some(predictor) = &mut self.predictor else {
-            return Err(Error::Request("this network has no predictor".to_owned()));
-        };
-        let tensor =
-            |values: &[f32]| Tensor::from_slice(&self.device, [count, values.len() / count.max(1)], values);
-        let (embeddings, parameters) = (Var::constant(tensor(embeddings)?), tensor(parameters)?);
-        let mut tape = Tape::inference(&mut predictor.store);
-        let predicted = match &predictor.kind {
-            PredictorKind::Hypernetwork(network) => network.forward(&mut tape, &embeddings, &parameters)?,
-            PredictorKind::Mlp(network) => network.forward(&mut tape, &embeddings, &parameters)?,
-        };
-        Ok(predicted.value().to_f32()?)
+        let (embeddings, parameters) = (self.tensor(embeddings, count)?, self.tensor(parameters, count)?);
+        Ok(self.network.predict(embeddings, &parameters)?.to_f32()?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{BackboneConfig, ResNet18Config};
+    use methods::MethodName;
     use pose::FrameKind;
 
     fn config(method: MethodName, transform: Transform) -> MethodConfig {
-        MethodConfig {
-            backbone: BackboneConfig::ResNet18(ResNet18Config { width: 8 }),
-            transform,
-            image_size: 32,
-            projector: vec![16, 16, 12],
-            capsules: 3,
-            ..MethodConfig::published(method)
-        }
+        let published = MethodConfig::published(method).unwrap();
+        let mut config = MethodConfig { transform, image_size: 32, ..published };
+        let network = &mut config.network;
+        (network.width, network.projector, network.capsules) = (8, vec![16, 16, 12], 3);
+        config
     }
 
     fn untrained(config: &MethodConfig) -> NetworkEncoder {
@@ -268,7 +149,7 @@ mod tests {
         let picture = 32 * 32 * 3;
         let mut random = random::Random::new(1, random::Stream::new("encoder-tests"), 0);
         let pixels: Vec<u8> = (0..5 * picture).map(|_| random.next_u32() as u8).collect();
-        for method in [MethodName::EquiCaps, MethodName::Sie, MethodName::VicReg, MethodName::Supervised] {
+        for method in [MethodName::EQUICAPS, MethodName::SIE, MethodName::VICREG, MethodName::SUPERVISED] {
             let mut encoder = untrained(&config(method, Transform::Rotation));
             let widths = encoder.widths();
             let all = encoder.encode(&pixels, 5).unwrap();
@@ -286,8 +167,7 @@ mod tests {
                 }
             }
             let mut network = Network::build(encoder.config(), &Device::cpu(), 4).unwrap();
-            let (mean, std) = (train::network::MEAN, train::network::STD);
-            let images = Images::from_bytes(&Device::cpu(), [5, 32, 32], &pixels, mean, std).unwrap();
+            let images = Images::from_bytes(&Device::cpu(), [5, 32, 32], &pixels, MEAN, STD).unwrap();
             assert_eq!(network.features(&images).unwrap(), all.representation, "{method}");
         }
     }
@@ -303,14 +183,14 @@ mod tests {
             let size = if frame.is_some() { 4 } else { 3 };
             let layout = PoseMatrices { capsules: 3, size, frame: frame.unwrap_or_default() };
             assert_eq!(
-                transformation(MethodName::EquiCaps, transform),
+                transformation(MethodName::EQUICAPS, transform),
                 Some(Transformation::PoseMatrices(layout))
             );
-            for method in [MethodName::Sie, MethodName::CapsIe, MethodName::Sen, MethodName::EquiMod] {
+            for method in [MethodName::SIE, MethodName::CAPSIE, MethodName::SEN, MethodName::EQUIMOD] {
                 let predictor = Some(Transformation::Predictor { translation: frame });
                 assert_eq!(transformation(method, transform), predictor, "{method}");
             }
-            assert_eq!(transformation(MethodName::VicReg, transform), None);
+            assert_eq!(transformation(MethodName::VICREG, transform), None);
         }
     }
 }

@@ -4,13 +4,14 @@
 
 use engine::ops::Images;
 use engine::{Device, Precision, Result, State};
-use model::{BackboneConfig, ResNet18Config, VitConfig};
+use model::VitConfig;
 use pose::ViewPose;
 use random::{Random, Stream};
 
 use crate::batch::{PairBatch, PairTargets};
-use crate::config::{LossConfig, MethodConfig, MethodName, PredictorName, Regularise, Task, Transform};
-use crate::network::Network;
+use crate::config::{BackboneName, MethodConfig, PredictorName, Regularise, Task, Transform};
+use crate::registry::MethodName;
+use crate::step::{Step, StepOptions};
 
 /// Pairs of a batch, and side of the images, of the small networks.
 const PAIRS: usize = 6;
@@ -37,28 +38,23 @@ pub struct Agreement {
 
 /// The variants: every method with both backbones; with every transformation it uses, task it has, and each inferred or
 /// ablated setting on its own.
-pub fn variants() -> Vec<(String, MethodConfig)> {
-    let resnet = BackboneConfig::ResNet18(ResNet18Config { width: 16 });
-    let vit = BackboneConfig::VitTiny(VitConfig { patch: 16, width: 128, depth: 2, heads: 2 });
+pub fn variants() -> Result<Vec<(String, MethodConfig)>> {
     let mut all = Vec::new();
-    for (backbone_name, backbone) in [("resnet18", resnet), ("vit_tiny", vit)] {
-        for &method in MethodName::ALL {
-            let base = MethodConfig {
-                backbone,
-                image_size: SIDE,
-                batch: PAIRS,
-                projector: vec![48, 48, 24],
-                capsules: 8,
-                classes: 7,
-                ..MethodConfig::published(method)
-            };
+    for &backbone in BackboneName::ALL {
+        for method in MethodName::all() {
+            let published = MethodConfig::published(method)?;
+            let mut base = MethodConfig { backbone, image_size: SIDE, batch: PAIRS, classes: 7, ..published };
+            base.network.width = 16;
+            base.network.vit = VitConfig { patch: 16, width: 128, depth: 2, heads: 2 };
+            base.network.projector = vec![48, 48, 24];
+            base.network.capsules = 8;
             let mut push = |what: &str, config: MethodConfig| {
                 let gap = if what.is_empty() { "" } else { ", " };
-                all.push((format!("{method} {backbone_name}{gap}{what}"), config));
+                all.push((format!("{method} {backbone}{gap}{what}"), config));
             };
             push("", base.clone());
             for transform in [Transform::RotationObject, Transform::RotationBase] {
-                if !matches!(method, MethodName::Supervised | MethodName::VicReg | MethodName::SimClr) {
+                if ![MethodName::SUPERVISED, MethodName::VICREG, MethodName::SIMCLR].contains(&method) {
                     push(transform.name(), MethodConfig { transform, ..base.clone() });
                 }
             }
@@ -67,50 +63,51 @@ pub fn variants() -> Vec<(String, MethodConfig)> {
             }
         }
     }
-    all
+    Ok(all)
 }
 
 /// Settings other than the published ones.
 fn settings(base: &MethodConfig) -> Vec<(&'static str, MethodConfig)> {
-    let loss = |change: fn(&mut LossConfig)| {
-        let mut config = base.clone();
-        change(&mut config.loss);
-        config
+    type Change = fn(&mut MethodConfig);
+    let changes: &[(&str, Change)] = match base.name.name() {
+        "supervised" => &[
+            ("rotation", |config| config.network.task = Task::Rotation),
+            ("translation", |config| config.network.task = Task::Translation),
+            ("colour", |config| config.network.task = Task::Colour),
+        ],
+        "sen" | "equimod" => &[
+            ("hypernetwork", |config| config.network.predictor = PredictorName::Hypernetwork),
+            ("two layers", |config| config.network.predictor_layers = 2),
+        ],
+        "capsie" => &[
+            ("3x3 poses", |config| config.network.pose = 3),
+            ("normalised poses", |config| config.network.normalise_poses = true),
+            ("without Vh(p)", |config| config.loss.predicted_variance = 0.0),
+            ("sharpened", |config| {
+                config.loss.sharpen_prediction = 0.5;
+                config.loss.sharpen_target = 0.25;
+            }),
+        ],
+        "equicaps" => &[
+            ("without invariance", |config| config.loss.invariance = 0.0),
+            ("without ME-MAX", |config| config.loss.mean_entropy = 0.0),
+            ("regularised poses", |config| config.loss.regularise = Regularise::Poses),
+            ("16 capsules", |config| config.network.capsules = 16),
+            ("64 capsules", |config| config.network.capsules = 64),
+        ],
+        _ => &[],
     };
-    match base.method {
-        MethodName::Supervised => [Task::Rotation, Task::Translation, Task::Colour]
-            .map(|task| (task.name(), MethodConfig { task, ..base.clone() }))
-            .to_vec(),
-        MethodName::Sen | MethodName::EquiMod => vec![
-            ("hypernetwork", MethodConfig { predictor: PredictorName::Hypernetwork, ..base.clone() }),
-            ("two layers", MethodConfig { predictor_layers: 2, ..base.clone() }),
-        ],
-        MethodName::CapsIe => vec![
-            ("3x3 poses", MethodConfig { pose_side: 3, ..base.clone() }),
-            ("normalised poses", MethodConfig { normalise_poses: true, ..base.clone() }),
-            ("without Vh(p)", loss(|loss| loss.predicted_variance = 0.0)),
-            (
-                "sharpened",
-                loss(|loss| {
-                    loss.sharpen_prediction = 0.5;
-                    loss.sharpen_target = 0.25;
-                }),
-            ),
-        ],
-        MethodName::EquiCaps => vec![
-            ("without invariance", loss(|loss| loss.invariance = 0.0)),
-            ("without ME-MAX", loss(|loss| loss.mean_entropy = 0.0)),
-            ("regularised poses", loss(|loss| loss.regularise = Regularise::Poses)),
-            ("16 capsules", MethodConfig { capsules: 16, ..base.clone() }),
-            ("64 capsules", MethodConfig { capsules: 64, ..base.clone() }),
-        ],
-        _ => Vec::new(),
-    }
+    let changed = |&(what, change): &(&'static str, Change)| {
+        let mut config = base.clone();
+        change(&mut config);
+        (what, config)
+    };
+    changes.iter().map(changed).collect()
 }
 
 /// Compares every variant on `device` with the CPU.
-pub fn compare(device: &Device) -> Vec<Agreement> {
-    variants().into_iter().map(|(variant, config)| compare_variant(variant, &config, device)).collect()
+pub fn compare(device: &Device) -> Result<Vec<Agreement>> {
+    Ok(variants()?.into_iter().map(|(variant, config)| compare_variant(variant, &config, device)).collect())
 }
 
 fn compare_variant(variant: String, config: &MethodConfig, device: &Device) -> Agreement {
@@ -136,7 +133,7 @@ fn compare_variant(variant: String, config: &MethodConfig, device: &Device) -> A
         }
     };
     let pairs = found.numbers.iter().zip(&expected.numbers);
-    let errors = pairs.map(|(f, e)| f64::from((f - e).abs()) / f64::from(e.abs()).max(0.1));
+    let errors = pairs.map(|(f, e)| (f - e).abs() / e.abs().max(0.1));
     let loss_error = errors.fold(0.0, |worst, error| if error <= worst { worst } else { error });
     let gradient_error = engine::agreement::relative_error(&found.gradient, &expected.gradient);
     let cosine = cosine(&found.gradient, &expected.gradient);
@@ -145,8 +142,8 @@ fn compare_variant(variant: String, config: &MethodConfig, device: &Device) -> A
     let close = match (device.precision(), config.backbone) {
         (Precision::F32, _) => loss_error < 1e-4 && gradient_error < 1e-3,
         // Batch norms over few numbers magnify what rounding does to small networks.
-        (Precision::Bf16, BackboneConfig::ResNet18(_)) => loss_error < 0.02 && cosine > 0.85,
-        (Precision::Bf16, BackboneConfig::VitTiny(_)) => loss_error < 0.05 && cosine > 0.97,
+        (Precision::Bf16, BackboneName::ResNet18) => loss_error < 0.02 && cosine > 0.85,
+        (Precision::Bf16, BackboneName::VitTiny) => loss_error < 0.05 && cosine > 0.97,
     };
     Agreement { variant, loss_error, gradient_error, cosine, repeats, right: repeats && close, failure: None }
 }
@@ -154,7 +151,7 @@ fn compare_variant(variant: String, config: &MethodConfig, device: &Device) -> A
 /// The cosine of the gradients of EquiCaps' published network, at its start, on two devices: how much of its direction a
 /// precision keeps.
 pub fn published_cosine(
-    backbone: BackboneConfig,
+    backbone: BackboneName,
     (pairs, side): (usize, usize),
     devices: [&Device; 2],
 ) -> Result<f64> {
@@ -162,16 +159,12 @@ pub fn published_cosine(
         backbone,
         image_size: side,
         batch: pairs,
-        ..MethodConfig::published(MethodName::EquiCaps)
+        ..MethodConfig::published(MethodName::EQUICAPS)?
     };
     let gradient = |device: &Device| -> Result<Vec<f32>> {
-        let mut network = Network::build(&config, device, 3)?;
-        network.gradients(&batch(&config, device)?)?;
-        let mut gradient = Vec::new();
-        for id in network.store.parameters() {
-            gradient.extend(network.store.export(State::Gradient, id)?);
-        }
-        Ok(gradient)
+        let mut step = Step::new(&config, device, 3, StepOptions::default())?;
+        step.gradients(&batch(&config, device)?)?;
+        gradients(&step)
     };
     Ok(cosine(&gradient(devices[0])?, &gradient(devices[1])?))
 }
@@ -183,26 +176,33 @@ fn cosine(a: &[f32], b: &[f32]) -> f64 {
 
 struct Outcome {
     /// Loss, then terms.
-    numbers: Vec<f32>,
+    numbers: Vec<f64>,
     gradient: Vec<f32>,
 }
 
 fn outcome(config: &MethodConfig, device: &Device) -> Result<Outcome> {
-    let mut network = Network::build(config, device, 3)?;
-    let ids: Vec<_> = network.store.parameters().collect();
-    for (index, id) in ids.iter().enumerate() {
+    let mut step = Step::new(config, device, 3, StepOptions::default())?;
+    let store = &mut step.network_mut().store;
+    let ids: Vec<_> = store.parameters().collect();
+    for (index, id) in ids.into_iter().enumerate() {
         let mut random = Random::new(3, Stream::new("agreement-parameters"), index as u64);
-        let mut values = network.store.export(State::Value, *id)?;
+        let mut values = store.export(State::Value, id)?;
         values.iter_mut().for_each(|value| *value += random.range(-0.05, 0.05) as f32);
-        network.store.import(State::Value, *id, &values)?;
+        store.import(State::Value, id, &values)?;
     }
-    let report = network.gradients(&batch(config, device)?)?;
-    let mut gradient = Vec::new();
-    for id in ids {
-        gradient.extend(network.store.export(State::Gradient, id)?);
+    let shown = step.gradients(&batch(config, device)?)?.read()?;
+    let numbers = [shown.loss].into_iter().chain(shown.terms.iter().map(|(_, value)| *value)).collect();
+    Ok(Outcome { numbers, gradient: gradients(&step)? })
+}
+
+/// All gradients, one after the other.
+fn gradients(step: &Step) -> Result<Vec<f32>> {
+    let store = &step.network().store;
+    let mut all = Vec::new();
+    for id in store.parameters() {
+        all.extend(store.export(State::Gradient, id)?);
     }
-    let numbers = [report.loss].into_iter().chain(report.terms.iter().map(|(_, value)| *value)).collect();
-    Ok(Outcome { numbers, gradient })
+    Ok(all)
 }
 
 fn batch(config: &MethodConfig, device: &Device) -> Result<PairBatch> {
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn every_variant_runs_and_the_cpu_agrees_with_itself() {
-        for agreement in compare(&Device::cpu()) {
+        for agreement in compare(&Device::cpu()).unwrap() {
             assert!(agreement.right && agreement.gradient_error == 0.0, "{agreement:?}");
         }
     }

@@ -1,10 +1,15 @@
 //! One training batch: two views of every object and what is known of the way from the first to the second.
 
 use engine::ops::Images;
-use engine::{Device, Result, Tensor};
+use engine::{Device, Feed, Part, Result, Tensor};
 use pose::ViewPose;
 
 use crate::config::Transform;
+
+/// Normalisation of pixels, scaled to 0..1 before: the published mean and standard deviation of each channel.
+pub const MEAN: [f32; 3] = [0.5016, 0.5037, 0.5060];
+/// See [`MEAN`].
+pub const STD: [f32; 3] = [0.1030, 0.0999, 0.0969];
 
 /// A batch of pairs, on the device.
 #[derive(Clone, Debug)]
@@ -22,6 +27,8 @@ pub struct PairTargets {
     pub matrices: Option<Tensor>,
     /// The relative motion as numbers: (n, 4) quaternions (x, y, z, w), or (n, 7) with translation.
     pub parameters: Option<Tensor>,
+    /// The relative rotation as a quaternion: (n, 4).
+    pub rotations: Option<Tensor>,
     /// The relative translation: (n, 3).
     pub translations: Option<Tensor>,
     /// Differences of floor and spot hue: (n, 2).
@@ -30,19 +37,20 @@ pub struct PairTargets {
     pub labels: Option<Tensor>,
 }
 
-/// The numbers of the targets of pairs, on the host.
+/// The numbers of the targets of pairs, on the host; see [`PairTargets`].
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
 pub struct TargetValues {
-    /// See [`PairTargets::matrices`].
     pub matrices: Vec<f32>,
-    /// See [`PairTargets::parameters`].
     pub parameters: Vec<f32>,
-    /// See [`PairTargets::translations`].
+    pub rotations: Vec<f32>,
     pub translations: Vec<f32>,
+    pub hues: Vec<f32>,
+    pub labels: Vec<i32>,
 }
 
 impl TargetValues {
-    /// The targets of pairs of views with these poses under `transform`.
+    /// The targets of pairs of views with these poses under `transform`, without hues and labels.
     pub fn from_poses(transform: Transform, pairs: &[[ViewPose; 2]]) -> Self {
         let (frame, side) = (transform.frame(), transform.matrix_side());
         let mut values = Self::default();
@@ -51,9 +59,10 @@ impl TargetValues {
             values
                 .matrices
                 .extend(motion[..side].iter().flat_map(|row| row[..side].iter().map(|&v| v as f32)));
-            let numbers = ViewPose::rotation_and_translation(frame, first, second);
-            values.parameters.extend(numbers[..transform.parameters()].iter().map(|&v| v as f32));
-            values.translations.extend(numbers[4..].iter().map(|&v| v as f32));
+            let numbers = ViewPose::rotation_and_translation(frame, first, second).map(|v| v as f32);
+            values.parameters.extend(&numbers[..transform.parameters()]);
+            values.rotations.extend(&numbers[..4]);
+            values.translations.extend(&numbers[4..]);
         }
         values
     }
@@ -63,11 +72,12 @@ impl PairTargets {
     /// The targets of pairs of views with these poses under `transform`.
     pub fn from_poses(device: &Device, transform: Transform, pairs: &[[ViewPose; 2]]) -> Result<Self> {
         let (n, side) = (pairs.len(), transform.matrix_side());
-        let TargetValues { matrices, parameters, translations } = TargetValues::from_poses(transform, pairs);
+        let values = TargetValues::from_poses(transform, pairs);
         Ok(Self {
-            matrices: Some(Tensor::from_slice(device, [n, side, side], &matrices)?),
-            parameters: Some(Tensor::from_slice(device, [n, transform.parameters()], &parameters)?),
-            translations: Some(Tensor::from_slice(device, [n, 3], &translations)?),
+            matrices: Some(Tensor::from_slice(device, [n, side, side], &values.matrices)?),
+            parameters: Some(Tensor::from_slice(device, [n, transform.parameters()], &values.parameters)?),
+            rotations: Some(Tensor::from_slice(device, [n, 4], &values.rotations)?),
+            translations: Some(Tensor::from_slice(device, [n, 3], &values.translations)?),
             hues: None,
             labels: None,
         })
@@ -84,6 +94,25 @@ impl PairTargets {
         self.hues = Some(Tensor::from_slice(device, [hues.len(), 2], &hues.concat())?);
         Ok(self)
     }
+
+    fn all(&self) -> [&Option<Tensor>; 6] {
+        let Self { matrices, parameters, rotations, translations, hues, labels } = self;
+        [matrices, parameters, rotations, translations, hues, labels]
+    }
+}
+
+/// The images of a batch on their way to the device.
+#[derive(Debug)]
+pub enum PairImages<'a> {
+    /// 8-bit RGB on the host: view 1 and view 2, (n, side, side, 3) each.
+    Host {
+        /// Side in pixels.
+        side: usize,
+        /// The bytes.
+        views: [&'a [u8]; 2],
+    },
+    /// There already.
+    Device([Tensor; 2]),
 }
 
 impl PairBatch {
@@ -95,6 +124,74 @@ impl PairBatch {
     /// Whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Brings a batch to the device in one upload, which runs beside the step before it.
+    pub fn upload(
+        feed: &mut Feed,
+        transform: Transform,
+        values: &TargetValues,
+        images: PairImages<'_>,
+    ) -> Result<Self> {
+        let (pairs, side) = (values.labels.len(), transform.matrix_side());
+        let mut parts = vec![
+            Part::new([pairs, side, side], &values.matrices)?,
+            Part::new([pairs, transform.parameters()], &values.parameters)?,
+            Part::new([pairs, 4], &values.rotations)?,
+            Part::new([pairs, 3], &values.translations)?,
+            Part::new([pairs, 2], &values.hues)?,
+            Part::new([pairs], &values.labels)?,
+        ];
+        if let PairImages::Host { side, views } = &images {
+            for view in views {
+                parts.push(Part::new([pairs, *side, *side, 3], view)?);
+            }
+        }
+        let mut tensors = feed.upload(&parts)?.into_iter();
+        let mut next = || tensors.next().ok_or_else(|| engine::Error::shape("upload", "a part is missing"));
+        let targets = PairTargets {
+            matrices: Some(next()?),
+            parameters: Some(next()?),
+            rotations: Some(next()?),
+            translations: Some(next()?),
+            hues: Some(next()?),
+            labels: Some(next()?),
+        };
+        let images = match images {
+            PairImages::Device(images) => images,
+            PairImages::Host { .. } => [next()?, next()?],
+        };
+        Ok(Self { views: images.map(|pixels| Images::from_pixels(pixels, MEAN, STD)), targets })
+    }
+
+    /// All tensors, in a fixed order.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        let views = self.views.iter().map(|images| &images.pixels);
+        views.chain(self.targets.all().into_iter().flatten())
+    }
+
+    /// A copy that stays where it is.
+    pub(crate) fn copy(&self, device: &Device) -> Result<Self> {
+        let copy = |tensor: &Tensor| -> Result<Tensor> {
+            let mut copy = Tensor::empty(device, tensor.shape(), tensor.dtype())?;
+            copy.copy_from(tensor)?;
+            Ok(copy)
+        };
+        let maybe = |tensor: &Option<Tensor>| tensor.as_ref().map(copy).transpose();
+        let images = |images: &Images| -> Result<Images> {
+            Ok(Images { pixels: copy(&images.pixels)?, ..images.clone() })
+        };
+        let [first, second] = &self.views;
+        let targets = &self.targets;
+        let targets = PairTargets {
+            matrices: maybe(&targets.matrices)?,
+            parameters: maybe(&targets.parameters)?,
+            rotations: maybe(&targets.rotations)?,
+            translations: maybe(&targets.translations)?,
+            hues: maybe(&targets.hues)?,
+            labels: maybe(&targets.labels)?,
+        };
+        Ok(Self { views: [images(first)?, images(second)?], targets })
     }
 }
 

@@ -9,20 +9,31 @@
 //! poses not normalised, activations not sharpened and the Vh(p) term kept are readings of the paper, each a setting.
 
 use engine::ops;
-use engine::{Result, StoreBuilder, Tape, Var};
+use engine::{Result, StoreBuilder, Tape, Tensor, Var};
 use model::CapsuleProjector;
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig};
 use crate::equicaps;
+use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
+use crate::registry::Registration;
 use crate::regularise::{Predictor, both, covariance, variance};
-use crate::terms::{Embedding, Method, Term, Views, part};
+
+pub(crate) const METHOD: Registration = Registration {
+    name: "capsie",
+    title: "CapsIE",
+    summary: "capsules, with SIE's hypernetwork on the poses",
+    preset: include_str!("../presets/paper/capsie.toml"),
+    init: |config, builder| Ok(Box::new(CapsIe::init(config, builder))),
+    recognise: |has| has("projector.fc.W1") && has("predictor."),
+};
 
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct CapsIe {
     projector: CapsuleProjector,
     predictor: Predictor,
+    capsules: usize,
     pose: usize,
     normalise: bool,
     loss: LossConfig,
@@ -34,10 +45,11 @@ impl CapsIe {
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
         let projector = equicaps::projector(config);
         Self {
+            capsules: projector.capsules,
             pose: projector.pose,
             predictor: Predictor::init(config, builder, projector.capsules * projector.pose),
             projector: projector.init(builder, "projector."),
-            normalise: config.normalise_poses,
+            normalise: config.network.normalise_poses,
             loss: config.loss,
             divisor: config.covariance_divisor(),
         }
@@ -45,24 +57,22 @@ impl CapsIe {
 }
 
 /// `a` at `temperature`; 1 leaves it as it is.
-fn sharpened(tape: &mut Tape<'_>, a: &Var, temperature: f32) -> Result<Var> {
-    if temperature == 1.0 { Ok(a.clone()) } else { ops::sharpen(tape, a, temperature) }
+fn sharpened(tape: &mut Tape<'_>, a: &Var, temperature: f64) -> Result<Var> {
+    if temperature == 1.0 { Ok(a.clone()) } else { ops::sharpen(tape, a, temperature as f32) }
 }
 
 impl Method for CapsIe {
-    fn embed(&self, tape: &mut Tape<'_>, views: &Views) -> Result<Vec<Embedding>> {
-        equicaps::embed(tape, &self.projector, views)
+    fn parts(&self) -> Vec<Part> {
+        equicaps::parts(self.capsules, self.pose)
     }
 
-    fn terms(
-        &self,
-        tape: &mut Tape<'_>,
-        _views: &Views,
-        embeddings: &[Embedding],
-        batch: &PairBatch,
-    ) -> Result<Vec<Term>> {
-        let [a_x, a_y] = part(embeddings, "activations")?;
-        let [mut e_x, mut e_y] = part(embeddings, "poses")?.clone();
+    fn embed(&self, tape: &mut Tape<'_>, map: &Var, _: &Var) -> Result<Vec<(PartName, Var)>> {
+        equicaps::embed(tape, &self.projector, map)
+    }
+
+    fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {
+        let (a_x, a_y) = (x.part(PartName::Activations)?, y.part(PartName::Activations)?);
+        let (mut e_x, mut e_y) = (x.part(PartName::Poses)?.clone(), y.part(PartName::Poses)?.clone());
         if self.normalise {
             e_x = ops::pose_transform(tape, &e_x, self.pose, None)?;
             e_y = ops::pose_transform(tape, &e_y, self.pose, None)?;
@@ -96,5 +106,13 @@ impl Method for CapsIe {
 
     fn uses_representation(&self) -> bool {
         false
+    }
+
+    fn motion(&self) -> Motion {
+        self.predictor.motion()
+    }
+
+    fn predict(&self, tape: &mut Tape<'_>, embedding: &Var, parameters: &Tensor) -> Result<Var> {
+        self.predictor.forward(tape, embedding, parameters)
     }
 }

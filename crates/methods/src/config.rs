@@ -1,101 +1,22 @@
-//! What a method is made of: names, sizes and weights, with the published values for each method.
+//! The part of a run's settings that makes its network: names, sizes and weights of terms. Numbers are in the files of
+//! `presets/` only.
 
-use std::str::FromStr;
-
-use model::{BackboneConfig, ResNet18Config};
+use model::{BackboneConfig, ResNet18Config, VitConfig};
 use pose::FrameKind;
+use serde::{Deserialize, Serialize};
 
-/// A name that is not known.
-#[derive(Debug, thiserror::Error)]
-#[error("there is no {what} {name:?} (known: {known})")]
-pub struct UnknownName {
-    /// What was looked for.
-    pub what: &'static str,
-    /// The name.
-    pub name: String,
-    /// The names that exist.
-    pub known: String,
-}
-
-/// An enum whose variants have names on the command line and in files.
-macro_rules! names {
-    ($(#[$meta:meta])* $type:ident, $what:literal { $($(#[$variant_meta:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        pub enum $type {
-            $($(#[$variant_meta])* #[serde(rename = $name)] $variant),+
-        }
-
-        impl $type {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The name in files and on the command line.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = UnknownName;
-
-            fn from_str(name: &str) -> Result<Self, UnknownName> {
-                Self::ALL.iter().copied().find(|known| known.name() == name).ok_or_else(|| UnknownName {
-                    what: $what,
-                    name: name.to_owned(),
-                    known: Self::ALL.iter().map(|known| known.name()).collect::<Vec<_>>().join(", "),
-                })
-            }
-        }
-
-        impl std::fmt::Display for $type {
-            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str(self.name())
-            }
-        }
-    };
-}
+use crate::names;
+use crate::presets;
+use crate::registry::MethodName;
+use crate::settings::SettingError;
 
 names! {
-    /// A method.
-    MethodName, "method" {
-        /// One network per task, trained end to end.
-        Supervised = "supervised",
-        /// Invariance with variance and covariance regularisation.
-        VicReg = "vicreg",
-        /// Contrastive.
-        SimClr = "simclr",
-        /// Contrastive, with a head that predicts the transformation.
-        SimClrAugSelf = "simclr_augself",
-        /// Contrastive on the predictor's output.
-        Sen = "sen",
-        /// Contrastive twice: an invariant and an equivariant embedding.
-        EquiMod = "equimod",
-        /// Split representation, hypernetwork predictor.
-        Sie = "sie",
-        /// Capsules with SIE's hypernetwork.
-        CapsIe = "capsie",
-        /// Capsules whose poses are transformed directly.
-        EquiCaps = "equicaps",
-    }
-}
-
-impl MethodName {
-    /// What it is, in a line.
-    pub fn summary(self) -> &'static str {
-        match self {
-            Self::Supervised => "one network per task, trained end to end on its labels",
-            Self::VicReg => "invariance between the views, variance and covariance regularised",
-            Self::SimClr => "contrastive: a view finds the other view of its object among all others",
-            Self::SimClrAugSelf => {
-                "SimCLR, and a head that predicts the transformation from both representations"
-            }
-            Self::Sen => "contrastive between a predictor's output and the other view",
-            Self::EquiMod => "SimCLR twice: an invariant embedding, and one with a predictor",
-            Self::Sie => "split representation: invariant half, equivariant half with a hypernetwork",
-            Self::CapsIe => "capsules, with SIE's hypernetwork on the poses",
-            Self::EquiCaps => "capsules whose pose matrices are transformed by the motion itself",
-        }
+    /// A backbone.
+    BackboneName, "backbone" {
+        /// The published ResNet-18.
+        ResNet18 = "resnet18",
+        /// DINO's ViT-Tiny/16.
+        VitTiny = "vit_tiny",
     }
 }
 
@@ -130,7 +51,7 @@ impl Transform {
 
 names! {
     /// What turns the embedding of view 1 into that of view 2.
-    PredictorName, "predictor" {
+    PredictorName, "network.predictor" {
         /// Nothing.
         None = "none",
         /// Linear layers on the transformation and the embedding.
@@ -142,7 +63,7 @@ names! {
 
 names! {
     /// What a supervised network learns.
-    Task, "task" {
+    Task, "network.task" {
         /// The class of a view.
         Classification = "classification",
         /// The relative rotation of a pair.
@@ -156,7 +77,7 @@ names! {
 
 names! {
     /// What the variance and covariance terms of EquiCaps see.
-    Regularise, "regularisation" {
+    Regularise, "loss.regularise" {
         /// Activations and poses.
         Both = "both",
         /// Poses only (an ablation).
@@ -164,154 +85,81 @@ names! {
     }
 }
 
-/// Weights of the terms of a loss. A method uses those it has.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
+/// Weights of the terms of a loss; `presets/defaults.toml` explains each. A method uses those it has.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct LossConfig {
-    /// Invariance.
-    pub invariance: f32,
-    /// Equivariance.
-    pub equivariance: f32,
-    /// Variance hinge, both views.
-    pub variance: f32,
-    /// Covariance, both views.
-    pub covariance: f32,
-    /// Variance hinge of the predictor's output.
-    pub predicted_variance: f32,
-    /// Mean-entropy maximisation, both views.
-    pub mean_entropy: f32,
-    /// Temperature of contrastive terms.
-    pub temperature: f32,
-    /// CapsIE: temperature that sharpens the activations of view 1 in the cross-entropy (1: as they are).
-    pub sharpen_prediction: f32,
-    /// As `sharpen_prediction`, of view 2, the target.
-    pub sharpen_target: f32,
-    /// What variance and covariance see.
+    pub invariance: f64,
+    pub equivariance: f64,
+    pub variance: f64,
+    pub covariance: f64,
+    pub predicted_variance: f64,
+    pub mean_entropy: f64,
+    pub temperature: f64,
+    pub sharpen_prediction: f64,
+    pub sharpen_target: f64,
     pub regularise: Regularise,
 }
 
-impl Default for LossConfig {
-    fn default() -> Self {
-        Self {
-            invariance: 1.0,
-            equivariance: 1.0,
-            variance: 0.0,
-            covariance: 0.0,
-            predicted_variance: 0.0,
-            mean_entropy: 0.0,
-            temperature: 1.0,
-            sharpen_prediction: 1.0,
-            sharpen_target: 1.0,
-            regularise: Regularise::Both,
-        }
-    }
+/// Sizes of the network; `presets/defaults.toml` explains each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct NetworkConfig {
+    pub width: usize,
+    pub projector: Vec<usize>,
+    pub capsules: usize,
+    pub pose: usize,
+    pub predictor: PredictorName,
+    pub predictor_layers: usize,
+    pub normalise_poses: bool,
+    pub task: Task,
+    /// Sizes of the transformer: those of ViT-Tiny/16; no setting.
+    #[serde(skip)]
+    pub vit: VitConfig,
 }
 
-/// A method with all its sizes and weights.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
+/// A method with all its sizes and weights; `presets/defaults.toml` explains each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct MethodConfig {
-    /// Which method.
-    pub method: MethodName,
-    /// The backbone.
-    pub backbone: BackboneConfig,
-    /// The transformation it is trained on.
+    #[serde(rename = "method")]
+    pub name: MethodName,
+    pub backbone: BackboneName,
     pub transform: Transform,
-    /// Side of the images in pixels.
-    pub image_size: usize,
     /// Configured global batch size: the divisor of covariances is this minus one, even for a smaller last batch.
     pub batch: usize,
-    /// Widths of the MLP projector.
-    pub projector: Vec<usize>,
-    /// Capsules of a capsule projector.
-    pub capsules: usize,
-    /// Side of a pose matrix; 0: that of the transformation's matrix (CapsIE: 4).
-    pub pose_side: usize,
-    /// The predictor.
-    pub predictor: PredictorName,
-    /// Layers of an MLP predictor.
-    pub predictor_layers: usize,
-    /// Whether CapsIE normalises its poses before its losses.
-    pub normalise_poses: bool,
-    /// What a supervised network learns.
-    pub task: Task,
-    /// Number of classes.
-    pub classes: usize,
-    /// Weights of the terms.
+    pub image_size: usize,
+    pub network: NetworkConfig,
     pub loss: LossConfig,
+    /// Number of classes, which the data say: no setting. Only a supervised network depends on it.
+    #[serde(skip, default = "published_classes")]
+    pub classes: usize,
 }
 
-impl Default for MethodConfig {
-    fn default() -> Self {
-        Self::published(MethodName::EquiCaps)
-    }
+/// Classes of the published datasets.
+fn published_classes() -> usize {
+    55
 }
 
 impl MethodConfig {
-    /// The published settings of `method` with the full ResNet-18 at 256 pixels and batch 1024.
-    pub fn published(method: MethodName) -> Self {
-        let base = Self {
-            method,
-            backbone: BackboneConfig::ResNet18(ResNet18Config::default()),
-            transform: Transform::Rotation,
-            image_size: 256,
-            batch: 1024,
-            projector: vec![2048, 2048, 2048],
-            capsules: 32,
-            pose_side: 0,
-            predictor: PredictorName::None,
-            predictor_layers: 1,
-            normalise_poses: false,
-            task: Task::Classification,
-            classes: 55,
-            loss: LossConfig::default(),
-        };
-        let regularised = LossConfig { variance: 10.0, covariance: 1.0, ..LossConfig::default() };
-        match method {
-            MethodName::Supervised | MethodName::SimClr | MethodName::SimClrAugSelf => base,
-            MethodName::VicReg => Self { loss: LossConfig { invariance: 10.0, ..regularised }, ..base },
-            MethodName::Sen => Self { predictor: PredictorName::Mlp, ..base },
-            MethodName::EquiMod => Self {
-                projector: vec![1024, 1024, 128],
-                predictor: PredictorName::Mlp,
-                loss: LossConfig { temperature: 0.1, ..LossConfig::default() },
-                ..base
-            },
-            MethodName::Sie => Self {
-                projector: vec![1024, 1024, 1024],
-                predictor: PredictorName::Hypernetwork,
-                loss: LossConfig {
-                    invariance: 10.0,
-                    equivariance: 4.5,
-                    predicted_variance: 10.0,
-                    ..regularised
-                },
-                ..base
-            },
-            MethodName::CapsIe => Self {
-                predictor: PredictorName::Hypernetwork,
-                loss: LossConfig {
-                    invariance: 0.1,
-                    equivariance: 5.0,
-                    predicted_variance: 10.0,
-                    mean_entropy: 1.0,
-                    ..regularised
-                },
-                ..base
-            },
-            MethodName::EquiCaps => Self {
-                loss: LossConfig { invariance: 0.1, equivariance: 5.0, mean_entropy: 1.0, ..regularised },
-                ..base
-            },
+    /// The published settings of `method`, for 55 classes.
+    pub fn published(method: MethodName) -> Result<Self, SettingError> {
+        presets::published(method)?.parse()
+    }
+
+    /// The backbone with its sizes.
+    pub fn backbone(&self) -> BackboneConfig {
+        match self.backbone {
+            BackboneName::ResNet18 => BackboneConfig::ResNet18(ResNet18Config { width: self.network.width }),
+            BackboneName::VitTiny => BackboneConfig::VitTiny(self.network.vit),
         }
     }
 
     /// Side of a pose matrix.
-    pub fn pose_matrix_side(&self) -> usize {
-        match (self.pose_side, self.method) {
-            (0, MethodName::CapsIe) => 4,
-            (0, _) => self.transform.matrix_side(),
-            (side, _) => side,
+    pub fn pose_side(&self) -> usize {
+        match self.network.pose {
+            0 => self.transform.matrix_side(),
+            side => side,
         }
     }
 
@@ -326,41 +174,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_weights_and_sizes_are_those_of_the_papers() {
-        // Weights: invariance, equivariance, variance, covariance, predicted variance, mean entropy, temperature.
-        let wide = [2048, 2048, 2048];
-        for (method, weights, projector, predictor) in [
-            (MethodName::Supervised, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0], wide, PredictorName::None),
-            (MethodName::VicReg, [10.0, 1.0, 10.0, 1.0, 0.0, 0.0, 1.0], wide, PredictorName::None),
-            (MethodName::SimClr, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0], wide, PredictorName::None),
-            (MethodName::SimClrAugSelf, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0], wide, PredictorName::None),
-            (MethodName::Sen, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0], wide, PredictorName::Mlp),
-            (MethodName::EquiMod, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.1], [1024, 1024, 128], PredictorName::Mlp),
-            (MethodName::Sie, [10.0, 4.5, 10.0, 1.0, 10.0, 0.0, 1.0], [1024; 3], PredictorName::Hypernetwork),
-            (MethodName::CapsIe, [0.1, 5.0, 10.0, 1.0, 10.0, 1.0, 1.0], wide, PredictorName::Hypernetwork),
-            (MethodName::EquiCaps, [0.1, 5.0, 10.0, 1.0, 0.0, 1.0, 1.0], wide, PredictorName::None),
-        ] {
-            let config = MethodConfig::published(method);
-            let loss = config.loss;
-            let found = [
-                loss.invariance,
-                loss.equivariance,
-                loss.variance,
-                loss.covariance,
-                loss.predicted_variance,
-                loss.mean_entropy,
-                loss.temperature,
-            ];
+    fn presets_are_the_published_settings() {
+        for method in MethodName::all() {
+            let config = MethodConfig::published(method).unwrap();
+            assert_eq!((config.name, config.classes), (method, 55));
+            assert_eq!(config.covariance_divisor(), config.batch - 1);
+            let side = |transform| MethodConfig { transform, ..config.clone() }.pose_side();
+            // CapsIE has 4x4 poses also for rotations.
+            let rotation = if method == MethodName::CAPSIE { 4 } else { 3 };
             assert_eq!(
-                (found, &config.projector[..], config.predictor),
-                (weights, &projector[..], predictor)
+                [Transform::Rotation, Transform::RotationObject, Transform::RotationBase].map(side),
+                [rotation, 4, 4]
             );
-            assert_eq!((loss.sharpen_prediction, loss.sharpen_target), (1.0, 1.0));
-            assert_eq!((config.batch, config.covariance_divisor(), config.image_size), (1024, 1023, 256));
-            assert_eq!((config.capsules, config.classes, config.predictor_layers), (32, 55, 1));
-            let side = |transform| MethodConfig { transform, ..config.clone() }.pose_matrix_side();
-            let rotation = if method == MethodName::CapsIe { 4 } else { 3 };
-            assert_eq!([side(Transform::Rotation), side(Transform::RotationBase)], [rotation, 4], "{method}");
+            // Every key of a method's settings is one of its preset or of the defaults, none is lost on the way.
+            let text = toml::to_string(&config).unwrap();
+            let mut settings = presets::published(method).unwrap();
+            settings.overlay("again", &text).unwrap();
+            assert_eq!(settings.parse::<MethodConfig>().unwrap(), config);
         }
+    }
+
+    #[test]
+    fn transformations_have_their_numbers_and_frames() {
+        let numbers = |transform: Transform| (transform.parameters(), transform.matrix_side());
+        assert_eq!([numbers(Transform::Rotation), numbers(Transform::RotationBase)], [(4, 3), (7, 4)]);
+        assert_eq!(Transform::RotationObject.frame(), FrameKind::Object);
+        assert_eq!(Transform::RotationBase.frame(), FrameKind::Base);
+    }
+
+    #[test]
+    fn names_are_read_and_written_and_the_nearest_is_suggested() {
+        for &transform in Transform::ALL {
+            assert_eq!(transform.name().parse(), Ok(transform));
+        }
+        let message = "rotation+objects".parse::<Transform>().unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "transform is \"rotation+objects\", but must be one of rotation, rotation+object, rotation+base; \
+             did you mean \"rotation+object\"?"
+        );
+        assert!(
+            "equicap".parse::<MethodName>().unwrap_err().to_string().contains("did you mean \"equicaps\"?")
+        );
     }
 }

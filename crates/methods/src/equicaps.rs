@@ -8,19 +8,30 @@
 //! REG on [a, X] and [a, Y]; view 2 is the target of CE, and gradients flow into both views everywhere.
 
 use engine::ops;
-use engine::{Result, StoreBuilder, Tape, Var};
+use engine::{Error, Result, StoreBuilder, Tape, Var};
 use model::{CapsuleProjector, CapsuleProjectorConfig};
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig, Regularise};
+use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
+use crate::registry::Registration;
 use crate::regularise::{both, covariance, variance};
-use crate::terms::{Embedding, Method, Term, Views, part};
+
+pub(crate) const METHOD: Registration = Registration {
+    name: "equicaps",
+    title: "EquiCaps",
+    summary: "capsules whose pose matrices are transformed by the motion itself",
+    preset: include_str!("../presets/paper/equicaps.toml"),
+    init: |config, builder| Ok(Box::new(EquiCaps::init(config, builder)?)),
+    recognise: |has| has("projector.fc.W1") && !has("predictor."),
+};
 
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct EquiCaps {
     projector: CapsuleProjector,
-    pose: usize,
+    capsules: usize,
+    side: usize,
     loss: LossConfig,
     divisor: usize,
 }
@@ -28,57 +39,64 @@ pub struct EquiCaps {
 /// The capsule projector of a configuration.
 pub(crate) fn projector(config: &MethodConfig) -> CapsuleProjectorConfig {
     CapsuleProjectorConfig {
-        input: config.backbone.output_width(),
-        map_size: config.backbone.map_size(config.image_size),
-        capsules: config.capsules,
-        pose: config.pose_matrix_side().pow(2),
+        input: config.backbone().output_width(),
+        map_size: config.backbone().map_size(config.image_size),
+        capsules: config.network.capsules,
+        pose: config.pose_side().pow(2),
     }
 }
 
-/// Activations and poses of both views.
+/// The parts of an embedding of capsules.
+pub(crate) fn parts(capsules: usize, pose: usize) -> Vec<Part> {
+    vec![
+        Part { name: PartName::Activations, width: capsules },
+        Part { name: PartName::Poses, width: capsules * pose },
+    ]
+}
+
+/// Activations and poses of one view.
 pub(crate) fn embed(
     tape: &mut Tape<'_>,
     projector: &CapsuleProjector,
-    views: &Views,
-) -> Result<Vec<Embedding>> {
-    let (a_x, p_x) = projector.forward(tape, &views.maps[0])?;
-    let (a_y, p_y) = projector.forward(tape, &views.maps[1])?;
-    Ok(vec![
-        Embedding { name: "activations", views: [a_x, a_y] },
-        Embedding { name: "poses", views: [p_x, p_y] },
-    ])
+    map: &Var,
+) -> Result<Vec<(PartName, Var)>> {
+    let (activations, poses) = projector.forward(tape, map)?;
+    Ok(vec![(PartName::Activations, activations), (PartName::Poses, poses)])
 }
 
 impl EquiCaps {
     /// Declares `projector.*`.
-    pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        let projector = projector(config);
-        Self {
-            pose: projector.pose,
-            projector: projector.init(builder, "projector."),
+    pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Result<Self> {
+        let (side, matrix) = (config.pose_side(), config.transform.matrix_side());
+        if side != matrix {
+            let detail = format!("poses of side {side} cannot be multiplied by matrices of side {matrix}");
+            return Err(Error::shape("network", detail));
+        }
+        Ok(Self {
+            projector: projector(config).init(builder, "projector."),
+            capsules: config.network.capsules,
+            side,
             loss: config.loss,
             divisor: config.covariance_divisor(),
-        }
+        })
     }
 }
 
 impl Method for EquiCaps {
-    fn embed(&self, tape: &mut Tape<'_>, views: &Views) -> Result<Vec<Embedding>> {
-        embed(tape, &self.projector, views)
+    fn parts(&self) -> Vec<Part> {
+        parts(self.capsules, self.side.pow(2))
     }
 
-    fn terms(
-        &self,
-        tape: &mut Tape<'_>,
-        _views: &Views,
-        embeddings: &[Embedding],
-        batch: &PairBatch,
-    ) -> Result<Vec<Term>> {
-        let [a_x, a_y] = part(embeddings, "activations")?;
-        let [p_x, p_y] = part(embeddings, "poses")?;
-        let motion = required(&batch.targets.matrices, "relative matrices")?;
-        let x = ops::pose_transform(tape, p_x, self.pose, Some(motion))?;
-        let y = ops::pose_transform(tape, p_y, self.pose, None)?;
+    fn embed(&self, tape: &mut Tape<'_>, map: &Var, _: &Var) -> Result<Vec<(PartName, Var)>> {
+        embed(tape, &self.projector, map)
+    }
+
+    fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {
+        let (a_x, a_y) = (x.part(PartName::Activations)?, y.part(PartName::Activations)?);
+        let (p_x, p_y) = (x.part(PartName::Poses)?, y.part(PartName::Poses)?);
+        let (pose, motion) = (self.side.pow(2), required(&batch.targets.matrices, "relative matrices")?);
+        let x = ops::pose_transform(tape, p_x, pose, Some(motion))?;
+        let y = ops::pose_transform(tape, p_y, pose, None)?;
         let (z_x, z_y): (Var, Var) = match self.loss.regularise {
             Regularise::Both => (ops::concat(tape, &[a_x, &x])?, ops::concat(tape, &[a_y, &y])?),
             Regularise::Poses => (x.clone(), y.clone()),
@@ -104,5 +122,13 @@ impl Method for EquiCaps {
 
     fn uses_representation(&self) -> bool {
         false
+    }
+
+    fn routed_classes(&self) -> Option<(usize, usize)> {
+        Some((self.capsules, self.side.pow(2)))
+    }
+
+    fn motion(&self) -> Motion {
+        Motion::PoseMatrices { capsules: self.capsules, side: self.side }
     }
 }

@@ -3,14 +3,24 @@
 //! L = NCE(inv_x, inv_y; tau) + NCE(predictor(eq_x, z), eq_y; tau)
 
 use engine::ops;
-use engine::{Result, StoreBuilder, Tape};
+use engine::{Result, StoreBuilder, Tape, Tensor, Var};
 use model::MlpProjector;
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig};
+use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
+use crate::registry::Registration;
 use crate::regularise::Predictor;
-use crate::terms::{Embedding, Method, Term, Views, part};
 use crate::vicreg;
+
+pub(crate) const METHOD: Registration = Registration {
+    name: "equimod",
+    title: "EquiMod",
+    summary: "SimCLR twice: an invariant embedding, and one with a predictor",
+    preset: include_str!("../presets/paper/equimod.toml"),
+    init: |config, builder| Ok(Box::new(EquiMod::init(config, builder))),
+    recognise: |has| has("projector_inv.") && !has("predictor.hypernet."),
+};
 
 /// See the module's first lines.
 #[derive(Debug)]
@@ -18,47 +28,55 @@ pub struct EquiMod {
     invariant: MlpProjector,
     equivariant: MlpProjector,
     predictor: Predictor,
+    width: usize,
     loss: LossConfig,
 }
 
 impl EquiMod {
     /// Declares `projector_inv.*`, `projector_equi.*` and `predictor.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        let projector = vicreg::projector(config, config.backbone.output_width());
+        let projector = vicreg::projector(config, config.backbone().output_width());
         Self {
             invariant: projector.init(builder, "projector_inv."),
             equivariant: projector.init(builder, "projector_equi."),
             predictor: Predictor::init(config, builder, projector.output_width()),
+            width: projector.output_width(),
             loss: config.loss,
         }
     }
 }
 
 impl Method for EquiMod {
-    fn embed(&self, tape: &mut Tape<'_>, views: &Views) -> Result<Vec<Embedding>> {
+    fn parts(&self) -> Vec<Part> {
+        [PartName::Invariant, PartName::Equivariant].map(|name| Part { name, width: self.width }).to_vec()
+    }
+
+    fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
         Ok(vec![
-            vicreg::embed(tape, "invariant", &self.invariant, views)?,
-            vicreg::embed(tape, "equivariant", &self.equivariant, views)?,
+            (PartName::Invariant, self.invariant.forward(tape, h)?),
+            (PartName::Equivariant, self.equivariant.forward(tape, h)?),
         ])
     }
 
-    fn terms(
-        &self,
-        tape: &mut Tape<'_>,
-        _views: &Views,
-        embeddings: &[Embedding],
-        batch: &PairBatch,
-    ) -> Result<Vec<Term>> {
-        let [inv_x, inv_y] = part(embeddings, "invariant")?;
-        let [eq_x, eq_y] = part(embeddings, "equivariant")?;
+    fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {
+        let (inv_x, inv_y) = (x.part(PartName::Invariant)?, y.part(PartName::Invariant)?);
+        let (eq_x, eq_y) = (x.part(PartName::Equivariant)?, y.part(PartName::Equivariant)?);
         let parameters = required(&batch.targets.parameters, "transformation parameters")?;
         let predicted = self.predictor.forward(tape, eq_x, parameters)?;
-        let tau = self.loss.temperature;
+        let tau = self.loss.temperature as f32;
         let invariance = ops::info_nce(tape, inv_x, inv_y, tau)?;
         let equivariance = ops::info_nce(tape, &predicted, eq_y, tau)?;
         Ok(vec![
             Term::new("repr_loss_inv", invariance, self.loss.invariance),
             Term::new("repr_loss_equi", equivariance, self.loss.equivariance),
         ])
+    }
+
+    fn motion(&self) -> Motion {
+        self.predictor.motion()
+    }
+
+    fn predict(&self, tape: &mut Tape<'_>, embedding: &Var, parameters: &Tensor) -> Result<Var> {
+        self.predictor.forward(tape, embedding, parameters)
     }
 }

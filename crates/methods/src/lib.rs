@@ -1,19 +1,19 @@
-//! The objectives, one file each, readable beside the paper's formula.
+//! The objectives, one file each, readable beside the paper's formula, and the training step that they share.
 //!
-//! A [`Network`] is a backbone and a method over one parameter store. Each training step takes a [`PairBatch`] (two
-//! views of every object and the motion between them), passes the views one after the other, so that batch-norm
-//! statistics are per view, and adds up the method's named [`Term`]s.
+//! A [`Network`] is a backbone and a [`Method`] over one parameter store; [`MethodConfig`] says which. Each [`Step`]
+//! takes a [`PairBatch`] (two views of every object and the motion between them), passes the views one after the other,
+//! so that batch-norm statistics are per view, and adds up the method's named [`Term`]s.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), engine::Error> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use engine::{AdamConfig, Device};
-//! use methods::{MethodConfig, MethodName, Network};
+//! use methods::{MethodConfig, MethodName, Step, StepOptions};
 //!
-//! let config = MethodConfig { image_size: 64, batch: 16, ..MethodConfig::published(MethodName::EquiCaps) };
-//! let mut network = Network::build(&config, &Device::cpu(), 1)?;
+//! let config = MethodConfig { image_size: 64, batch: 16, ..MethodConfig::published(MethodName::EQUICAPS)? };
+//! let mut step = Step::new(&config, &Device::cpu(), 1, StepOptions::default())?;
 //! # let batch: methods::PairBatch = unreachable!();
-//! let report = network.step(&batch, &AdamConfig::default())?;
-//! println!("{}", report.loss);
+//! let measurement = step.step(&batch, &AdamConfig::default())?.read()?;
+//! println!("{}", measurement.loss);
 //! # Ok(()) }
 //! ```
 
@@ -21,29 +21,48 @@ pub mod agreement;
 mod batch;
 mod capsie;
 mod config;
+mod eigenvalues;
 mod equicaps;
 mod equimod;
+mod health;
 #[cfg(test)]
 mod loss_tests;
+mod measurement;
 mod memory;
+mod method;
+mod names;
 mod network;
 pub mod parity;
+pub mod presets;
+mod probes;
+mod registry;
 mod regularise;
 mod sen;
+mod settings;
 mod sie;
 mod simclr;
 mod simclr_augself;
+mod step;
+mod step_graph;
+pub mod suggest;
 mod supervised;
-mod terms;
+mod tally;
 mod vicreg;
 #[cfg(test)]
 mod vit_tests;
 
-pub use batch::{PairBatch, PairTargets, TargetValues};
+pub use batch::{MEAN, PairBatch, PairImages, PairTargets, STD, TargetValues};
 pub use config::{
-    LossConfig, MethodConfig, MethodName, PredictorName, Regularise, Task, Transform, UnknownName,
+    BackboneName, LossConfig, MethodConfig, NetworkConfig, PredictorName, Regularise, Task, Transform,
 };
+pub use health::Health;
+pub use measurement::{Ask, Measurement, Reading, StepOutput};
 pub use memory::largest_batch;
-pub use network::{Loss, Model, Network, StepReport};
-pub use supervised::supervised_head;
-pub use terms::{Embedding, Method, Outputs, Term, Views};
+pub use method::{Embedding, Method, Motion, Part, PartName, Place, Source, Term};
+pub use names::UnknownName;
+pub use network::{Loss, Model, Network};
+pub use probes::{Answers, Probes, ProbesConfig, Questions};
+pub use registry::{MethodName, Registration, register};
+pub use settings::{SettingError, Settings};
+pub use step::{Step, StepOptions};
+pub use tally::{Tallies, Tally};

@@ -10,9 +10,9 @@ use pose::ViewPose;
 use random::{Random, Stream};
 
 use crate::batch::{PairBatch, PairTargets};
-use crate::config::{MethodConfig, MethodName, Regularise, Task, Transform};
-use crate::terms::{Embedding, Method, Views};
-use crate::{equicaps, sie, simclr, supervised, vicreg};
+use crate::config::{MethodConfig, Regularise, Task, Transform};
+use crate::method::{Embedding, Method, PartName};
+use crate::registry::MethodName;
 
 /// Embeddings by name, view 1 and view 2, row-major.
 type Parts = Vec<(&'static str, [Vec<f64>; 2])>;
@@ -53,15 +53,20 @@ impl Case<'_> {
             })
             .collect();
         let nothing = Var::constant(Tensor::from_slice(&self.device, [1], &[0.0_f32]).unwrap());
-        let representation = vars.iter().find(|(name, _)| *name == "representation");
-        let representations =
-            representation.map_or([nothing.clone(), nothing.clone()], |(_, views)| views.clone());
-        let views = Views { maps: [nothing.clone(), nothing], representations };
-        let embeddings: Vec<Embedding> =
-            vars.iter().map(|(name, views)| Embedding { name, views: views.clone() }).collect();
+        let all = [PartName::Embedding, PartName::Invariant, PartName::Equivariant];
+        let all = all.into_iter().chain([PartName::Activations, PartName::Poses]);
+        let views = [0, 1].map(|view| {
+            let find = |wanted: &str| {
+                vars.iter().find(|(name, _)| *name == wanted).map(|(_, views)| views[view].clone())
+            };
+            Embedding {
+                representation: find("representation").unwrap_or_else(|| nothing.clone()),
+                parts: all.clone().filter_map(|name| Some((name, find(name.name())?))).collect(),
+            }
+        });
         let images = Images::from_planes(&self.device, [0, 1, 1], &[]).unwrap();
         let batch = PairBatch { views: [images.clone(), images], targets: self.targets.clone() };
-        let terms = self.method.terms(&mut tape, &views, &embeddings, &batch).unwrap();
+        let terms = self.method.terms(&mut tape, &views, &batch).unwrap();
         let weighted: Vec<_> = terms.iter().map(|term| (&term.value, term.weight)).collect();
         let total = ops::weighted_sum(&mut tape, &weighted).unwrap();
         tape.backward(&total).unwrap();
@@ -124,6 +129,20 @@ impl Case<'_> {
     }
 }
 
+/// The published settings of `method` for three pairs, with two capsules or four numbers in an embedding.
+fn small(method: MethodName) -> MethodConfig {
+    let mut config = MethodConfig { batch: 3, ..MethodConfig::published(method).unwrap() };
+    (config.network.projector, config.network.capsules) = (vec![4], 2);
+    config
+}
+
+/// The method of `config` without its backbone, and its parameters.
+fn build(config: &MethodConfig, device: &Device, seed: u64) -> (Box<dyn Method>, ParameterStore) {
+    let mut builder = StoreBuilder::new();
+    let method = config.name.init(config, &mut builder).unwrap();
+    (method, builder.build(device, seed).unwrap())
+}
+
 fn sequence(len: usize, value: impl Fn(f64) -> f64) -> Vec<f64> {
     (0..len).map(|i| value(i as f64)).collect()
 }
@@ -152,16 +171,9 @@ fn equicaps_gives_the_published_losses() {
         (Transform::Rotation, 3, [0.617_249, 0.275_595, 0.806_731, 0.007_232, 0.076_072, 9.590_315]),
         (Transform::RotationObject, 4, [0.617_249, 0.180_275, 0.844_932, 0.007_232, 0.042_949, 9.462_598]),
     ] {
-        let config = MethodConfig {
-            transform,
-            batch: 3,
-            capsules: 2,
-            ..MethodConfig::published(MethodName::EquiCaps)
-        };
-        let mut builder = StoreBuilder::new();
-        let method = equicaps::EquiCaps::init(&config, &mut builder);
+        let config = MethodConfig { transform, ..small(MethodName::EQUICAPS) };
         let device = Device::cpu();
-        let mut store = builder.build(&device, 0).unwrap();
+        let (method, mut store) = build(&config, &device, 0);
         let mut matrices = Vec::new();
         for b in 1..=3 {
             let scale = f64::from(b);
@@ -183,7 +195,7 @@ fn equicaps_gives_the_published_losses() {
             ("activations", [vec![0.6, 0.4, 0.3, 0.7, 0.5, 0.5], vec![0.7, 0.3, 0.2, 0.8, 0.45, 0.55]]),
             ("poses", [sequence(poses, |i| (1.0 + i).sin()), sequence(poses, |i| (2.0 + i).cos())]),
         ];
-        let outcome = Case { method: &method, rows: 3, targets, device }.run(&mut store, &parts);
+        let outcome = Case { method: method.as_ref(), rows: 3, targets, device }.run(&mut store, &parts);
         close(outcome.term("repr_loss_inv"), ce);
         close(outcome.term("repr_loss_equi"), eq);
         close(outcome.term("std_loss"), reg_v);
@@ -196,35 +208,27 @@ fn equicaps_gives_the_published_losses() {
 #[test]
 fn vicreg_and_simclr_give_the_published_losses() {
     let parts = vec![("embedding", [sequence(12, |i| (1.0 + i).sin()), sequence(12, |i| (2.0 + i).cos())])];
-    let run = |name: MethodName, temperature: f32| {
-        let mut config = MethodConfig { batch: 3, projector: vec![4], ..MethodConfig::published(name) };
+    let run = |name: MethodName, temperature: f64| {
+        let mut config = small(name);
         config.loss.temperature = temperature;
-        let mut builder = StoreBuilder::new();
-        let method: Box<dyn Method> = match name {
-            MethodName::VicReg => Box::new(vicreg::VicReg::init(&config, &mut builder)),
-            _ => Box::new(simclr::SimClr::init(&config, &mut builder)),
-        };
         let device = Device::cpu();
-        let mut store = builder.build(&device, 0).unwrap();
+        let (method, mut store) = build(&config, &device, 0);
         Case { method: method.as_ref(), rows: 3, targets: PairTargets::default(), device }
             .run(&mut store, &parts)
     };
-    let vicreg = run(MethodName::VicReg, 1.0);
+    let vicreg = run(MethodName::VICREG, 1.0);
     close(vicreg.term("repr_loss_inv"), 1.938_405);
     close(vicreg.term("std_loss"), 0.123_125);
     close(vicreg.term("cov_loss"), 1.580_877);
     close(vicreg.loss, 22.196_176);
-    close(run(MethodName::SimClr, 1.0).loss, 2.496_967);
-    close(run(MethodName::SimClr, 0.1).loss, 16.773_912);
+    close(run(MethodName::SIMCLR, 1.0).loss, 2.496_967);
+    close(run(MethodName::SIMCLR, 0.1).loss, 16.773_912);
 }
 
 #[test]
 fn sie_gives_the_published_losses() {
-    let config = MethodConfig { batch: 3, projector: vec![4], ..MethodConfig::published(MethodName::Sie) };
-    let mut builder = StoreBuilder::new();
-    let method = sie::Sie::init(&config, &mut builder);
     let device = Device::cpu();
-    let mut store = builder.build(&device, 0).unwrap();
+    let (method, mut store) = build(&small(MethodName::SIE), &device, 0);
     let weight: Vec<f32> = (0..64).map(|i| (0.5 * f64::from(i).sin()) as f32).collect();
     let id = store.find("predictor.hypernet.net.0.weight").unwrap();
     store.import(State::Value, id, &weight).unwrap();
@@ -234,7 +238,7 @@ fn sie_gives_the_published_losses() {
         ("invariant", [sequence(12, |i| (1.0 + i).sin()), sequence(12, |i| (2.0 + i).cos())]),
         ("equivariant", [sequence(12, |i| (3.0 + 0.5 * i).sin()), sequence(12, |i| (0.7 * i).cos())]),
     ];
-    let outcome = Case { method: &method, rows: 3, targets, device }.run(&mut store, &parts);
+    let outcome = Case { method: method.as_ref(), rows: 3, targets, device }.run(&mut store, &parts);
     close(outcome.term("repr_loss_equi"), 0.497_001);
     close(outcome.term("std_loss"), 0.154_636);
     close(outcome.term("pred_std_loss"), 0.455_930);
@@ -277,19 +281,17 @@ fn side_by_side(left: &[f64], right: &[f64], rows: usize) -> Vec<f64> {
 
 #[test]
 fn equicaps_can_regularise_its_normalised_poses_alone() {
-    let mut config = MethodConfig { batch: 3, capsules: 2, ..MethodConfig::published(MethodName::EquiCaps) };
+    let mut config = small(MethodName::EQUICAPS);
     config.loss.regularise = Regularise::Poses;
-    let mut builder = StoreBuilder::new();
-    let method = equicaps::EquiCaps::init(&config, &mut builder);
     let device = Device::cpu();
-    let mut store = builder.build(&device, 0).unwrap();
+    let (method, mut store) = build(&config, &device, 0);
     let unmoved = [1.0_f32, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0].repeat(3);
     let matrices = Tensor::from_slice(&device, [3, 3, 3], &unmoved).unwrap();
     let targets = PairTargets { matrices: Some(matrices), ..PairTargets::default() };
     let poses = [sequence(54, |i| 3.0 * (1.0 + i).sin()), sequence(54, |i| 0.2 * (2.0 + i).cos())];
     let activations = [random_values(6, 1, 0.1, 1.0), random_values(6, 2, 0.1, 1.0)];
     let parts = vec![("activations", activations), ("poses", poses.clone())];
-    let outcome = Case { method: &method, rows: 3, targets, device }.run(&mut store, &parts);
+    let outcome = Case { method: method.as_ref(), rows: 3, targets, device }.run(&mut store, &parts);
     let [x, y] = poses.map(|poses| -> Vec<f64> {
         let norm = |pose: &[f64]| pose.iter().map(|v| v * v).sum::<f64>().sqrt();
         poses.chunks(9).flat_map(|pose| pose.iter().map(move |v| v / norm(pose))).collect()
@@ -308,17 +310,10 @@ fn supervised_agrees_with_its_formula_for_every_task() {
         (Task::Translation, Transform::RotationBase),
         (Task::Colour, Transform::Rotation),
     ] {
-        let config = MethodConfig {
-            backbone: model::BackboneConfig::ResNet18(model::ResNet18Config { width: 8 }),
-            task,
-            transform,
-            classes: 5,
-            ..MethodConfig::published(MethodName::Supervised)
-        };
-        let mut builder = StoreBuilder::new();
-        let method = supervised::Supervised::init(&config, &mut builder);
+        let mut config = MethodConfig { transform, classes: 5, ..small(MethodName::SUPERVISED) };
+        (config.network.width, config.network.task) = (8, task);
         let device = Device::cpu();
-        let mut store = builder.build(&device, 3).unwrap();
+        let (method, mut store) = build(&config, &device, 3);
         let pairs: Vec<_> = (0..rows).map(|b| pair(1.0 + b as f64)).collect();
         let labels = [4, 0, 2];
         let hues = [[0.1, -0.5], [0.3, 0.9], [-0.7, 0.0]];
@@ -362,6 +357,6 @@ fn supervised_agrees_with_its_formula_for_every_task() {
             let predicted: Vec<f64> = side_by_side(h_x, h_y, rows).chunks(2 * width).flat_map(head).collect();
             mse(&predicted, &wanted)
         };
-        Case { method: &method, rows, targets, device }.check(&mut store, &parts, reference);
+        Case { method: method.as_ref(), rows, targets, device }.check(&mut store, &parts, reference);
     }
 }

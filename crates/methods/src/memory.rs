@@ -6,7 +6,7 @@ use pose::ViewPose;
 
 use crate::batch::{PairBatch, PairTargets};
 use crate::config::MethodConfig;
-use crate::network::Network;
+use crate::step::{Step, StepOptions};
 
 /// Pairs of the two steps that are measured.
 const SMALL: [usize; 2] = [8, 16];
@@ -16,11 +16,11 @@ const SMALL: [usize; 2] = [8, 16];
 pub fn largest_batch(config: &MethodConfig, device: &Device, available: usize) -> Result<usize> {
     let mut peaks = [0.0; 2];
     for (peak, pairs) in peaks.iter_mut().zip(SMALL) {
-        let mut network = Network::build(config, device, 1)?;
+        let mut step = Step::new(config, device, 1, StepOptions::default())?;
         let batch = plain_batch(config, device, pairs)?;
-        network.step(&batch, &AdamConfig::default())?;
+        step.step(&batch, &AdamConfig::default())?;
         device.reset_peak();
-        network.step(&batch, &AdamConfig::default())?;
+        step.step(&batch, &AdamConfig::default())?;
         *peak = device.memory().peak as f64;
     }
     let per_pair = (peaks[1] - peaks[0]) / (SMALL[1] - SMALL[0]) as f64;
@@ -43,26 +43,22 @@ fn plain_batch(config: &MethodConfig, device: &Device, pairs: usize) -> Result<P
 
 #[cfg(test)]
 mod tests {
-    use model::{BackboneConfig, ResNet18Config};
-
     use super::*;
+    use crate::registry::MethodName;
 
     #[test]
     fn a_batch_of_the_found_size_fits_and_twice_as_many_pairs_do_not() {
-        let config = MethodConfig {
-            backbone: BackboneConfig::ResNet18(ResNet18Config { width: 8 }),
-            image_size: 32,
-            capsules: 2,
-            ..MethodConfig::default()
-        };
+        let published = MethodConfig::published(MethodName::EQUICAPS).unwrap();
+        let mut config = MethodConfig { image_size: 32, ..published };
+        (config.network.width, config.network.capsules) = (8, 2);
         let device = Device::cpu();
         let available = 64 << 20;
         let largest = largest_batch(&config, &device, available).unwrap();
         let peak = |pairs: usize| {
             let device = Device::cpu();
-            let mut network = Network::build(&config, &device, 1).unwrap();
+            let mut step = Step::new(&config, &device, 1, StepOptions::default()).unwrap();
             let batch = plain_batch(&config, &device, pairs).unwrap();
-            network.step(&batch, &AdamConfig::default()).unwrap();
+            step.step(&batch, &AdamConfig::default()).unwrap();
             device.memory().peak
         };
         assert!(largest > 16, "{largest}");

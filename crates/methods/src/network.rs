@@ -1,13 +1,12 @@
-//! A backbone and a method over one parameter store, and one training step of them.
+//! A backbone and a method over one parameter store.
 
 use engine::ops::{self, Images};
-use engine::{AdamConfig, Device, Error, ParameterStore, Result, StoreBuilder, Tape, Var};
+use engine::{Device, Error, ParameterStore, Result, StoreBuilder, Tape, Tensor, Var};
 use model::Backbone;
 
 use crate::batch::PairBatch;
-use crate::config::{MethodConfig, MethodName};
-use crate::terms::{Method, Outputs, Term, Views};
-use crate::{capsie, equicaps, equimod, sen, sie, simclr, simclr_augself, supervised, vicreg};
+use crate::config::MethodConfig;
+use crate::method::{Embedding, Method, Term};
 
 /// The layers of a network, without their parameters.
 #[derive(Debug)]
@@ -26,15 +25,6 @@ pub struct Network {
     pub model: Model,
 }
 
-/// What a training step did.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StepReport {
-    /// The total loss.
-    pub loss: f32,
-    /// The terms before their weights, by their published names.
-    pub terms: Vec<(&'static str, f32)>,
-}
-
 /// The loss of a batch on the tape.
 #[derive(Debug)]
 pub struct Loss {
@@ -42,26 +32,23 @@ pub struct Loss {
     pub total: Var,
     /// The terms.
     pub terms: Vec<Term>,
-    /// What probes look at.
-    pub outputs: Outputs,
+    /// What the network made of both views.
+    pub views: [Embedding; 2],
 }
 
 impl Model {
     /// Declares all parameters in `builder`: `backbone.*`, then the method's.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Result<Self> {
-        check(config)?;
-        let backbone = config.backbone.init(builder, "backbone.", config.image_size);
-        let method: Box<dyn Method> = match config.method {
-            MethodName::Supervised => Box::new(supervised::Supervised::init(config, builder)),
-            MethodName::VicReg => Box::new(vicreg::VicReg::init(config, builder)),
-            MethodName::SimClr => Box::new(simclr::SimClr::init(config, builder)),
-            MethodName::SimClrAugSelf => Box::new(simclr_augself::SimClrAugSelf::init(config, builder)),
-            MethodName::Sen => Box::new(sen::Sen::init(config, builder)),
-            MethodName::EquiMod => Box::new(equimod::EquiMod::init(config, builder)),
-            MethodName::Sie => Box::new(sie::Sie::init(config, builder)),
-            MethodName::CapsIe => Box::new(capsie::CapsIe::init(config, builder)),
-            MethodName::EquiCaps => Box::new(equicaps::EquiCaps::init(config, builder)),
-        };
+        let (sizes, network) = (config.backbone(), &config.network);
+        if let Some(detail) = sizes.refuses(config.image_size) {
+            return Err(Error::shape("network", detail));
+        }
+        if network.capsules == 0 || network.projector.is_empty() || network.projector.contains(&0) {
+            let detail = "capsules and the projector's widths must be positive";
+            return Err(Error::shape("network", detail));
+        }
+        let backbone = sizes.init(builder, "backbone.", config.image_size);
+        let method = config.name.init(config, builder)?;
         Ok(Self { config: config.clone(), backbone, method })
     }
 
@@ -70,13 +57,18 @@ impl Model {
         &self.config
     }
 
+    /// The method.
+    pub fn method(&self) -> &dyn Method {
+        &*self.method
+    }
+
     /// Whether backward computes the inside of the backbone's blocks again instead of keeping it: less memory, more
     /// time, the same numbers.
     pub fn set_recompute(&mut self, recompute: bool) {
         self.backbone.set_recompute(recompute);
     }
 
-    /// The loss of a batch. Views pass one after the other, view 1 first.
+    /// The loss of a batch. Views pass one after the other, view 1 first, so that batch-norm statistics are per view.
     pub fn loss(&self, tape: &mut Tape<'_>, batch: &PairBatch) -> Result<Loss> {
         let [first, second] = &batch.views;
         if first.pixels.shape() != second.pixels.shape() {
@@ -84,71 +76,59 @@ impl Model {
             return Err(Error::shape("batch", detail));
         }
         let views = self.views(tape, [first, second])?;
-        let embeddings = self.method.embed(tape, &views)?;
-        let terms = self.method.terms(tape, &views, &embeddings, batch)?;
+        let terms = self.method.terms(tape, &views, batch)?;
         let weighted: Vec<(&Var, f32)> = terms.iter().map(|term| (&term.value, term.weight)).collect();
         let total = ops::weighted_sum(tape, &weighted)?;
-        Ok(Loss { total, terms, outputs: Outputs { representations: views.representations, embeddings } })
+        Ok(Loss { total, terms, views })
     }
 
-    /// The representation h and the embedding of one batch of images each, without a loss.
-    pub fn outputs(&self, tape: &mut Tape<'_>, images: [&Images; 2]) -> Result<Outputs> {
-        let views = self.views(tape, images)?;
-        let embeddings = self.method.embed(tape, &views)?;
-        Ok(Outputs { representations: views.representations, embeddings })
+    /// What the network makes of both views of a batch.
+    pub(crate) fn views(&self, tape: &mut Tape<'_>, images: [&Images; 2]) -> Result<[Embedding; 2]> {
+        let maps = [self.backbone.map(tape, images[0])?, self.backbone.map(tape, images[1])?];
+        let h = [self.representation(tape, &maps[0])?, self.representation(tape, &maps[1])?];
+        let parts = [self.method.embed(tape, &maps[0], &h[0])?, self.method.embed(tape, &maps[1], &h[1])?];
+        let ([h_x, h_y], [x, y]) = (h, parts);
+        Ok([Embedding { representation: h_x, parts: x }, Embedding { representation: h_y, parts: y }])
     }
 
-    /// The representation h of images: (n, width).
+    /// What the network makes of images: the representation, and the parts of the embedding.
+    pub fn embed(&self, tape: &mut Tape<'_>, images: &Images) -> Result<Embedding> {
+        let map = self.backbone.map(tape, images)?;
+        let representation = self.representation(tape, &map)?;
+        let parts = self.method.embed(tape, &map, &representation)?;
+        Ok(Embedding { representation, parts })
+    }
+
+    /// The representation h of images alone: (n, width).
     pub fn represent(&self, tape: &mut Tape<'_>, images: &Images) -> Result<Var> {
         let map = self.backbone.map(tape, images)?;
-        self.backbone.representation(tape, &map)
+        self.representation(tape, &map)
     }
 
-    fn views(&self, tape: &mut Tape<'_>, images: [&Images; 2]) -> Result<Views> {
-        let maps = [self.backbone.map(tape, images[0])?, self.backbone.map(tape, images[1])?];
-        let mut representation = |map: &Var| {
-            // A method that works on the map alone needs no gradient through the pooling.
-            let map = if self.method.uses_representation() { map.clone() } else { map.detach() };
-            self.backbone.representation(tape, &map)
-        };
-        let representations = [representation(&maps[0])?, representation(&maps[1])?];
-        Ok(Views { maps, representations })
+    fn representation(&self, tape: &mut Tape<'_>, map: &Var) -> Result<Var> {
+        // A method that works on the map alone needs no gradient through the pooling.
+        let map = if self.method.uses_representation() { map.clone() } else { map.detach() };
+        self.backbone.representation(tape, &map)
     }
 }
 
 impl Network {
     /// A network with the published initialisation by `seed`.
     pub fn build(config: &MethodConfig, device: &Device, seed: u64) -> Result<Self> {
-        Self::build_with(config, device, seed, |_| Ok(())).map(|(network, ())| network)
+        Self::build_with(config, device, seed, |_, _| ()).map(|(network, ())| network)
     }
 
     /// As [`Self::build`], with more parameters (those of online probes) declared by `more`.
-    pub fn build_with<T>(
+    pub(crate) fn build_with<T>(
         config: &MethodConfig,
         device: &Device,
         seed: u64,
-        more: impl FnOnce(&mut StoreBuilder) -> Result<T>,
+        more: impl FnOnce(&Model, &mut StoreBuilder) -> T,
     ) -> Result<(Self, T)> {
         let mut builder = StoreBuilder::new();
         let model = Model::init(config, &mut builder)?;
-        let more = more(&mut builder)?;
+        let more = more(&model, &mut builder);
         Ok((Self { store: builder.build(device, seed)?, model }, more))
-    }
-
-    /// One training step: forward of both views, loss, backward, Adam.
-    pub fn step(&mut self, batch: &PairBatch, adam: &AdamConfig) -> Result<StepReport> {
-        let report = self.gradients(batch)?;
-        self.store.adam_step(adam)?;
-        Ok(report)
-    }
-
-    /// Forward and backward: leaves the gradients in the store.
-    pub fn gradients(&mut self, batch: &PairBatch) -> Result<StepReport> {
-        self.store.clear_gradients();
-        let mut tape = Tape::training(&mut self.store);
-        let loss = self.model.loss(&mut tape, batch)?;
-        tape.backward(&loss.total)?;
-        StepReport::read(&loss)
     }
 
     /// The representation h of images in evaluation mode, row by row.
@@ -156,34 +136,25 @@ impl Network {
         let mut tape = Tape::inference(&mut self.store);
         self.model.represent(&mut tape, images)?.value().to_f32()
     }
-}
 
-impl StepReport {
-    /// Reads the numbers of a loss.
-    pub fn read(loss: &Loss) -> Result<Self> {
-        let mut terms = Vec::new();
-        for term in &loss.terms {
-            terms.push((term.name, term.value.value().scalar()?));
-        }
-        Ok(Self { loss: loss.total.value().scalar()?, terms })
+    /// What the network makes of images in evaluation mode.
+    pub fn embed(&mut self, images: &Images) -> Result<Embedding> {
+        self.model.embed(&mut Tape::inference(&mut self.store), images)
     }
-}
 
-fn check(config: &MethodConfig) -> Result<()> {
-    let refuse = |detail: String| Err(Error::shape("network", detail));
-    if let Some(detail) = config.backbone.refuses(config.image_size) {
-        return refuse(detail);
+    /// The embedding of view 2 that the method predicts from that of view 1, (n, width), and the transformation's
+    /// parameters; see [`Method::predict`].
+    pub fn predict(&mut self, embedding: Tensor, parameters: &Tensor) -> Result<Tensor> {
+        let mut tape = Tape::inference(&mut self.store);
+        let predicted = self.model.method.predict(&mut tape, &Var::constant(embedding), parameters)?;
+        Ok(predicted.value().clone())
     }
-    if config.capsules == 0 || config.projector.is_empty() || config.projector.contains(&0) {
-        return refuse("capsules and the projector's widths must be positive".to_owned());
+
+    /// What the network's own head says of representations: those of one view, or of two, side by side. `None` where
+    /// the method has no head.
+    pub fn answer(&mut self, representations: Tensor) -> Result<Option<Tensor>> {
+        let Some((head, _)) = self.model.method.head() else { return Ok(None) };
+        let mut tape = Tape::inference(&mut self.store);
+        Ok(Some(head.forward(&mut tape, &Var::constant(representations))?.value().clone()))
     }
-    let capsules = matches!(config.method, MethodName::EquiCaps | MethodName::CapsIe);
-    if config.method == MethodName::EquiCaps && config.pose_matrix_side() != config.transform.matrix_side() {
-        let (pose, matrix) = (config.pose_matrix_side(), config.transform.matrix_side());
-        return refuse(format!("poses of side {pose} cannot be multiplied by matrices of side {matrix}"));
-    }
-    if !capsules && config.method == MethodName::Sie && !config.backbone.output_width().is_multiple_of(2) {
-        return refuse("SIE needs a representation of even width".to_owned());
-    }
-    Ok(())
 }

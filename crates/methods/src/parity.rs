@@ -12,8 +12,8 @@ use engine::{AdamConfig, BufferValue, Device, Precision, State};
 pub use compare::{Comparison, ParityReport};
 pub use fixture::{Fixture, FixtureError};
 
-use crate::config::MethodName;
-use crate::network::Network;
+use crate::registry::MethodName;
+use crate::step::{Step, StepOptions};
 use compare::Bounds;
 
 /// Runs the network of `fixture` on `device` and compares everything the fixture has.
@@ -23,8 +23,8 @@ pub fn check(
     device: &Device,
 ) -> Result<ParityReport, FixtureError> {
     let config = fixture.config(method)?;
-    let mut network = Network::build(&config, device, 0)?;
-    fixture.load(&mut network.store)?;
+    let mut step = Step::new(&config, device, 0, StepOptions::default())?;
+    fixture.load(&mut step.network_mut().store)?;
     let batch = fixture.batch(device, &config)?;
     let bounds = Bounds::of(device.precision());
     let mut comparisons = Vec::new();
@@ -34,28 +34,29 @@ pub fn check(
         let detail = format!("there is nothing to compare (none of {})", compared.join(", "));
         return Err(FixtureError::Unusable(detail));
     }
-    let report = network.gradients(&batch)?;
+    let shown = step.gradients(&batch)?.read()?;
+    let store = &mut step.network_mut().store;
     for (name, reference) in fixture.group("stat/") {
-        let term = || report.terms.iter().find(|(term, _)| *term == name).map(|(_, value)| *value);
-        let found = if name == "loss" { Some(report.loss) } else { term() };
+        let term = || shown.terms.iter().find(|(term, _)| *term == name).map(|(_, value)| *value);
+        let found = if name == "loss" { Some(shown.loss) } else { term() };
         let found =
             found.ok_or_else(|| FixtureError::Tensor(format!("stat/{name}"), "no such term".into()))?;
-        comparisons.push(bounds.stat(name, found, reference.values[0]));
+        comparisons.push(bounds.stat(name, found as f32, reference.values[0]));
     }
 
     let mut gradients = Vec::new();
     for (name, reference) in fixture.group("grad/") {
-        let id = network.store.find(name);
+        let id = store.find(name);
         let id =
             id.ok_or_else(|| FixtureError::Tensor(format!("grad/{name}"), "no such parameter".into()))?;
-        gradients.push((name, network.store.export(State::Gradient, id)?, &reference.values));
+        gradients.push((name, store.export(State::Gradient, id)?, &reference.values));
     }
     comparisons.extend(bounds.gradients(&gradients));
 
     for (name, reference) in fixture.group("buffer_after/") {
         let refuse = || FixtureError::Tensor(format!("buffer_after/{name}"), "no such buffer".into());
-        let id = network.store.find_buffer(name).ok_or_else(refuse)?;
-        let found = match network.store.buffer(id) {
+        let id = store.find_buffer(name).ok_or_else(refuse)?;
+        let found = match store.buffer(id) {
             BufferValue::Tensor(tensor) => tensor.to_f32()?,
             BufferValue::Count(count) => vec![*count as f32],
         };
@@ -64,23 +65,22 @@ pub fn check(
 
     // Adam on its own: fed with the fixture's parameters and gradients.
     if fixture.group("param_after_adam/").next().is_some() {
-        network.store.clear_gradients();
+        store.clear_gradients();
         for (name, gradient) in fixture.group("grad/") {
-            if let Some(id) = network.store.find(name) {
-                network.store.import(State::Gradient, id, &gradient.values)?;
+            if let Some(id) = store.find(name) {
+                store.import(State::Gradient, id, &gradient.values)?;
             }
         }
-        network.store.adam_step(&AdamConfig::default())?;
+        store.adam_step(&AdamConfig::default())?;
         for (name, reference) in fixture.group("param_after_adam/") {
-            let (Some(id), Some(gradient)) = (network.store.find(name), fixture.get(&format!("grad/{name}")))
-            else {
+            let (Some(id), Some(gradient)) = (store.find(name), fixture.get(&format!("grad/{name}"))) else {
                 let name = format!("param_after_adam/{name}");
                 return Err(FixtureError::Tensor(name, "has no parameter or no gradient".into()));
             };
-            let found = network.store.export(State::Value, id)?;
+            let found = store.export(State::Value, id)?;
             comparisons.push(bounds.adam(name, &found, &reference.values, &gradient.values));
         }
     }
     let precision = if device.precision() == Precision::Bf16 { "bf16" } else { "f32" };
-    Ok(ParityReport { method: config.method.name(), device: device.name(), precision, comparisons })
+    Ok(ParityReport { method: config.name.name(), device: device.name(), precision, comparisons })
 }

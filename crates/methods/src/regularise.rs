@@ -5,6 +5,7 @@ use engine::{Result, StoreBuilder, Tape, Tensor, Var};
 use model::{Hypernetwork, HypernetworkConfig, MlpPredictor, MlpPredictorConfig};
 
 use crate::config::{MethodConfig, PredictorName};
+use crate::method::Motion;
 
 /// The sum of a per-view term over both views.
 pub(crate) fn both(
@@ -38,15 +39,24 @@ impl Predictor {
     /// Declares `predictor.*` for embeddings of `width`.
     pub(crate) fn init(config: &MethodConfig, builder: &mut StoreBuilder, width: usize) -> Self {
         let parameters = config.transform.parameters();
-        match config.predictor {
+        match config.network.predictor {
             PredictorName::None => Self::None,
             PredictorName::Mlp => {
-                let config = MlpPredictorConfig { parameters, width, layers: config.predictor_layers };
+                let config =
+                    MlpPredictorConfig { parameters, width, layers: config.network.predictor_layers };
                 Self::Mlp(config.init(builder, "predictor."))
             }
             PredictorName::Hypernetwork => {
                 Self::Hypernetwork(HypernetworkConfig { parameters, width }.init(builder, "predictor."))
             }
+        }
+    }
+
+    /// Whether it predicts anything.
+    pub(crate) fn motion(&self) -> Motion {
+        match self {
+            Self::None => Motion::Unknown,
+            Self::Mlp(_) | Self::Hypernetwork(_) => Motion::Predictor,
         }
     }
 

@@ -1,19 +1,30 @@
 //! SEN with SimCLR's loss in place of its triplet loss: L = NCE(predictor(e_x, z), e_y; tau).
 
 use engine::ops;
-use engine::{Result, StoreBuilder, Tape};
+use engine::{Result, StoreBuilder, Tape, Tensor, Var};
 use model::MlpProjector;
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig};
+use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
+use crate::registry::Registration;
 use crate::regularise::Predictor;
-use crate::terms::{Embedding, Method, Term, Views, part};
 use crate::vicreg;
+
+pub(crate) const METHOD: Registration = Registration {
+    name: "sen",
+    title: "SEN",
+    summary: "contrastive between a predictor's output and the other view",
+    preset: include_str!("../presets/paper/sen.toml"),
+    init: |config, builder| Ok(Box::new(Sen::init(config, builder))),
+    recognise: |has| has("projector_equi.") && !has("projector_inv."),
+};
 
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct Sen {
     projector: MlpProjector,
+    width: usize,
     predictor: Predictor,
     loss: LossConfig,
 }
@@ -21,9 +32,10 @@ pub struct Sen {
 impl Sen {
     /// Declares `projector_equi.*` and `predictor.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        let projector = vicreg::projector(config, config.backbone.output_width());
+        let projector = vicreg::projector(config, config.backbone().output_width());
         Self {
             predictor: Predictor::init(config, builder, projector.output_width()),
+            width: projector.output_width(),
             projector: projector.init(builder, "projector_equi."),
             loss: config.loss,
         }
@@ -31,21 +43,27 @@ impl Sen {
 }
 
 impl Method for Sen {
-    fn embed(&self, tape: &mut Tape<'_>, views: &Views) -> Result<Vec<Embedding>> {
-        Ok(vec![vicreg::embed(tape, "equivariant", &self.projector, views)?])
+    fn parts(&self) -> Vec<Part> {
+        vec![Part { name: PartName::Equivariant, width: self.width }]
     }
 
-    fn terms(
-        &self,
-        tape: &mut Tape<'_>,
-        _views: &Views,
-        embeddings: &[Embedding],
-        batch: &PairBatch,
-    ) -> Result<Vec<Term>> {
-        let [e_x, e_y] = part(embeddings, "equivariant")?;
+    fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
+        Ok(vec![(PartName::Equivariant, self.projector.forward(tape, h)?)])
+    }
+
+    fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {
+        let (e_x, e_y) = (x.part(PartName::Equivariant)?, y.part(PartName::Equivariant)?);
         let parameters = required(&batch.targets.parameters, "transformation parameters")?;
         let predicted = self.predictor.forward(tape, e_x, parameters)?;
-        let value = ops::info_nce(tape, &predicted, e_y, self.loss.temperature)?;
+        let value = ops::info_nce(tape, &predicted, e_y, self.loss.temperature as f32)?;
         Ok(vec![Term::new("repr_loss_equi", value, self.loss.equivariance)])
+    }
+
+    fn motion(&self) -> Motion {
+        self.predictor.motion()
+    }
+
+    fn predict(&self, tape: &mut Tape<'_>, embedding: &Var, parameters: &Tensor) -> Result<Var> {
+        self.predictor.forward(tape, embedding, parameters)
     }
 }

@@ -8,14 +8,24 @@
 //! REG on [inv, eq] per view, before the transformation is applied.
 
 use engine::ops;
-use engine::{Result, StoreBuilder, Tape};
+use engine::{Error, Result, StoreBuilder, Tape, Tensor, Var};
 use model::MlpProjector;
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig};
+use crate::method::{Embedding, Method, Motion, Part, PartName, Place, Term, places};
+use crate::registry::Registration;
 use crate::regularise::{Predictor, covariance, variance};
-use crate::terms::{Embedding, Method, Term, Views, part};
 use crate::vicreg;
+
+pub(crate) const METHOD: Registration = Registration {
+    name: "sie",
+    title: "SIE",
+    summary: "split representation: invariant half, equivariant half with a hypernetwork",
+    preset: include_str!("../presets/paper/sie.toml"),
+    init: |config, builder| Ok(Box::new(Sie::init(config, builder)?)),
+    recognise: |has| has("projector_inv.") && has("predictor.hypernet."),
+};
 
 /// See the module's first lines.
 #[derive(Debug)]
@@ -24,46 +34,48 @@ pub struct Sie {
     equivariant: MlpProjector,
     predictor: Predictor,
     half: usize,
+    width: usize,
     loss: LossConfig,
     divisor: usize,
 }
 
 impl Sie {
     /// Declares `projector_inv.*`, `projector_equi.*` and `predictor.*`.
-    pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        let half = config.backbone.output_width() / 2;
+    pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Result<Self> {
+        let whole = config.backbone().output_width();
+        if !whole.is_multiple_of(2) {
+            return Err(Error::shape("network", "SIE needs a representation of even width"));
+        }
+        let half = whole / 2;
         let projector = vicreg::projector(config, half);
-        Self {
+        Ok(Self {
             invariant: projector.init(builder, "projector_inv."),
             equivariant: projector.init(builder, "projector_equi."),
             predictor: Predictor::init(config, builder, projector.output_width()),
             half,
+            width: projector.output_width(),
             loss: config.loss,
             divisor: config.covariance_divisor(),
-        }
+        })
     }
 }
 
 impl Method for Sie {
-    fn embed(&self, tape: &mut Tape<'_>, views: &Views) -> Result<Vec<Embedding>> {
-        let mut embed = |name, projector: &MlpProjector, start| -> Result<Embedding> {
-            let [h_x, h_y] = &views.representations;
-            let x = ops::columns(tape, h_x, start, self.half)?;
-            let y = ops::columns(tape, h_y, start, self.half)?;
-            Ok(Embedding { name, views: [projector.forward(tape, &x)?, projector.forward(tape, &y)?] })
-        };
-        Ok(vec![embed("invariant", &self.invariant, 0)?, embed("equivariant", &self.equivariant, self.half)?])
+    fn parts(&self) -> Vec<Part> {
+        [PartName::Invariant, PartName::Equivariant].map(|name| Part { name, width: self.width }).to_vec()
     }
 
-    fn terms(
-        &self,
-        tape: &mut Tape<'_>,
-        _views: &Views,
-        embeddings: &[Embedding],
-        batch: &PairBatch,
-    ) -> Result<Vec<Term>> {
-        let [inv_x, inv_y] = part(embeddings, "invariant")?;
-        let [eq_x, eq_y] = part(embeddings, "equivariant")?;
+    fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
+        let invariant = ops::columns(tape, h, 0, self.half)?;
+        let invariant = self.invariant.forward(tape, &invariant)?;
+        let equivariant = ops::columns(tape, h, self.half, self.half)?;
+        let equivariant = self.equivariant.forward(tape, &equivariant)?;
+        Ok(vec![(PartName::Invariant, invariant), (PartName::Equivariant, equivariant)])
+    }
+
+    fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {
+        let (inv_x, inv_y) = (x.part(PartName::Invariant)?, y.part(PartName::Invariant)?);
+        let (eq_x, eq_y) = (x.part(PartName::Equivariant)?, y.part(PartName::Equivariant)?);
         let parameters = required(&batch.targets.parameters, "transformation parameters")?;
         let predicted = self.predictor.forward(tape, eq_x, parameters)?;
         let (z_x, z_y) = (ops::concat(tape, &[inv_x, eq_x])?, ops::concat(tape, &[inv_y, eq_y])?);
@@ -82,5 +94,21 @@ impl Method for Sie {
             self.loss.covariance,
         ));
         Ok(terms)
+    }
+
+    fn places(&self, representation: usize) -> Vec<Place> {
+        let (name, ending) = ("invariant_half", "repr_inv");
+        let invariant = Place::of_representation(name, ending, 0, self.half, (true, false));
+        let (name, ending) = ("equivariant_half", "repr_equi");
+        let equivariant = Place::of_representation(name, ending, self.half, self.half, (false, true));
+        places(representation, &[invariant, equivariant], &self.parts())
+    }
+
+    fn motion(&self) -> Motion {
+        self.predictor.motion()
+    }
+
+    fn predict(&self, tape: &mut Tape<'_>, embedding: &Var, parameters: &Tensor) -> Result<Var> {
+        self.predictor.forward(tape, embedding, parameters)
     }
 }

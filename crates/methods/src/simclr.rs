@@ -1,43 +1,53 @@
 //! SimCLR: L = NCE(e_x, e_y; tau).
 
 use engine::ops;
-use engine::{Result, StoreBuilder, Tape};
+use engine::{Result, StoreBuilder, Tape, Var};
 use model::MlpProjector;
 
 use crate::batch::PairBatch;
 use crate::config::{LossConfig, MethodConfig};
-use crate::terms::{Embedding, Method, Term, Views, part};
+use crate::method::{Embedding, Method, Part, PartName, Term};
+use crate::registry::Registration;
 use crate::vicreg;
+
+pub(crate) const METHOD: Registration = Registration {
+    name: "simclr",
+    title: "SimCLR",
+    summary: "contrastive: a view finds the other view of its object among all others",
+    preset: include_str!("../presets/paper/simclr.toml"),
+    init: |config, builder| Ok(Box::new(SimClr::init(config, builder))),
+    recognise: vicreg::is_plain,
+};
 
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct SimClr {
     projector: MlpProjector,
+    width: usize,
     loss: LossConfig,
 }
 
 impl SimClr {
     /// Declares `projector.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        let projector = vicreg::projector(config, config.backbone.output_width());
-        Self { projector: projector.init(builder, "projector."), loss: config.loss }
+        let projector = vicreg::projector(config, config.backbone().output_width());
+        let width = projector.output_width();
+        Self { projector: projector.init(builder, "projector."), width, loss: config.loss }
     }
 }
 
 impl Method for SimClr {
-    fn embed(&self, tape: &mut Tape<'_>, views: &Views) -> Result<Vec<Embedding>> {
-        Ok(vec![vicreg::embed(tape, "embedding", &self.projector, views)?])
+    fn parts(&self) -> Vec<Part> {
+        vec![Part { name: PartName::Embedding, width: self.width }]
     }
 
-    fn terms(
-        &self,
-        tape: &mut Tape<'_>,
-        _views: &Views,
-        embeddings: &[Embedding],
-        _batch: &PairBatch,
-    ) -> Result<Vec<Term>> {
-        let [e_x, e_y] = part(embeddings, "embedding")?;
-        let value = ops::info_nce(tape, e_x, e_y, self.loss.temperature)?;
+    fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
+        Ok(vec![(PartName::Embedding, self.projector.forward(tape, h)?)])
+    }
+
+    fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], _batch: &PairBatch) -> Result<Vec<Term>> {
+        let (e_x, e_y) = (x.part(PartName::Embedding)?, y.part(PartName::Embedding)?);
+        let value = ops::info_nce(tape, e_x, e_y, self.loss.temperature as f32)?;
         Ok(vec![Term::new("repr_loss_inv", value, self.loss.invariance)])
     }
 }

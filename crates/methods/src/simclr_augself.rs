@@ -7,42 +7,53 @@ use model::{MlpHead, MlpHeadConfig};
 
 use crate::batch::{PairBatch, required};
 use crate::config::MethodConfig;
+use crate::method::{Embedding, Method, Part, PartName, Term};
+use crate::registry::Registration;
 use crate::simclr::SimClr;
-use crate::terms::{Embedding, Method, Term, Views};
+
+pub(crate) const METHOD: Registration = Registration {
+    name: "simclr_augself",
+    title: "SimCLR + AugSelf",
+    summary: "SimCLR, and a head that predicts the transformation from both representations",
+    preset: include_str!("../presets/paper/simclr_augself.toml"),
+    init: |config, builder| Ok(Box::new(SimClrAugSelf::init(config, builder))),
+    recognise: |has| {
+        let other = ["projector.fc.W1", "projector_inv.", "projector_equi."];
+        has("predictor.") && !other.into_iter().any(has)
+    },
+};
 
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct SimClrAugSelf {
     contrast: SimClr,
     head: MlpHead,
-    weight: f32,
+    weight: f64,
 }
 
 impl SimClrAugSelf {
     /// Declares `projector.*` and `predictor.{0,2,4}.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
         let contrast = SimClr::init(config, builder);
-        let pair = 2 * config.backbone.output_width();
+        let pair = 2 * config.backbone().output_width();
         let head = MlpHeadConfig { input: pair, widths: vec![pair, pair, config.transform.parameters()] };
         Self { contrast, head: head.init(builder, "predictor."), weight: config.loss.equivariance }
     }
 }
 
 impl Method for SimClrAugSelf {
-    fn embed(&self, tape: &mut Tape<'_>, views: &Views) -> Result<Vec<Embedding>> {
-        self.contrast.embed(tape, views)
+    fn parts(&self) -> Vec<Part> {
+        self.contrast.parts()
     }
 
-    fn terms(
-        &self,
-        tape: &mut Tape<'_>,
-        views: &Views,
-        embeddings: &[Embedding],
-        batch: &PairBatch,
-    ) -> Result<Vec<Term>> {
-        let mut terms = self.contrast.terms(tape, views, embeddings, batch)?;
+    fn embed(&self, tape: &mut Tape<'_>, map: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
+        self.contrast.embed(tape, map, h)
+    }
+
+    fn terms(&self, tape: &mut Tape<'_>, views: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {
+        let mut terms = self.contrast.terms(tape, views, batch)?;
         let parameters = required(&batch.targets.parameters, "transformation parameters")?;
-        let [h_x, h_y] = &views.representations;
+        let [h_x, h_y] = views.each_ref().map(|view| &view.representation);
         let pair = ops::concat(tape, &[h_x, h_y])?;
         let predicted = self.head.forward(tape, &pair)?;
         let value = ops::mse(tape, &predicted, &Var::constant(parameters.clone()))?;

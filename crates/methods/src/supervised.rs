@@ -9,7 +9,18 @@ use model::{MlpHead, MlpHeadConfig};
 
 use crate::batch::{PairBatch, required};
 use crate::config::{MethodConfig, Task};
-use crate::terms::{Embedding, Method, Term, Views};
+use crate::method::{Embedding, Method, Part, PartName, Term};
+use crate::registry::Registration;
+
+pub(crate) const METHOD: Registration = Registration {
+    name: "supervised",
+    title: "Supervised",
+    summary: "one network per task, trained end to end on its labels",
+    preset: include_str!("../presets/paper/supervised.toml"),
+    init: |config, builder| Ok(Box::new(Supervised::init(config, builder))),
+    // Its published files hold heads under the names of their tasks; what is used of them is the backbone.
+    recognise: |_| false,
+};
 
 /// See the module's first lines.
 #[derive(Debug)]
@@ -21,15 +32,15 @@ pub struct Supervised {
 impl Supervised {
     /// Declares `head.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        Self { head: supervised_head(config).init(builder, "head."), task: config.task }
+        Self { head: head(config).init(builder, "head."), task: config.network.task }
     }
 }
 
 /// The head of the supervised baseline: that of the task's evaluation.
-pub fn supervised_head(config: &MethodConfig) -> MlpHeadConfig {
-    let width = config.backbone.output_width();
+fn head(config: &MethodConfig) -> MlpHeadConfig {
+    let width = config.backbone().output_width();
     let pair = 2 * width;
-    match config.task {
+    match config.network.task {
         Task::Classification => MlpHeadConfig { input: width, widths: vec![config.classes] },
         Task::Rotation => MlpHeadConfig { input: pair, widths: vec![1024, 1024, 4] },
         Task::Translation => MlpHeadConfig { input: pair, widths: vec![1024, 1024, 3] },
@@ -38,18 +49,16 @@ pub fn supervised_head(config: &MethodConfig) -> MlpHeadConfig {
 }
 
 impl Method for Supervised {
-    fn embed(&self, _tape: &mut Tape<'_>, _views: &Views) -> Result<Vec<Embedding>> {
+    fn parts(&self) -> Vec<Part> {
+        Vec::new()
+    }
+
+    fn embed(&self, _: &mut Tape<'_>, _: &Var, _: &Var) -> Result<Vec<(PartName, Var)>> {
         Ok(Vec::new())
     }
 
-    fn terms(
-        &self,
-        tape: &mut Tape<'_>,
-        views: &Views,
-        _embeddings: &[Embedding],
-        batch: &PairBatch,
-    ) -> Result<Vec<Term>> {
-        let [h_x, h_y] = &views.representations;
+    fn terms(&self, tape: &mut Tape<'_>, views: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {
+        let [h_x, h_y] = views.each_ref().map(|view| &view.representation);
         let targets = &batch.targets;
         if self.task == Task::Classification {
             let labels = required(&targets.labels, "labels")?;
@@ -66,20 +75,20 @@ impl Method for Supervised {
         let target = match self.task {
             Task::Translation => Var::constant(required(&targets.translations, "translations")?.clone()),
             Task::Colour => Var::constant(required(&targets.hues, "hue differences")?.clone()),
-            // The quaternion comes first, whether or not a translation follows.
-            _ => {
-                let parameters = required(&targets.parameters, "transformation parameters")?;
-                ops::columns(tape, &Var::constant(parameters.clone()), 0, 4)?
-            }
+            _ => Var::constant(required(&targets.rotations, "rotations")?.clone()),
         };
         Ok(vec![Term::new("regression_loss", ops::mse(tape, &predicted, &target)?, 1.0)])
+    }
+
+    fn head(&self) -> Option<(&MlpHead, Task)> {
+        Some((&self.head, self.task))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::MethodName;
+    use crate::registry::MethodName;
 
     #[test]
     fn heads_are_those_of_the_evaluation() {
@@ -89,8 +98,9 @@ mod tests {
             (Task::Translation, 1024, vec![1024, 1024, 3]),
             (Task::Colour, 1024, vec![2]),
         ] {
-            let head =
-                supervised_head(&MethodConfig { task, ..MethodConfig::published(MethodName::Supervised) });
+            let mut config = MethodConfig::published(MethodName::SUPERVISED).unwrap();
+            config.network.task = task;
+            let head = head(&config);
             assert_eq!((head.input, head.widths), (input, widths), "{task}");
         }
     }

@@ -1,43 +1,50 @@
 //! VICReg: L = 10 MSE(e_x, e_y) + 10 REG_V + 1 REG_C on the embeddings.
 
 use engine::ops;
-use engine::{Result, StoreBuilder, Tape};
+use engine::{Result, StoreBuilder, Tape, Var};
 use model::{MlpProjector, MlpProjectorConfig};
 
 use crate::batch::PairBatch;
 use crate::config::{LossConfig, MethodConfig};
+use crate::method::{Embedding, Method, Part, PartName, Term};
+use crate::registry::Registration;
 use crate::regularise::{covariance, variance};
-use crate::terms::{Embedding, Method, Term, Views, part};
+
+pub(crate) const METHOD: Registration = Registration {
+    name: "vicreg",
+    title: "VICReg",
+    summary: "invariance between the views, variance and covariance regularised",
+    preset: include_str!("../presets/paper/vicreg.toml"),
+    init: |config, builder| Ok(Box::new(VicReg::init(config, builder))),
+    recognise: is_plain,
+};
+
+/// Whether a file has one projector and nothing else besides the backbone: VICReg and SimCLR look the same.
+pub(crate) fn is_plain(has: &dyn Fn(&str) -> bool) -> bool {
+    has("projector.") && !has("projector.fc.W1") && !has("predictor.")
+}
 
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct VicReg {
     projector: MlpProjector,
+    width: usize,
     loss: LossConfig,
     divisor: usize,
 }
 
 /// The MLP projector of a configuration on `input` numbers.
 pub(crate) fn projector(config: &MethodConfig, input: usize) -> MlpProjectorConfig {
-    MlpProjectorConfig { input, widths: config.projector.clone() }
-}
-
-/// The projection of both representations as one embedding.
-pub(crate) fn embed(
-    tape: &mut Tape<'_>,
-    name: &'static str,
-    projector: &MlpProjector,
-    views: &Views,
-) -> Result<Embedding> {
-    let [h_x, h_y] = &views.representations;
-    Ok(Embedding { name, views: [projector.forward(tape, h_x)?, projector.forward(tape, h_y)?] })
+    MlpProjectorConfig { input, widths: config.network.projector.clone() }
 }
 
 impl VicReg {
     /// Declares `projector.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
+        let projector = projector(config, config.backbone().output_width());
         Self {
-            projector: projector(config, config.backbone.output_width()).init(builder, "projector."),
+            projector: projector.init(builder, "projector."),
+            width: projector.output_width(),
             loss: config.loss,
             divisor: config.covariance_divisor(),
         }
@@ -45,18 +52,16 @@ impl VicReg {
 }
 
 impl Method for VicReg {
-    fn embed(&self, tape: &mut Tape<'_>, views: &Views) -> Result<Vec<Embedding>> {
-        Ok(vec![embed(tape, "embedding", &self.projector, views)?])
+    fn parts(&self) -> Vec<Part> {
+        vec![Part { name: PartName::Embedding, width: self.width }]
     }
 
-    fn terms(
-        &self,
-        tape: &mut Tape<'_>,
-        _views: &Views,
-        embeddings: &[Embedding],
-        _batch: &PairBatch,
-    ) -> Result<Vec<Term>> {
-        let [e_x, e_y] = part(embeddings, "embedding")?;
+    fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
+        Ok(vec![(PartName::Embedding, self.projector.forward(tape, h)?)])
+    }
+
+    fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], _batch: &PairBatch) -> Result<Vec<Term>> {
+        let (e_x, e_y) = (x.part(PartName::Embedding)?, y.part(PartName::Embedding)?);
         Ok(vec![
             Term::new("repr_loss_inv", ops::mse(tape, e_x, e_y)?, self.loss.invariance),
             Term::new("std_loss", variance(tape, [e_x, e_y])?, self.loss.variance),

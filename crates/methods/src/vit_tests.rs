@@ -3,12 +3,14 @@
 
 use engine::ops::Images;
 use engine::{Device, ParameterStore, State};
-use model::{BackboneConfig, VitConfig};
+use model::VitConfig;
 use random::{Random, Stream};
 
 use crate::batch::{PairBatch, PairTargets};
-use crate::config::{MethodConfig, MethodName};
+use crate::config::{BackboneName, MethodConfig};
 use crate::network::Network;
+use crate::registry::MethodName;
+use crate::step::{Step, StepOptions};
 
 const SIZE: usize = 12;
 const ROWS: usize = 4;
@@ -104,24 +106,30 @@ fn weights(store: &ParameterStore) -> Vec<(String, Vec<f64>)> {
     store.parameters().map(|id| (store.name(id).to_owned(), values(id))).collect()
 }
 
+/// A tiny network of `method`.
+fn config(method: MethodName) -> MethodConfig {
+    let mut config = MethodConfig {
+        backbone: BackboneName::VitTiny,
+        image_size: SIZE,
+        batch: 2,
+        ..MethodConfig::published(method).unwrap()
+    };
+    (config.network.vit, config.network.projector, config.network.capsules) = (VIT, vec![8, 8], 2);
+    config
+}
+
 #[test]
 fn a_supervised_vit_agrees_with_its_formula() {
-    let config = MethodConfig {
-        backbone: BackboneConfig::VitTiny(VIT),
-        image_size: SIZE,
-        batch: ROWS,
-        classes: 3,
-        ..MethodConfig::published(MethodName::Supervised)
-    };
+    let config = MethodConfig { batch: ROWS, classes: 3, ..config(MethodName::SUPERVISED) };
     let device = Device::cpu();
-    let mut network = Network::build(&config, &device, 3).unwrap();
+    let mut step = Step::new(&config, &device, 3, StepOptions::default()).unwrap();
+    let store = &mut step.network_mut().store;
     // Everything away from its start, where much is zero.
-    let ids: Vec<_> = network.store.parameters().collect();
+    let ids: Vec<_> = store.parameters().collect();
     for (index, &id) in ids.iter().enumerate() {
         let mut random = Random::new(8, Stream::new("vit-test"), index as u64);
-        let values: Vec<f32> =
-            (0..network.store.shape(id).len()).map(|_| random.range(-0.6, 0.6) as f32).collect();
-        network.store.import(State::Value, id, &values).unwrap();
+        let values: Vec<f32> = (0..store.shape(id).len()).map(|_| random.range(-0.6, 0.6) as f32).collect();
+        store.import(State::Value, id, &values).unwrap();
     }
     let planes = |index| {
         let mut random = Random::new(8, Stream::new("vit-test-images"), index);
@@ -132,7 +140,8 @@ fn a_supervised_vit_agrees_with_its_formula() {
     let images = |planes: &Vec<f32>| Images::from_planes(&device, [ROWS, SIZE, SIZE], planes).unwrap();
     let targets = PairTargets::default().with_labels(&device, &labels).unwrap();
     let batch = PairBatch { views: [images(&views[0]), images(&views[1])], targets };
-    let report = network.gradients(&batch).unwrap();
+    let shown = step.gradients(&batch).unwrap().read().unwrap();
+    let store = &step.network().store;
 
     let loss = |all: &[(String, Vec<f64>)]| {
         let weights = Weights(all);
@@ -144,11 +153,11 @@ fn a_supervised_vit_agrees_with_its_formula() {
         }
         sum / (2 * ROWS) as f64
     };
-    let all = weights(&network.store);
+    let all = weights(store);
     let wanted = loss(&all);
-    assert!((f64::from(report.loss) - wanted).abs() < 1e-5 * wanted, "{} {wanted}", report.loss);
+    assert!((shown.loss - wanted).abs() < 1e-5 * wanted, "{} {wanted}", shown.loss);
     for (index, &id) in ids.iter().enumerate() {
-        let gradient = network.store.export(State::Gradient, id).unwrap();
+        let gradient = store.export(State::Gradient, id).unwrap();
         let norm = gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
         for element in (0..gradient.len()).step_by((gradient.len() / 4).max(1)) {
             let moved = |step: f64| {
@@ -158,7 +167,7 @@ fn a_supervised_vit_agrees_with_its_formula() {
             };
             let difference = (moved(1e-5) - moved(-1e-5)) / 2e-5;
             let error = (f64::from(gradient[element]) - difference).abs();
-            let name = network.store.name(id);
+            let name = store.name(id);
             assert!(error < 1e-4 * norm.max(1e-3), "{name} {element}: {} {difference}", gradient[element]);
         }
     }
@@ -166,16 +175,8 @@ fn a_supervised_vit_agrees_with_its_formula() {
 
 #[test]
 fn every_method_takes_a_vit() {
-    for &method in MethodName::ALL {
-        let config = MethodConfig {
-            backbone: BackboneConfig::VitTiny(VIT),
-            image_size: SIZE,
-            batch: 2,
-            projector: vec![8, 8],
-            capsules: 2,
-            ..MethodConfig::published(method)
-        };
-        let mut network = Network::build(&config, &Device::cpu(), 1).unwrap();
+    for method in MethodName::all() {
+        let mut network = Network::build(&config(method), &Device::cpu(), 1).unwrap();
         let pixels = vec![0.5; 2 * 3 * SIZE * SIZE];
         let images = Images::from_planes(network.store.device(), [2, SIZE, SIZE], &pixels).unwrap();
         assert_eq!(network.features(&images).unwrap().len(), 2 * VIT.width, "{method}");

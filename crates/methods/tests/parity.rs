@@ -48,5 +48,5 @@ fn a_truncated_fixture_is_unusable() {
 #[test]
 fn nothing_to_compare_is_an_error() {
     let empty = Fixture::parse(INPUTS, INPUTS).unwrap();
-    assert!(check(&empty, Some(methods::MethodName::EquiCaps), &Device::cpu()).is_err());
+    assert!(check(&empty, Some(methods::MethodName::EQUICAPS), &Device::cpu()).is_err());
 }

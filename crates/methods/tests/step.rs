@@ -3,21 +3,16 @@
 
 use engine::ops::Images;
 use engine::{AdamConfig, Device, State};
-use methods::{MethodConfig, MethodName, Network, PairBatch, PairTargets};
-use model::{BackboneConfig, ResNet18Config};
+use methods::{MethodConfig, MethodName, Network, NetworkConfig, PairBatch, PairTargets, Step, StepOptions};
 use pose::ViewPose;
 use random::{Random, Stream};
 
 fn config(method: MethodName) -> MethodConfig {
-    MethodConfig {
-        backbone: BackboneConfig::ResNet18(ResNet18Config { width: 8 }),
-        image_size: 64,
-        batch: 6,
-        projector: vec![24, 24, 12],
-        capsules: 4,
-        classes: 7,
-        ..MethodConfig::published(method)
-    }
+    let published = MethodConfig::published(method).expect("a preset");
+    let mut config = MethodConfig { image_size: 64, batch: 6, classes: 7, ..published };
+    let network = &mut config.network;
+    (network.width, network.projector, network.capsules) = (8, vec![24, 24, 12], 4);
+    config
 }
 
 fn batch(device: &Device) -> PairBatch {
@@ -40,24 +35,30 @@ fn batch(device: &Device) -> PairBatch {
     }
 }
 
+fn build(config: &MethodConfig, device: &Device, options: StepOptions) -> Step {
+    Step::new(config, device, 5, options).expect("a network")
+}
+
 /// Losses of `steps` steps, the bits of all parameters after them, and what the pool held after each step.
-fn run(method: MethodName, steps: usize) -> (Vec<f32>, Vec<u32>, Vec<usize>) {
+fn run(method: MethodName, steps: usize) -> (Vec<f64>, Vec<u32>, Vec<usize>) {
     let device = Device::cpu();
-    let mut network = Network::build(&config(method), &device, 5).expect("a network");
+    let mut step = build(&config(method), &device, StepOptions::default());
     let batch = batch(&device);
     let (mut losses, mut reserved) = (Vec::new(), Vec::new());
     for _ in 0..steps {
-        losses.push(network.step(&batch, &AdamConfig::default()).expect("a step").loss);
+        let output = step.step(&batch, &AdamConfig::default()).expect("a step");
+        losses.push(output.read().expect("a measurement").loss);
+        drop(output);
         reserved.push(device.memory().reserved);
     }
-    let values =
-        network.store.parameters().flat_map(|id| network.store.export(State::Value, id).expect("values"));
+    let store = &step.network().store;
+    let values = store.parameters().flat_map(|id| store.export(State::Value, id).expect("values"));
     (losses, values.map(f32::to_bits).collect(), reserved)
 }
 
 #[test]
 fn every_method_repeats_with_any_number_of_threads_and_keeps_its_memory_flat() {
-    for &method in MethodName::ALL {
+    for method in MethodName::all() {
         let (losses, bits, reserved) = run(method, 3);
         assert!(losses.iter().all(|loss| loss.is_finite()), "{method}: {losses:?}");
         assert!(reserved[1] == reserved[2], "{method}: {reserved:?}");
@@ -73,14 +74,14 @@ fn every_method_repeats_with_any_number_of_threads_and_keeps_its_memory_flat() {
 fn recomputing_saves_memory_and_changes_no_bit() {
     let run = |recompute: bool| {
         let device = Device::cpu();
-        let mut network = Network::build(&config(MethodName::EquiCaps), &device, 5).expect("a network");
-        network.model.set_recompute(recompute);
+        let options = StepOptions { recompute, ..StepOptions::default() };
+        let mut step = build(&config(MethodName::EQUICAPS), &device, options);
         let batch = batch(&device);
         device.reset_peak();
         for _ in 0..2 {
-            network.step(&batch, &AdamConfig::default()).expect("a step");
+            step.step(&batch, &AdamConfig::default()).expect("a step");
         }
-        let store = &network.store;
+        let store = &step.network().store;
         let values = store.parameters().flat_map(|id| store.export(State::Value, id).expect("values"));
         let mut bits: Vec<u32> = values.map(f32::to_bits).collect();
         for id in store.buffers() {
@@ -97,7 +98,7 @@ fn recomputing_saves_memory_and_changes_no_bit() {
 
 #[test]
 fn the_loss_goes_down() {
-    for method in [MethodName::EquiCaps, MethodName::Sie, MethodName::Supervised] {
+    for method in [MethodName::EQUICAPS, MethodName::SIE, MethodName::SUPERVISED] {
         let (losses, _, _) = run(method, 12);
         assert!(losses[11] < losses[0], "{method}: {losses:?}");
     }
@@ -106,9 +107,10 @@ fn the_loss_goes_down() {
 #[test]
 fn inference_leaves_running_statistics_alone() {
     let device = Device::cpu();
-    let mut network = Network::build(&config(MethodName::EquiCaps), &device, 5).expect("a network");
+    let mut step = build(&config(MethodName::EQUICAPS), &device, StepOptions::default());
     let batch = batch(&device);
-    network.step(&batch, &AdamConfig::default()).expect("a step");
+    step.step(&batch, &AdamConfig::default()).expect("a step");
+    let network = step.network_mut();
     let first = network.features(&batch.views[0]).expect("features");
     assert_eq!(first.len(), 6 * 64);
     assert_eq!(first, network.features(&batch.views[0]).expect("features"));
@@ -120,8 +122,13 @@ fn networks_that_cannot_be_are_refused() {
     let build = |config: MethodConfig| {
         Network::build(&config, &device, 0).map(|_| ()).expect_err("refused").to_string()
     };
-    let base = || config(MethodName::EquiCaps);
+    let base = || config(MethodName::EQUICAPS);
     assert!(build(MethodConfig { image_size: 65, ..base() }).contains("multiple of 32"));
-    assert!(build(MethodConfig { pose_side: 4, ..base() }).contains("side 4"));
-    assert!(build(MethodConfig { capsules: 0, ..base() }).contains("positive"));
+    let changed = |change: fn(&mut NetworkConfig)| {
+        let mut config = base();
+        change(&mut config.network);
+        build(config)
+    };
+    assert!(changed(|network| network.pose = 4).contains("side 4"));
+    assert!(changed(|network| network.capsules = 0).contains("positive"));
 }

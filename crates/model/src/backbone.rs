@@ -7,21 +7,12 @@ use crate::resnet::{ResNet18, ResNet18Config};
 use crate::vit::{Vit, VitConfig};
 
 /// Which backbone, and its sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackboneConfig {
     /// The published ResNet-18.
-    #[serde(rename = "resnet18")]
     ResNet18(ResNet18Config),
     /// DINO's ViT-Tiny/16.
-    #[serde(rename = "vit_tiny")]
     VitTiny(VitConfig),
-}
-
-impl Default for BackboneConfig {
-    fn default() -> Self {
-        Self::ResNet18(ResNet18Config::default())
-    }
 }
 
 /// A backbone.
@@ -101,23 +92,5 @@ impl Backbone {
     /// The representation h of a map: its mean over all positions, (n, width).
     pub fn representation(&self, tape: &mut Tape<'_>, map: &Var) -> engine::Result<Var> {
         ops::avg_pool(tape, map)
-    }
-}
-
-/// A backbone that does not exist.
-#[derive(Debug, thiserror::Error)]
-#[error("there is no backbone {0:?} (known: resnet18, vit_tiny)")]
-pub struct UnknownBackbone(String);
-
-impl std::str::FromStr for BackboneConfig {
-    type Err = UnknownBackbone;
-
-    /// The backbone of this name with its published sizes.
-    fn from_str(name: &str) -> Result<Self, UnknownBackbone> {
-        match name {
-            "resnet18" => Ok(Self::ResNet18(ResNet18Config::default())),
-            "vit_tiny" => Ok(Self::VitTiny(VitConfig::default())),
-            _ => Err(UnknownBackbone(name.to_owned())),
-        }
     }
 }

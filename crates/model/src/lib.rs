@@ -10,15 +10,12 @@ mod layers;
 mod mlp;
 mod predictor;
 mod resnet;
-pub mod torch_file;
 mod vit;
-mod weights;
 
-pub use backbone::{Backbone, BackboneConfig, UnknownBackbone};
+pub use backbone::{Backbone, BackboneConfig};
 pub use capsules::{CapsuleProjector, CapsuleProjectorConfig};
 pub use layers::{BatchNorm, Conv, Linear};
 pub use mlp::{MlpHead, MlpHeadConfig, MlpProjector, MlpProjectorConfig};
 pub use predictor::{Hypernetwork, HypernetworkConfig, MlpPredictor, MlpPredictorConfig};
 pub use resnet::{ResNet18, ResNet18Config};
 pub use vit::{Vit, VitConfig, fit_positions, interpolate_positions};
-pub use weights::{Report, WeightsError, load, load_backbone, save, save_backbone};

@@ -8,8 +8,7 @@ use engine::{Initialise, Result, StoreBuilder, Tape, Var};
 use crate::layers::{BatchNorm, Conv};
 
 /// Sizes of the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResNet18Config {
     /// Channels of the first stage (64); the stages have 1, 2, 4 and 8 times as many.
     pub width: usize,

@@ -11,8 +11,7 @@ const EPSILON: f32 = 1e-6;
 const START: Initialise = Initialise::TruncatedNormal { std: 0.02, cut: 2.0 };
 
 /// Sizes of the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VitConfig {
     /// Side of a patch in pixels (16).
     pub patch: usize,

@@ -49,15 +49,20 @@ pub enum Quality {
 impl Quality {
     /// Every preset, best first.
     pub const ALL: [Self; 3] = [Self::Reference, Self::Standard, Self::Fast];
+
+    /// Its name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reference => "reference",
+            Self::Standard => "standard",
+            Self::Fast => "fast",
+        }
+    }
 }
 
 impl fmt::Display for Quality {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(match self {
-            Self::Reference => "reference",
-            Self::Standard => "standard",
-            Self::Fast => "fast",
-        })
+        formatter.pad(self.name())
     }
 }
 
@@ -79,7 +84,7 @@ impl FromStr for Quality {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL
             .into_iter()
-            .find(|quality| quality.to_string() == text)
+            .find(|quality| quality.name() == text)
             .ok_or_else(|| UnknownQuality(text.to_owned()))
     }
 }

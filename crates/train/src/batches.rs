@@ -3,6 +3,7 @@
 
 use dataset::order;
 use dataset::{Batch, Split, Views};
+use methods::{PairImages, TargetValues, Transform};
 use pose::ViewPose;
 
 use crate::bad_samples::Resolve;
@@ -16,51 +17,50 @@ pub type Item = (usize, usize);
 /// Pairs of views, ready for a network.
 #[derive(Debug)]
 pub struct PairBatch<'a> {
-    /// Side of the pictures in pixels; 0 where there are none, and whoever takes the batch makes them.
-    pub side: usize,
-    /// `[pairs, side, side, 3]` bytes, RGB: the first views.
-    pub first: &'a [u8],
-    /// The second views.
-    pub second: &'a [u8],
-    /// Which pictures they are: all first views, then all second ones.
+    /// The first and the second views.
+    pub images: PairImages<'a>,
+    /// Which images they are: all first views, then all second ones.
     pub items: Vec<Item>,
-    /// The class of each pair's object.
-    pub labels: Vec<i32>,
-    /// Both poses of each pair.
-    pub poses: Vec<[ViewPose; 2]>,
-    /// The (floor, spot) hues of both views of each pair.
-    pub hues: Vec<[[f64; 2]; 2]>,
+    /// What is known of the pairs.
+    pub targets: TargetValues,
 }
 
 impl<'a> PairBatch<'a> {
-    /// The pairs of a loaded batch, whose items are all first views, then all second ones.
-    pub fn new(views: &(impl Views + ?Sized), resolve: &impl Resolve, batch: &'a Batch) -> Self {
-        let pairs = batch.items.len() / 2;
-        let (first, second) = batch.pixels.split_at(pairs * batch.side * batch.side * 3);
-        let mut labels = Vec::with_capacity(pairs);
-        let mut poses = Vec::with_capacity(pairs);
-        let mut hues = Vec::with_capacity(pairs);
-        let resolved: Vec<Item> = batch.items.iter().map(|&item| resolve.resolve(item)).collect();
+    /// The pairs of a loaded batch, whose items are all first views, then all second ones, for a method that is trained
+    /// on `transform`.
+    pub fn new(
+        views: &(impl Views + ?Sized),
+        resolve: &impl Resolve,
+        batch: &'a Batch,
+        transform: Transform,
+    ) -> Self {
+        let (pairs, side) = (batch.items.len() / 2, batch.side);
+        let (first, second) = batch.pixels.split_at(pairs * side * side * 3);
+        let items: Vec<Item> = batch.items.iter().map(|&item| resolve.resolve(item)).collect();
+        let (mut labels, mut poses, mut hues) =
+            (Vec::with_capacity(pairs), Vec::with_capacity(pairs), Vec::new());
         for pair in 0..pairs {
-            let items = [resolved[pair], resolved[pairs + pair]];
+            let items = [items[pair], items[pairs + pair]];
             let latents = items.map(|(object, view)| views.latents(object, view));
             labels.push(views.objects()[items[0].0].label as i32);
             poses.push(
                 latents.map(|l| ViewPose::published_precision(l.rotation, l.translation.unwrap_or_default())),
             );
-            hues.push(latents.map(|l| [l.floor_hue, l.spot_hue]));
+            let [first, second] = latents.map(|l| [l.floor_hue, l.spot_hue]);
+            hues.extend(pose::hue_difference(first, second).map(|value| value as f32));
         }
-        Self { side: batch.side, first, second, items: resolved, labels, poses, hues }
+        let targets = TargetValues { hues, labels, ..TargetValues::from_poses(transform, &poses) };
+        Self { images: PairImages::Host { side, views: [first, second] }, items, targets }
     }
 
     /// Number of pairs.
     pub fn len(&self) -> usize {
-        self.labels.len()
+        self.targets.labels.len()
     }
 
     /// Whether there are no pairs.
     pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
+        self.targets.labels.is_empty()
     }
 }
 
@@ -156,7 +156,7 @@ impl TrainingPlan {
             seed: config.seed,
             objects,
             views: views.views(),
-            batch: config.batch,
+            batch: config.method.batch,
             epochs: config.epochs,
             refresh: config.refresh,
         })
@@ -245,19 +245,31 @@ mod tests {
         let shared: std::sync::Arc<dyn Views> = std::sync::Arc::new(views);
         let mut loader = dataset::Loader::start(std::sync::Arc::clone(&shared), plan, options).unwrap();
         let batch = loader.next().unwrap().unwrap();
-        let pairs = PairBatch::new(&*shared, &crate::bad_samples::AsPlanned, &batch);
+        let transform = Transform::RotationBase;
+        let pairs = PairBatch::new(&*shared, &crate::bad_samples::AsPlanned, &batch, transform);
         assert_eq!((pairs.len(), &pairs.items), (2, &items));
+        let PairImages::Host { side: 4, views: halves } = pairs.images else { panic!("images of 4 pixels") };
+        let latents = |place: usize| shared.latents(items[place].0, items[place].1);
+        let poses: Vec<_> = (0..2)
+            .map(|pair| {
+                [pair, pair + 2].map(latents).map(|latents| {
+                    ViewPose::published_precision(latents.rotation, latents.translation.unwrap())
+                })
+            })
+            .collect();
+        let wanted = TargetValues::from_poses(transform, &poses);
+        assert_eq!(
+            (&pairs.targets.matrices, &pairs.targets.translations),
+            (&wanted.matrices, &wanted.translations)
+        );
         for (place, &(object, view)) in items.iter().enumerate() {
             let (pair, side) = (place % 2, place / 2);
-            let latents = shared.latents(object, view);
-            let pose = ViewPose::published_precision(latents.rotation, latents.translation.unwrap());
-            assert_eq!(pairs.poses[pair][side], pose);
-            assert_eq!(pairs.hues[pair][side], [latents.floor_hue, latents.spot_hue]);
-            assert_eq!(pairs.labels[pair] as u32, shared.objects()[object].label);
-            let mut picture = vec![0; 4 * 4 * 3];
-            shared.picture(object, view, 4, &mut picture).unwrap();
-            let half = [pairs.first, pairs.second][side];
-            assert_eq!(half[pair * picture.len()..][..picture.len()], picture);
+            assert_eq!(pairs.targets.labels[pair] as u32, shared.objects()[object].label);
+            let change = latents(pair + 2).spot_hue - latents(pair).spot_hue;
+            assert_eq!(pairs.targets.hues[2 * pair + 1], change as f32);
+            let mut image = vec![0; 4 * 4 * 3];
+            shared.picture(object, view, 4, &mut image).unwrap();
+            assert_eq!(halves[side][pair * image.len()..][..image.len()], image);
         }
     }
 

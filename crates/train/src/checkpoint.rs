@@ -207,10 +207,14 @@ impl Checkpoint {
 
     /// Reads `path` and makes sure that it is whole.
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = fs::read(path).map_err(Error::read(path))?;
-        refuse_archives(path, &bytes)?;
+        Self::parse(path, &fs::read(path).map_err(Error::read(path))?)
+    }
+
+    /// The checkpoint that the bytes of `path` are; makes sure that it is whole.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
+        refuse_archives(path, bytes)?;
         let damaged = |what: &str| Error::content(path, format!("the checkpoint is damaged: {what}"));
-        let (header, data) = split(&bytes).ok_or_else(|| damaged("it ends too early"))?;
+        let (header, data) = split(bytes).ok_or_else(|| damaged("it ends too early"))?;
         let (mut checkpoint, mut entries) = parse_header(path, header)?;
         let stored_sum = checkpoint.metadata.remove("checksum").unwrap_or_default();
         let text = std::str::from_utf8(header).map_err(|_| damaged("its header is not text"))?;

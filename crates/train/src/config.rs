@@ -1,53 +1,105 @@
-//! The configuration of a run: one complete structure, every default spelled out once in `presets/defaults.toml`.
-//! Above the defaults come the method's preset (`presets/paper/METHOD.toml`), the scale's (`small`, `demo`), and
-//! what the user sets.
+//! The configuration of a run: one complete structure, parsed once. Every default is spelled out once, in
+//! `presets/defaults.toml` of `methods`; above the defaults come the method's preset (`presets/paper/METHOD.toml`), the
+//! scale's (`small`, `demo`), a file or single settings of the user.
 
-mod presets;
 mod rules;
 
 use std::path::Path;
 
+use engine::{AdamConfig, Precision};
+use methods::presets::{self, DEFAULTS, SCALES};
+use methods::{MethodConfig, MethodName, Settings, names};
+use render::Quality;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
-use crate::settings::Settings;
 
-use presets::DEFAULTS;
-pub use presets::{method_names, preset_names};
+/// How the names of preset files end.
+const FILE_ENDING: &str = ".toml";
 
 /// All settings of a run. `presets/defaults.toml` explains each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Config {
-    pub method: String,
-    pub backbone: String,
-    pub transform: String,
+    /// What makes the network and its loss.
+    #[serde(flatten)]
+    pub method: MethodConfig,
     pub data: String,
     pub lists: String,
     pub refresh: f64,
     pub seed: u64,
     pub device: String,
-    pub precision: String,
+    pub precision: PrecisionName,
     pub epochs: u64,
-    pub batch: usize,
-    pub image_size: usize,
     pub learning_rate: f64,
-    pub schedule: String,
+    pub schedule: ScheduleName,
     pub warmup_epochs: u64,
     pub weight_decay: f64,
     pub recompute: bool,
     pub graphs: bool,
     pub adam: Adam,
-    pub network: Network,
-    pub loss: Loss,
     pub loader: Loader,
     pub procedural: Procedural,
     pub probes: Probes,
     pub checkpoints: Checkpoints,
     pub guards: Guards,
     pub logging: Logging,
+}
+
+names! {
+    /// The element type of activations.
+    PrecisionName, "precision" {
+        /// What is best on the device: f32 on the CPU, mixed on CUDA.
+        Auto = "auto",
+        /// float32 throughout.
+        F32 = "f32",
+        /// 16-bit activations, float32 parameters, statistics and losses. CUDA only.
+        Mixed = "mixed" | "bf16",
+    }
+}
+
+impl PrecisionName {
+    /// As the engine takes it; none where the device decides.
+    pub fn of_engine(self) -> Option<Precision> {
+        match self {
+            Self::Auto => None,
+            Self::F32 => Some(Precision::F32),
+            Self::Mixed => Some(Precision::Bf16),
+        }
+    }
+}
+
+names! {
+    /// How the learning rate goes.
+    ScheduleName, "schedule" {
+        /// It stays, as published.
+        Constant = "constant",
+        /// It falls by half a cosine to 0 at the end of the run.
+        Cosine = "cosine",
+    }
+}
+
+names! {
+    /// What to do about an image or a mesh that cannot be read.
+    OnBadSample, "loader.on_bad_sample" {
+        /// End the run, by name.
+        Fail = "fail",
+        /// Take another view instead, and count it.
+        Skip = "skip",
+    }
+}
+
+names! {
+    /// Which latents views rendered on the fly have.
+    LatentsName, "procedural.latents" {
+        /// What the transform needs.
+        Auto = "auto",
+        /// Rotations, hues and light.
+        Bench = "3diebench",
+        /// The same and translations.
+        BenchT = "3diebench-t",
+    }
 }
 
 /// Adam's other numbers.
@@ -60,38 +112,6 @@ pub struct Adam {
     pub epsilon: f64,
 }
 
-/// Sizes of the network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct Network {
-    pub width: usize,
-    pub projector: Vec<usize>,
-    pub capsules: usize,
-    pub pose: usize,
-    pub predictor: String,
-    pub predictor_layers: usize,
-    pub normalise_poses: bool,
-    pub task: String,
-}
-
-/// Weights of the terms of the loss.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct Loss {
-    pub invariance: f64,
-    pub equivariance: f64,
-    pub variance: f64,
-    pub covariance: f64,
-    pub predicted_variance: f64,
-    pub mean_entropy: f64,
-    pub temperature: f64,
-    pub sharpen_prediction: f64,
-    pub sharpen_target: f64,
-    pub regularise: String,
-}
-
 /// How views are loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -99,7 +119,7 @@ pub struct Loss {
 pub struct Loader {
     pub workers: usize,
     pub queue: usize,
-    pub on_bad_sample: String,
+    pub on_bad_sample: OnBadSample,
 }
 
 /// How procedural data are made.
@@ -107,13 +127,32 @@ pub struct Loader {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Procedural {
-    pub latents: String,
+    pub latents: LatentsName,
     pub views: usize,
-    pub quality: String,
+    #[serde(with = "quality")]
+    pub quality: Quality,
     pub seed: u64,
     pub memory_mib: usize,
     pub objects_mib: usize,
     pub prepared_objects: usize,
+}
+
+/// The quality of rendering by its name.
+mod quality {
+    use render::Quality;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub fn serialize<S: Serializer>(quality: &Quality, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(quality.name())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quality, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(|_| {
+            let known = Quality::ALL.map(Quality::name).to_vec();
+            de::Error::custom(methods::UnknownName { what: "procedural.quality", name, known })
+        })
+    }
 }
 
 /// Online probes.
@@ -183,11 +222,54 @@ const FREE_KEYS: [&str; 14] = [
 impl Config {
     /// The configuration that `settings` describe, checked.
     pub fn resolve(settings: Settings) -> Result<Self> {
-        let config: Self = toml::Value::Table(settings.into_table())
-            .try_into()
-            .map_err(|error: toml::de::Error| Error::Setting(error.message().to_owned()))?;
+        let config: Self = settings.parse()?;
         config.check()?;
         Ok(config)
+    }
+
+    /// The settings of the method called `method` at the scale of `preset` (a name, or a TOML file of one's own), to be
+    /// changed further and then resolved.
+    pub fn settings(method: &str, preset: &str) -> Result<Settings> {
+        let name: MethodName =
+            method.parse().map_err(|error: methods::UnknownName| Error::setting(&error))?;
+        if !preset.ends_with(FILE_ENDING) {
+            return Ok(presets::at_scale(name, preset)?);
+        }
+        let mut settings = presets::published(name)?;
+        let path = Path::new(preset);
+        let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
+        settings.overlay(preset, &text)?;
+        // What the file leaves out is the method's own.
+        match settings.text("method").filter(|other| *other != method) {
+            Some(other) => {
+                Err(Error::Setting(format!("{preset} is for the method {other:?}, not for {method:?}")))
+            }
+            None => Ok(settings),
+        }
+    }
+
+    /// The method that `preset` is for, where it is a file that says so.
+    pub fn method_of(preset: &str) -> Result<Option<String>> {
+        if !preset.ends_with(FILE_ENDING) || SCALES.iter().any(|scale| scale.name == preset) {
+            return Ok(None);
+        }
+        let path = Path::new(preset);
+        let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
+        let mut settings = Settings::new(DEFAULTS)?;
+        let default = settings.text("method").map(str::to_owned);
+        settings.overlay(preset, &text)?;
+        Ok(settings.text("method").map(str::to_owned).filter(|method| Some(method) != default.as_ref()))
+    }
+
+    /// The optimiser before any schedule.
+    pub fn adam(&self) -> AdamConfig {
+        AdamConfig {
+            learning_rate: self.learning_rate,
+            beta1: self.adam.beta1,
+            beta2: self.adam.beta2,
+            epsilon: self.adam.epsilon,
+            weight_decay: self.weight_decay,
+        }
     }
 
     /// Reads a run's `config.toml`.
@@ -215,7 +297,7 @@ impl Config {
     /// Whether `key` may be changed when a run is continued: no weight depends on it.
     pub fn is_free(&self, key: &str) -> bool {
         // A learning rate that falls until the end of the run makes its length matter.
-        let matters = key == "epochs" && self.schedule != "constant";
+        let matters = key == "epochs" && self.schedule != ScheduleName::Constant;
         !matters
             && FREE_KEYS.iter().any(|free| key == *free || (free.ends_with('.') && key.starts_with(free)))
     }
@@ -254,10 +336,10 @@ mod tests {
 
     #[test]
     fn every_method_resolves_at_every_scale_and_reads_back() {
-        for method in method_names() {
-            for (preset, _) in preset_names() {
-                let config = Config::resolve(Config::settings(method, preset).unwrap()).unwrap();
-                assert_eq!(config.method, method);
+        for method in MethodName::all() {
+            for preset in SCALES.map(|scale| scale.name) {
+                let config = Config::resolve(Config::settings(method.name(), preset).unwrap()).unwrap();
+                assert_eq!(config.method.name, method);
                 let text = config.to_toml().unwrap();
                 let again = Config::resolve(Config::settings_of("config.toml", &text).unwrap()).unwrap();
                 assert_eq!(again, config);
@@ -266,18 +348,23 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_preset_has_the_published_numbers() {
+    fn every_setting_is_in_the_configuration_and_none_besides() {
         let config = Config::resolve(Config::settings("equicaps", "paper").unwrap()).unwrap();
-        assert_eq!((config.epochs, config.batch, config.image_size), (2000, 1024, 256));
-        assert_eq!((config.learning_rate, config.weight_decay), (1e-3, 1e-6));
-        let loss = &config.loss;
-        assert_eq!(
-            (loss.invariance, loss.equivariance, loss.variance, loss.covariance),
-            (0.1, 5.0, 10.0, 1.0)
-        );
-        assert_eq!(config.checkpoints.milestones, [100, 500, 1000, 1500]);
-        let sie = Config::resolve(Config::settings("sie", "paper").unwrap()).unwrap();
-        assert_eq!((sie.loss.invariance, sie.loss.equivariance, sie.network.projector[0]), (10.0, 4.5, 1024));
+        let keys =
+            |text: &str| -> Vec<String> { Settings::new(text).unwrap().keys().map(str::to_owned).collect() };
+        assert_eq!(keys(&config.to_toml().unwrap()), keys(DEFAULTS));
+        assert_eq!((config.adam(), config.schedule), (AdamConfig::default(), ScheduleName::Constant));
+    }
+
+    #[test]
+    fn the_old_name_of_a_precision_is_read() {
+        for (name, precision) in [("bf16", PrecisionName::Mixed), ("mixed", PrecisionName::Mixed)] {
+            let mut settings = Config::settings("equicaps", "demo").unwrap();
+            settings.set(&format!("precision={name}")).unwrap();
+            let config = Config::resolve(settings).unwrap();
+            assert_eq!(config.precision, precision);
+            assert!(config.to_toml().unwrap().contains("precision = \"mixed\""));
+        }
     }
 
     #[test]

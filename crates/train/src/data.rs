@@ -6,20 +6,29 @@ use std::sync::Arc;
 
 use dataset::{CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Split, Views};
 use engine::Device;
-use render::Quality;
+use methods::{MethodConfig, MethodName, Task, Transform};
 use scene::LatentRanges;
 
 use crate::batches::TrainingPlan;
-use crate::config::Config;
+use crate::config::{Config, LatentsName};
 use crate::device_views::{DeviceObjects, DeviceViews, Memory, cuda};
 use crate::error::{Error, Result};
 
-/// The views of a run.
+/// The views of a run, and where it is trained on them.
 pub struct Data {
     /// What they are.
     pub views: Arc<dyn Views>,
+    /// Where they are trained on.
+    pub device: Device,
     /// On a GPU, where they are rendered on the fly: what renders them there.
-    pub on_device: Option<DeviceViews>,
+    pub rendered: Option<DeviceViews>,
+}
+
+impl Data {
+    /// Views whose images come from the host.
+    pub fn on_host(views: Arc<dyn Views>, device: &Device) -> Self {
+        Self { views, device: device.clone(), rendered: None }
+    }
 }
 
 /// Opens the views that `config.data` names, for training on `device`.
@@ -35,7 +44,7 @@ pub fn open(config: &Config, device: &Device) -> Result<Data> {
         DataSpec::Folder(folder) => {
             let views: Arc<dyn Views> = Arc::new(open_folder(&folder, &config.lists)?);
             check(config, &*views)?;
-            return Ok(Data { views, on_device: None });
+            return Ok(Data::on_host(views, device));
         }
         DataSpec::Procedural(size) => ObjectSet::procedural(size, config.procedural.seed),
     };
@@ -44,11 +53,12 @@ pub fn open(config: &Config, device: &Device) -> Result<Data> {
 
 /// The setting that cannot do without translations, if one is like that.
 fn wants_translation(config: &Config) -> Option<String> {
-    if config.transform != "rotation" {
-        return Some(format!("transform {}", config.transform));
+    let MethodConfig { name, transform, network, .. } = &config.method;
+    if *transform != Transform::Rotation {
+        return Some(format!("transform {transform}"));
     }
-    let task = &config.network.task;
-    (config.method == "supervised" && task == "translation").then(|| format!("network.task {task}"))
+    let learns = *name == MethodName::SUPERVISED && network.task == Task::Translation;
+    learns.then(|| format!("network.task {}", network.task))
 }
 
 fn check(config: &Config, views: &dyn Views) -> Result<()> {
@@ -90,21 +100,17 @@ fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
 
 fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> {
     let settings = &config.procedural;
-    let with_translation = match settings.latents.as_str() {
-        "3diebench-t" => true,
-        "3diebench" => false,
-        _ => wants_translation(config).is_some(),
+    let with_translation = match settings.latents {
+        LatentsName::BenchT => true,
+        LatentsName::Bench => false,
+        LatentsName::Auto => wants_translation(config).is_some(),
     };
-    let quality = match settings.quality.as_str() {
-        "reference" => Quality::Reference,
-        "standard" => Quality::Standard,
-        _ => Quality::Fast,
-    };
+    let quality = settings.quality;
     let ids = set.ids();
     let memory = settings.memory_mib << 20;
     let options = OnTheFlyOptions {
         views: settings.views,
-        side: config.image_size,
+        side: config.method.image_size,
         seed: settings.seed,
         ranges: if with_translation { LatentRanges::BENCH_T } else { LatentRanges::BENCH },
         memory,
@@ -114,7 +120,7 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
     if let Device::Cpu(_) = device {
         let views: Arc<dyn Views> = Arc::new(OnTheFly::new(CpuRenderer::new(set, quality), &ids, options));
         check(config, &*views)?;
-        return Ok(Data { views, on_device: None });
+        return Ok(Data::on_host(views, device));
     }
     // Pictures for people are all that the host renders; the pool is the device's.
     let options = OnTheFlyOptions { memory: 0, ..options };
@@ -122,11 +128,11 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
     check(config, &*views)?;
     let objects = Some(settings.objects_mib << 20).filter(|&bytes| bytes > 0);
     let memory = Memory { pool: memory, objects };
-    let on_device = DeviceViews::new(Arc::clone(&views), cuda(device)?, config.image_size, memory)?;
+    let on_device = DeviceViews::new(Arc::clone(&views), cuda(device)?, config.method.image_size, memory)?;
     // Every epoch wants two views of an object.
     let wants_all = config.refresh < 0.5 && 2 * config.epochs >= settings.views as u64;
     let objects = if wants_all { views.split(Split::Train) } else { 0..0 };
-    Ok(Data { views, on_device: Some(on_device.fill(objects)) })
+    Ok(Data { views, device: device.clone(), rendered: Some(on_device.fill(objects)) })
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! `environment.json`: with what a run was made. One entry a session, newest last.
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use dataset::durable;
+use engine::Device;
+use gpu::libraries::{self, Wanted};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -70,8 +73,40 @@ impl Environment {
     }
 }
 
+/// Notes in the file at `path` that a session begins on `device` at `from_step`; says what may change the bits of the
+/// run.
+pub fn begin(path: &Path, device: &Device, data: String, from_step: u64) -> Result<Vec<String>> {
+    let environment = Environment {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("EQUICAPS_COMMIT").map(str::to_owned),
+        command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        device: device.description(),
+        libraries: libraries_of(device),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        data,
+        from_step,
+        started_unix_secs: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+        ended: None,
+    };
+    let before = read(path).unwrap_or_default().pop();
+    let differences = before.map(|before| before.differences(&environment.device, &environment.libraries));
+    append(path, environment)?;
+    Ok(differences.unwrap_or_default())
+}
+
+/// The libraries behind a device, with their versions.
+fn libraries_of(device: &Device) -> Vec<String> {
+    if matches!(device, Device::Cpu(_)) {
+        return Vec::new();
+    }
+    let versions =
+        Wanted::ALL.into_iter().filter_map(|wanted| Some((wanted.title(), libraries::version(wanted)?)));
+    versions.map(|(title, version)| format!("{title} {version}")).collect()
+}
+
 /// Adds `environment` to the file at `path`.
-pub fn append(path: &Path, environment: Environment) -> Result<()> {
+fn append(path: &Path, environment: Environment) -> Result<()> {
     let mut sessions = read(path).unwrap_or_default();
     sessions.push(environment);
     write(path, &sessions)

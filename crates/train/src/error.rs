@@ -51,7 +51,18 @@ pub enum Error {
 /// Results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
+impl From<methods::SettingError> for Error {
+    fn from(error: methods::SettingError) -> Self {
+        Self::Setting(error.0)
+    }
+}
+
 impl Error {
+    /// A setting is wrong, as `error` says.
+    pub fn setting(error: &dyn std::error::Error) -> Self {
+        Self::Setting(error.to_string())
+    }
+
     /// For `map_err` on reads of `path`.
     pub fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         FileError::read(path)

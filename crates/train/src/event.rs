@@ -1,14 +1,34 @@
 //! What the outside hears of a run: what happens while it goes on, and how it ended.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::checkpoint::Position;
+use crate::config::Config;
 use crate::metrics::Record;
+use crate::weights::Taken;
 
 /// What the outside is told while a run goes on.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// Weights were taken from the checkpoint of another run.
+    Started {
+        /// The checkpoint.
+        from: &'a Path,
+        /// What was taken.
+        taken: &'a Taken,
+    },
+    /// The run begins, or goes on.
+    Begin {
+        /// Its configuration.
+        config: &'a Config,
+        /// The device, in words.
+        device: &'a str,
+        /// Where it stands.
+        from: Position,
+        /// Steps in every epoch.
+        steps_per_epoch: u64,
+    },
     /// Steps were done.
     Progress(&'a Progress),
     /// A line was written to the metrics.
@@ -31,7 +51,7 @@ pub struct Progress {
     /// The last step's loss.
     pub loss: f64,
     /// Its terms.
-    pub terms: Vec<(String, f64)>,
+    pub terms: Vec<(&'static str, f64)>,
     /// Images (two a pair) per second, lately.
     pub images_per_second: f64,
     /// Share of the time spent waiting for data, lately.

@@ -1,8 +1,9 @@
 //! What stops a run that went wrong: a loss that is no number, one that explodes, a representation that collapses.
 //! Thresholds are settings.
 
+use methods::Health;
+
 use crate::config::Guards;
-use crate::health::Health;
 
 /// Watches losses and looks at the representation's health, in the order of steps.
 #[derive(Clone, Debug)]

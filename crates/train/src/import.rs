@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use engine::Device;
-use methods::Network;
-use model::torch_file::{self, TorchNumbers, TorchTensor};
+use methods::{MethodName, Network};
 
 use crate::checkpoint::{Checkpoint, Numbers, Position, Stored};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::learner::Taken;
-use crate::network::method_config;
-use crate::network_state;
+use crate::torch_file::{self, TorchNumbers, TorchTensor};
+use crate::weights::{self, Taken};
 
 /// What the caller knows better than the file.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +41,7 @@ type Tensors = BTreeMap<String, TorchTensor>;
 
 /// Reads the file of `torch.save` at `path`.
 pub fn import(path: &Path, wishes: &Wishes) -> Result<Imported> {
-    let file = torch_file::read(path).map_err(|error| Error::Request(error.to_string()))?;
+    let file = torch_file::read(path)?;
     let refuse = |text: String| Error::content(path, text);
     let mut tensors = file.tensors;
     if tensors.contains_key("conv1.weight") {
@@ -77,9 +75,9 @@ pub fn import(path: &Path, wishes: &Wishes) -> Result<Imported> {
         return Err(refuse(format!("tensor {name} holds a number that is not finite")));
     }
     // The network itself is the judge of whether everything is there.
-    let mut network = Network::build(&method_config(&config, 55)?, &Device::cpu(), 0)?;
-    let taken = network_state::load_weights(&mut network.store, &checkpoint)
-        .map_err(|error| refuse(error.to_string()))?;
+    let mut network = Network::build(&config.method, &Device::cpu(), 0)?;
+    let taken =
+        weights::load_fitting(&mut network.store, &checkpoint).map_err(|error| refuse(error.to_string()))?;
     Ok(Imported { checkpoint, config, taken, guessed_transform })
 }
 
@@ -90,18 +88,19 @@ fn method_of(tensors: &Tensors) -> std::result::Result<&'static str, String> {
         let first = tensors.keys().next().map_or("", String::as_str);
         return Err(format!("expected tensors named backbone.*, found {first}"));
     }
-    match (has("projector.fc.W1"), has("predictor.")) {
-        (true, false) => Ok("equicaps"),
-        (true, true) => Ok("capsie"),
-        _ if has("projector_inv.") && has("predictor.hypernet.") => Ok("sie"),
-        _ if has("projector_inv.") => Ok("equimod"),
-        _ if has("projector_equi.") => Ok("sen"),
-        (_, true) => Ok("simclr_augself"),
-        _ if has("projector.") => {
-            Err("the networks of vicreg and simclr have the same names; say which with --method".to_owned())
-        }
+    let known: Vec<&str> = MethodName::all()
+        .into_iter()
+        .filter(|method| method.recognises(&has))
+        .map(MethodName::name)
+        .collect();
+    match known[..] {
         // The backbone alone is the same for all.
-        _ => Ok("equicaps"),
+        [] => Ok(MethodName::EQUICAPS.name()),
+        [method] => Ok(method),
+        _ => Err(format!(
+            "the networks of {} have the same names; say which with --method",
+            known.join(" and ")
+        )),
     }
 }
 
@@ -182,8 +181,9 @@ mod tests {
     fn a_published_file_becomes_a_checkpoint_with_its_sizes() {
         let Imported { checkpoint, config, taken, guessed_transform } =
             import(file(), &Wishes::default()).unwrap();
-        assert_eq!((config.method.as_str(), config.transform.as_str()), ("equicaps", "rotation"));
-        assert_eq!((config.network.width, config.network.capsules, config.image_size), (8, 16, 32));
+        let method = &config.method;
+        assert_eq!((method.name.name(), method.transform.name()), ("equicaps", "rotation"));
+        assert_eq!((method.network.width, method.network.capsules, method.image_size), (8, 16, 32));
         assert_eq!(checkpoint.position.epoch, 1999);
         assert!(taken.anew.is_empty() && !guessed_transform, "{taken:?}");
         // Six of the first layer, 12 of each of 8 blocks, 6 of each of 4 shortcuts, 15 of the projector; no probes.

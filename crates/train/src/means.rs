@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use crate::checkpoint::{Checkpoint, Numbers};
-use crate::learner::Measurement;
 
 const SUMS: &str = "progress.sums";
 const NAMES: &str = "progress_names";
@@ -52,15 +51,6 @@ impl Means {
         (pairs.len() == names.len())
             .then(|| Self(names.into_iter().zip(pairs.iter().map(|&[sum, count]| (sum, count))).collect()))
     }
-}
-
-/// All numbers of a step by their names in metrics.
-pub fn values_of(measurement: &Measurement) -> Vec<(String, f64)> {
-    let mut values = vec![("loss".to_owned(), measurement.loss)];
-    values.extend(measurement.terms.iter().map(|(name, value)| (format!("loss/{name}"), *value)));
-    values.extend(measurement.probes.scores().map(|(name, score)| (format!("probe/{name}"), score)));
-    values.extend(measurement.health.iter().flat_map(crate::health::Health::values));
-    values
 }
 
 #[cfg(test)]

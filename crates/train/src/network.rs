@@ -1,321 +1,107 @@
-//! A network in training: a method of the `methods` crate with its online probes, one optimiser over both, as a
-//! [`Learner`]. Names no device.
+//! A network in training as a [`Learner`]: the step of the `methods` crate, its optimiser and schedule, batches on
+//! their way to the device and measurements on their way back. Names no device.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use dataset::{Allocate, Split, Views};
-use engine::ops;
-use engine::{AdamConfig, Device, Feed, Tape, Tensor, Var};
-use methods::{MethodName, Network, Outputs};
+use dataset::{Split, Views};
+use engine::{AdamConfig, Device, Feed};
+use methods::{
+    Ask, Measurement, MethodConfig, Network, PairBatch, ProbesConfig, Reading, Step, StepOptions, Tallies,
+};
 
-use crate::batches::{Item, PairBatch};
+use crate::batches;
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
-use crate::device_views::DeviceViews;
-use crate::error::{Error, Result};
-use crate::inputs::{self, Inputs};
-use crate::learner::{Ask, Learner, Measurement, Taken};
-use crate::network_config::{adam_config, places};
-use crate::network_state;
-use crate::probes::{Answers, Probes, ProbesConfig, Targets};
-use crate::readout::{Pending, Shown};
-use crate::repeated::{Repeated, Way};
+use crate::error::Result;
+use crate::learner::Learner;
 use crate::schedule::Schedule;
-use crate::tally::Tallies;
-
-pub use crate::network_config::method_config;
-
-/// Normalisation of pixels, scaled to 0..1 before: the published mean and standard deviation of each channel.
-pub const MEAN: [f32; 3] = [0.5016, 0.5037, 0.5060];
-/// See [`MEAN`].
-pub const STD: [f32; 3] = [0.1030, 0.0999, 0.0969];
-
-/// The network of `config` for `views`, initialised by the run's seed.
-pub fn build(config: &Config, views: &dyn Views, device: &Device) -> Result<NetworkLearner> {
-    let method = method_config(config, views.classes().len())?;
-    let probes = config.probes.enabled.then(|| ProbesConfig {
-        classes: views.classes().len(),
-        translation: views.has_translation().then(|| method.transform.frame()),
-        places: places(&method),
-        capsules: matches!(method.method, MethodName::EquiCaps)
-            .then(|| (method.capsules, method.pose_matrix_side().pow(2))),
-    });
-    let (mut network, probes) = Network::build_with(&method, device, config.seed, |builder| {
-        Ok(probes.map(|probes| probes.init(builder)))
-    })?;
-    network.model.set_recompute(config.recompute);
-    let adam = adam_config(config);
-    let schedule = Schedule::of(config, views.split(Split::Train).len());
-    Ok(NetworkLearner {
-        schedule,
-        core: Core { network, probes },
-        repeated: Repeated::new(!config.graphs || !device.has_graphs()),
-        adam,
-        feed: Feed::new(device)?,
-        views: None,
-        pending: VecDeque::new(),
-        replaced: 0,
-    })
-}
-
-/// A network and its probes.
-#[derive(Debug)]
-pub(crate) struct Core {
-    pub(crate) network: Network,
-    probes: Option<Probes>,
-}
+use crate::weights::{self, Taken};
 
 /// A network, its probes and its optimiser.
 #[derive(Debug)]
 pub struct NetworkLearner {
-    core: Core,
-    repeated: Repeated,
+    step: Step,
     adam: AdamConfig,
     schedule: Schedule,
     feed: Feed,
-    views: Option<DeviceViews>,
-    pending: VecDeque<Pending>,
-    /// Stored choices of convolutions that could not be used, as far as this was said.
-    replaced: usize,
+    readings: VecDeque<Reading>,
 }
 
 impl NetworkLearner {
-    /// The network.
-    pub fn network(&self) -> &Network {
-        &self.core.network
-    }
-
-    /// Lets pictures be rendered where they are needed, instead of being brought there.
-    pub fn render_by(&mut self, views: DeviceViews) {
-        self.views = Some(views);
-    }
-
-    /// Issues forward, loss and backward, or repeats them.
-    fn pass(&mut self, inputs: &Inputs, pairs: usize) -> Result<Passed> {
-        match self.repeated.repeat(&mut self.core.network.store, inputs, pairs)? {
-            Way::Done(passed) => return Ok(*passed),
-            Way::Capture => {
-                if let Some(passed) = self.repeated.capture(&mut self.core, inputs, pairs)? {
-                    return Ok(passed);
-                }
-            }
-            Way::Issue => {}
-        }
-        let device = self.core.network.store.device().clone();
-        Ok(device.scratch(|| self.core.gradients(inputs))?)
-    }
-
-    /// What the probes are to find in a batch, where there are any.
-    pub(crate) fn probe_targets(&self, batch: &PairBatch<'_>) -> Option<Targets> {
-        self.core.probes.as_ref().map(|probes| Targets::new(batch, probes.frame()))
-    }
-}
-
-impl Core {
-    /// Forward, loss and backward: leaves the gradients in the store.
-    pub(crate) fn gradients(&mut self, inputs: &Inputs) -> engine::Result<Passed> {
-        let model = &self.network.model;
-        let method = model.config().method;
-        self.network.store.clear_gradients();
-        let mut tape = Tape::training(&mut self.network.store);
-        let loss = model.loss(&mut tape, &inputs.pairs)?;
-        let mut answers = None;
-        let total = match (&self.probes, &inputs.probes) {
-            (Some(probes), Some(targets)) => {
-                let features = features(&mut tape, &loss.outputs, method)?;
-                let (losses, said) = probes.forward(&mut tape, &features, targets)?;
-                answers = Some(said);
-                let mut all: Vec<(&Var, f32)> = vec![(&loss.total, 1.0)];
-                all.extend(losses.iter().map(|(loss, weight)| (loss, *weight)));
-                ops::weighted_sum(&mut tape, &all)?
-            }
-            _ => loss.total.clone(),
+    /// The network of `config` for `views`, initialised by the run's seed.
+    pub fn new(config: &Config, views: &dyn Views, device: &Device) -> Result<Self> {
+        let classes = views.classes().len();
+        let probes = ProbesConfig { classes, translation: views.has_translation() };
+        let options = StepOptions {
+            probes: config.probes.enabled.then_some(probes),
+            graphs: config.graphs,
+            recompute: config.recompute,
         };
-        tape.backward(&total)?;
-        let activations = loss.outputs.embeddings.iter().find(|part| part.name == "activations");
-        Ok(Passed {
-            representation: loss.outputs.representations[0].value().clone(),
-            activations: activations.map(|part| part.views[0].value().clone()),
-            terms: loss.terms.iter().map(|term| (term.name, term.value.value().clone())).collect(),
-            loss: loss.total.value().clone(),
-            answers,
+        let method = MethodConfig { classes, ..config.method.clone() };
+        Ok(Self {
+            step: Step::new(&method, device, config.seed, options)?,
+            adam: config.adam(),
+            schedule: Schedule::of(config, views.split(Split::Train).len()),
+            feed: Feed::new(device)?,
+            readings: VecDeque::new(),
         })
     }
-}
 
-/// What a pass leaves to look at.
-#[derive(Clone, Debug)]
-pub(crate) struct Passed {
-    loss: Tensor,
-    terms: Vec<(&'static str, Tensor)>,
-    answers: Option<Answers>,
-    representation: Tensor,
-    activations: Option<Tensor>,
-}
+    /// The network.
+    pub fn network(&self) -> &Network {
+        self.step.network()
+    }
 
-impl Passed {
-    /// Of it, what was asked for.
-    fn show(self, ask: Ask, targets: Option<Targets>) -> Shown {
-        Shown {
-            loss: self.loss,
-            terms: self.terms,
-            answers: if ask.probes { self.answers.zip(targets) } else { None },
-            health: ask.health.then_some((self.representation, self.activations)),
-        }
-    }
-}
-
-/// What the probes look at, cut off from the tape: the representation, its halves, the parts of the embedding, and
-/// all parts together.
-fn features(
-    tape: &mut Tape<'_>,
-    outputs: &Outputs,
-    method: MethodName,
-) -> engine::Result<Vec<(&'static str, [Var; 2])>> {
-    let representations = outputs.representations.each_ref().map(Var::detach);
-    let mut features = Vec::new();
-    if method == MethodName::Sie {
-        let width = representations[0].shape().last().copied().unwrap_or(0);
-        let mut half = |start: usize, count: usize| -> engine::Result<[Var; 2]> {
-            let [first, second] = &representations;
-            Ok([ops::columns(tape, first, start, count)?, ops::columns(tape, second, start, count)?])
-        };
-        features.push(("invariant_half", half(0, width / 2)?));
-        features.push(("equivariant_half", half(width / 2, width - width / 2)?));
-    }
-    features.push(("representation", representations));
-    for part in &outputs.embeddings {
-        // A single part is the whole embedding, whatever the method calls it.
-        let name = if outputs.embeddings.len() == 1 { "embedding" } else { part.name };
-        features.push((name, part.views.each_ref().map(Var::detach)));
-    }
-    if outputs.embeddings.len() > 1 {
-        let mut whole = |view: usize| {
-            let parts: Vec<Var> = outputs.embeddings.iter().map(|part| part.views[view].detach()).collect();
-            ops::concat(tape, &parts.iter().collect::<Vec<_>>())
-        };
-        features.push(("embedding", [whole(0)?, whole(1)?]));
-    }
-    Ok(features)
-}
-
-/// Views could not be made: a matter of the data, as nothing has been computed yet.
-fn unseen(error: Error) -> Error {
-    match error {
-        Error::Engine(error) => {
-            dataset::Error::Request(format!("views could not be rendered: {error}")).into()
-        }
-        other => other,
+    /// Takes the weights that a checkpoint has, by name and shape, and leaves the rest. A backbone that does not fit is
+    /// an error.
+    pub fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<Taken> {
+        weights::load_fitting(&mut self.step.network_mut().store, checkpoint)
     }
 }
 
 impl Learner for NetworkLearner {
-    fn step(&mut self, batch: &PairBatch<'_>, ask: Ask) -> Result<()> {
+    fn step(&mut self, batch: batches::PairBatch<'_>, ask: Ask) -> Result<()> {
         let start = Instant::now();
-        let device = self.core.network.store.device().clone();
-        let targets = self.probe_targets(batch);
-        let transform = self.core.network.model.config().transform;
-        let pictures = self.views.as_mut().map(|views| views.announced_pictures(&batch.items));
-        let pictures = pictures.transpose().map_err(unseen)?;
-        let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, targets.as_ref())?;
-        let began = device.mark()?;
-        let passed = self.pass(&inputs, batch.len())?;
-        drop(inputs);
-        let factor = self.schedule.factor(self.core.network.store.steps());
+        let Network { store, model } = self.step.network();
+        let (device, transform) = (store.device().clone(), model.config().transform);
+        let factor = self.schedule.factor(store.steps());
         let adam = AdamConfig { learning_rate: self.adam.learning_rate * factor, ..self.adam };
-        self.core.network.store.adam_step(&adam)?;
-        let shown = passed.show(ask, targets);
-        self.pending.push_back(Pending::begin(&device, shown, began, start.elapsed())?);
+        let inputs = PairBatch::upload(&mut self.feed, transform, &batch.targets, batch.images)?;
+        let began = device.mark()?;
+        let output = self.step.step(&inputs, &adam)?;
+        self.readings.push_back(output.read_later(&device, ask, batch.targets, began, start.elapsed())?);
+        drop(inputs);
         Ok(self.feed.finish()?)
     }
 
     fn collect(&mut self, wait: bool) -> Result<Vec<Measurement>> {
         let mut measurements = Vec::new();
-        while let Some(pending) = self.pending.front() {
-            if !wait && !pending.is_ready()? {
+        while let Some(reading) = self.readings.front() {
+            if !wait && !reading.is_ready()? {
                 break;
             }
-            measurements.push(pending.read()?);
-            self.pending.pop_front();
+            measurements.push(reading.finish()?);
+            self.readings.pop_front();
         }
         Ok(measurements)
     }
 
-    fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies> {
-        let Some(targets) = self.probe_targets(batch) else { return Ok(Tallies::default()) };
-        let transform = self.core.network.model.config().transform;
-        let pictures = self.views.as_mut().map(|views| views.pictures(&batch.items)).transpose()?;
-        let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, Some(&targets))?;
-        let model = &self.core.network.model;
-        let mut tape = Tape::inference(&mut self.core.network.store);
-        let [first, second] = &inputs.pairs.views;
-        let outputs = model.outputs(&mut tape, [first, second])?;
-        let features = features(&mut tape, &outputs, model.config().method)?;
-        let (Some(probes), Some(tensors)) = (&self.core.probes, &inputs.probes) else {
-            return Ok(Tallies::default());
-        };
-        let (_, answers) = probes.forward(&mut tape, &features, tensors)?;
+    fn probe(&mut self, batch: batches::PairBatch<'_>) -> Result<Tallies> {
+        let transform = self.network().model.config().transform;
+        let inputs = PairBatch::upload(&mut self.feed, transform, &batch.targets, batch.images)?;
+        let Some(answers) = self.step.probe(&inputs)? else { return Ok(Tallies::default()) };
         let tensors = answers.tensors();
-        let tallies = answers.questions().tallies(&targets, |index| tensors[index].to_f32())?;
+        let tallies = answers.questions().tallies(&batch.targets, |index| tensors[index].to_f32())?;
         self.feed.finish()?;
         Ok(tallies)
     }
 
-    fn memory(&self) -> Option<Arc<Allocate>> {
-        let device = self.core.network.store.device().clone();
-        Some(Arc::new(move |bytes| match device.host_memory(bytes) {
-            Ok(memory) => Ok(Box::new(memory)),
-            Err(error) => Err(dataset::Error::Request(format!("no memory for a batch: {error}"))),
-        }))
-    }
-
-    fn makes_pictures(&self) -> bool {
-        self.views.is_some()
-    }
-
-    fn announce(&mut self, items: &[Item]) -> Result<()> {
-        self.views.as_mut().map_or(Ok(()), |views| views.announce(items)).map_err(unseen)
-    }
-
-    fn waited(&self) -> Duration {
-        self.views.as_ref().map_or(Duration::ZERO, DeviceViews::waited)
-    }
-
-    fn remark(&mut self) -> Option<String> {
-        let (_, replaced) = self.core.network.store.device().choice_counts();
-        let new = replaced - std::mem::replace(&mut self.replaced, replaced);
-        (new > 0).then(|| {
-            format!(
-                "{new} convolutions cannot be computed here as they were before (by another cuDNN or GPU); \
-                 another way was chosen, and the run goes on, but not bit for bit"
-            )
-        })
-    }
-
-    fn choice_count(&self) -> usize {
-        let (made, replaced) = self.core.network.store.device().choice_counts();
-        made + replaced
-    }
-
-    fn choices(&self) -> Option<String> {
-        self.core.network.store.device().choices()
-    }
-
-    fn set_choices(&mut self, choices: &str) -> Result<()> {
-        Ok(self.core.network.store.device().set_choices(choices)?)
-    }
-
     fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {
-        network_state::save(&self.core.network.store, checkpoint)
+        weights::save(&self.network().store, checkpoint)
     }
 
     fn load(&mut self, checkpoint: &Checkpoint) -> Result<()> {
-        network_state::load(&mut self.core.network.store, checkpoint)
-    }
-
-    fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<Taken> {
-        network_state::load_weights(&mut self.core.network.store, checkpoint)
+        weights::load(&mut self.step.network_mut().store, checkpoint)
     }
 }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use dataset::{Loader, LoaderOptions, Views};
 use engine::ops::Images;
 use engine::{AdamConfig, Device, State};
-use methods::{MethodConfig, Network, PairTargets, Transform};
+use methods::{
+    Ask, Measurement, MethodConfig, MethodName, PairImages, PairTargets, Step, StepOptions, Transform,
+};
 use pose::{FrameKind, ViewPose};
 
 use crate::bad_samples::AsPlanned;
 use crate::batches::{PairBatch, pair_items};
 use crate::checkpoint::{Checkpoint, Numbers};
-use crate::config::{Config, method_names};
-use crate::learner::{Ask, Learner, Measurement};
-use crate::network::{NetworkLearner, build, method_config};
-use crate::network_config::adam_config;
+use crate::config::Config;
+use crate::learner::Learner;
+use crate::network::NetworkLearner;
 use crate::testing::FakeViews;
 
 fn config(method: &str, settings: &[&str]) -> Config {
@@ -32,7 +33,7 @@ fn config(method: &str, settings: &[&str]) -> Config {
 }
 
 fn learner(method: &str, settings: &[&str]) -> NetworkLearner {
-    build(&config(method, settings), &FakeViews::new(3, 6), &Device::cpu()).unwrap()
+    NetworkLearner::new(&config(method, settings), &FakeViews::new(3, 6), &Device::cpu()).unwrap()
 }
 
 /// Trains on `steps` batches, from batch `first` on.
@@ -42,10 +43,14 @@ fn train(learner: &mut NetworkLearner, first: u64, steps: u64) -> Vec<Measuremen
     let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
     for batch in Loader::start(Arc::clone(&views), plan, options).unwrap() {
         let batch = batch.unwrap();
-        let pairs = PairBatch::new(&*views, &AsPlanned, &batch);
-        learner.step(&pairs, Ask { probes: true, health: true }).unwrap();
+        let pairs = PairBatch::new(&*views, &AsPlanned, &batch, transform_of(learner));
+        learner.step(pairs, Ask { probes: true, health: true }).unwrap();
     }
     learner.collect(true).unwrap()
+}
+
+fn transform_of(learner: &NetworkLearner) -> Transform {
+    learner.network().model.config().transform
 }
 
 fn state(learner: &NetworkLearner) -> Checkpoint {
@@ -56,7 +61,7 @@ fn state(learner: &NetworkLearner) -> Checkpoint {
 
 #[test]
 fn every_method_trains_is_probed_in_every_place_and_continues_bit_for_bit() {
-    for method in method_names() {
+    for method in MethodName::all().into_iter().map(MethodName::name) {
         let mut whole = learner(method, &[]);
         let measurements = train(&mut whole, 0, 4);
         assert_eq!(measurements.len(), 4);
@@ -152,9 +157,9 @@ fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
     let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
     let plan = vec![pair_items(0..12, 5, 0, 6)];
     let batch = Loader::start(Arc::clone(&views), plan, options).unwrap().next().unwrap().unwrap();
-    let pairs = PairBatch::new(&*views, &AsPlanned, &batch);
     for _ in 0..60 {
-        learner.step(&pairs, Ask { probes: true, health: false }).unwrap();
+        let pairs = PairBatch::new(&*views, &AsPlanned, &batch, Transform::Rotation);
+        learner.step(pairs, Ask { probes: true, health: false }).unwrap();
     }
     let measurements = learner.collect(true).unwrap();
     let (first, last) = (&measurements[0], &measurements[59]);
@@ -162,19 +167,6 @@ fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
     let score = |m: &Measurement, wanted: &str| m.probes.scores().find(|(name, _)| name == wanted).unwrap().1;
     let name = "rotation_r2/representation";
     assert!(score(last, name) > score(first, name) + 0.3, "{} -> {}", score(first, name), score(last, name));
-}
-
-#[test]
-fn the_paper_presets_are_the_published_methods() {
-    for method in method_names() {
-        let config = Config::resolve(Config::settings(method, "paper").unwrap()).unwrap();
-        // A side of 0 is the one that the transformation asks for.
-        let explicit = |config: MethodConfig| MethodConfig { pose_side: config.pose_matrix_side(), ..config };
-        let published = explicit(MethodConfig::published(method.parse().unwrap()));
-        assert_eq!(explicit(method_config(&config, 55).unwrap()), published, "{method}");
-        let adam = adam_config(&config);
-        assert_eq!((adam, config.schedule.as_str()), (AdamConfig::default(), "constant"), "{method}");
-    }
 }
 
 /// A learner's steps are those of the bare method on the same pictures, with targets and settings put together here.
@@ -194,21 +186,22 @@ fn steps_are_those_of_the_method_on_the_same_pairs() {
         let config = config(method, &[&base[..], settings].concat());
         let device = Device::cpu();
         let views = FakeViews::new(3, 6).with_translation();
-        let mut learner = build(&config, &views, &device).unwrap();
-        let bare = method_config(&config, 3).unwrap();
-        assert_eq!((bare.batch, bare.image_size, bare.capsules, bare.classes), (6, 32, 4, 3));
+        let mut learner = NetworkLearner::new(&config, &views, &device).unwrap();
+        let bare = MethodConfig { classes: 3, ..config.method.clone() };
+        assert_eq!((bare.batch, bare.image_size, bare.network.capsules), (6, 32, 4));
         assert_eq!(
-            (&bare.projector[..], bare.transform, bare.method.name()),
+            (&bare.network.projector[..], bare.transform, bare.name.name()),
             (&[16; 3][..], transform, method)
         );
-        let mut network = Network::build(&bare, &device, config.seed).unwrap();
+        // Without the probes.
+        let mut bare = Step::new(&bare, &device, config.seed, StepOptions::default()).unwrap();
         let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
         let plan: Vec<_> = (0..3).map(|step| pair_items(0..6, 5, step, 6)).collect();
         let views: Arc<dyn Views> = Arc::new(views);
         for (step, items) in plan.iter().enumerate() {
             let mut loader = Loader::start(Arc::clone(&views), [items.clone()], options).unwrap();
             let batch = loader.next().unwrap().unwrap();
-            learner.step(&PairBatch::new(&*views, &AsPlanned, &batch), Ask::default()).unwrap();
+            learner.step(PairBatch::new(&*views, &AsPlanned, &batch, transform), Ask::default()).unwrap();
             let found = learner.collect(true).unwrap().remove(0);
 
             let (mean, std) = ([0.5016, 0.5037, 0.5060], [0.1030, 0.0999, 0.0969]);
@@ -247,14 +240,15 @@ fn steps_are_those_of_the_method_on_the_same_pairs() {
                 weight_decay: 0.05,
             };
             let pairs = methods::PairBatch { views: [images(0), images(1)], targets };
-            let wanted = network.step(&pairs, &adam).unwrap();
-            assert_eq!(found.loss as f32, wanted.loss, "{method} {transform}, step {step}");
+            let wanted = bare.step(&pairs, &adam).unwrap().read().unwrap();
+            assert_eq!(found.loss, wanted.loss, "{method} {transform}, step {step}");
             assert_eq!(found.terms.len(), wanted.terms.len());
         }
-        for id in network.store.parameters() {
-            let name = network.store.name(id);
+        let store = &bare.network().store;
+        for id in store.parameters() {
+            let name = store.name(id);
             let own = learner.network().store.find(name).unwrap();
-            let [own, wanted] = [(&learner.network().store, own), (&network.store, id)]
+            let [own, wanted] = [(&learner.network().store, own), (store, id)]
                 .map(|(store, id)| store.export(State::Value, id).unwrap());
             assert!(own == wanted, "{method} {transform}: {name}");
         }
@@ -271,19 +265,24 @@ fn probes_are_asked_for_translations_in_the_frame_that_is_trained_on() {
         ("rotation+base", FrameKind::Base),
     ] {
         let config = config("equicaps", &[&format!("transform={transform}")]);
-        let mut learner = build(&config, &*views, &Device::cpu()).unwrap();
-        let mut loader = Loader::start(Arc::clone(&views), [pair_items(0..6, 5, 0, 6)], options).unwrap();
+        let mut learner = NetworkLearner::new(&config, &*views, &Device::cpu()).unwrap();
+        let items = pair_items(0..6, 5, 0, 6);
+        let mut loader = Loader::start(Arc::clone(&views), [items.clone()], options).unwrap();
         let batch = loader.next().unwrap().unwrap();
-        let pairs = PairBatch::new(&*views, &AsPlanned, &batch);
-        let wanted: Vec<f32> = pairs
-            .poses
-            .iter()
-            .flat_map(|[a, b]| ViewPose::translation_difference(frame, a, b).map(|value| value as f32))
+        let pairs = PairBatch::new(&*views, &AsPlanned, &batch, config.method.transform);
+        let pose = |place: usize| {
+            let latents = views.latents(items[place].0, items[place].1);
+            ViewPose::published_precision(latents.rotation, latents.translation.unwrap())
+        };
+        let wanted: Vec<f32> = (0..6)
+            .flat_map(|pair| ViewPose::translation_difference(frame, &pose(pair), &pose(6 + pair)))
+            .map(|value| value as f32)
             .collect();
-        assert_eq!(learner.probe_targets(&pairs).unwrap().translation, Some(wanted), "{transform}");
+        assert_eq!(pairs.targets.translations, wanted, "{transform}");
+        assert!(matches!(pairs.images, PairImages::Host { side: 32, .. }));
         // A look changes nothing, running statistics included.
         let before = state(&learner);
-        let scores: Vec<String> = learner.probe(&pairs).unwrap().scores().map(|(name, _)| name).collect();
+        let scores: Vec<String> = learner.probe(pairs).unwrap().scores().map(|(name, _)| name).collect();
         assert!(scores.contains(&"translation_r2/poses".to_owned()), "{scores:?}");
         assert_eq!(state(&learner), before);
     }

@@ -14,6 +14,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use crate::checkpoint::{self, Checkpoint};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use dataset::durable;
@@ -146,6 +147,13 @@ impl RunFolder {
     pub fn is_running(&self) -> bool {
         File::open(self.root.join(LOCK))
             .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// The last checkpoint of a run that is finished, whole and free, whatever became of its data.
+    pub fn finished(&self, epochs: u64) -> Result<Option<PathBuf>> {
+        let Some((_, path)) = checkpoint::list(&self.checkpoints_path())?.pop() else { return Ok(None) };
+        let is_last = Checkpoint::read_metadata(&path).is_ok_and(|newest| newest.position.epoch >= epochs);
+        Ok((is_last && Checkpoint::read(&path).is_ok() && !self.is_running()).then_some(path))
     }
 
     /// Takes the run for this process, to continue it.

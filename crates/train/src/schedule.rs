@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use dataset::order;
 
-use crate::config::Config;
+use crate::config::{Config, ScheduleName};
 
 /// How the learning rate goes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,14 +23,14 @@ pub enum Schedule {
 impl Schedule {
     /// The schedule of a run on `objects` objects.
     pub fn of(config: &Config, objects: usize) -> Self {
-        let per_epoch = order::batch_count(objects, config.batch) as u64;
-        match config.schedule.as_str() {
-            "cosine" => {
+        let per_epoch = order::batch_count(objects, config.method.batch) as u64;
+        match config.schedule {
+            ScheduleName::Cosine => {
                 let steps = config.epochs * per_epoch;
                 // A short run rises for a tenth of it.
                 Self::Cosine { warmup: (config.warmup_epochs * per_epoch).min(steps / 10), steps }
             }
-            _ => Self::Constant,
+            ScheduleName::Constant => Self::Constant,
         }
     }
 

@@ -3,15 +3,14 @@
 use std::f64::consts::FRAC_PI_2;
 
 use dataset::{Class, Object, Split, Views};
+use methods::{Ask, Health, Measurement, PairImages, Tallies, Tally};
 use random::{Random, Stream};
 use scene::Latents;
 
 use crate::batches::{Item, PairBatch};
 use crate::checkpoint::{Checkpoint, Numbers};
 use crate::error::{Error, Result};
-use crate::health::Health;
-use crate::learner::{Ask, Learner, Measurement, Taken};
-use crate::tally::{Tallies, Tally};
+use crate::learner::Learner;
 
 /// Small pictures whose colours tell class and rotation.
 pub(crate) struct FakeViews {
@@ -141,15 +140,16 @@ impl FakeLearner {
 }
 
 impl Learner for FakeLearner {
-    fn step(&mut self, batch: &PairBatch<'_>, ask: Ask) -> Result<()> {
+    fn step(&mut self, batch: PairBatch<'_>, ask: Ask) -> Result<()> {
         if self.steps + 1 == self.unseen {
             return Err(dataset::Error::Request("out of memory".to_owned()).into());
         }
         self.steps += 1;
-        for (k, bytes) in [batch.first, batch.second].into_iter().enumerate() {
+        let PairImages::Host { views, .. } = batch.images else { panic!("images of the host") };
+        for (k, bytes) in views.into_iter().enumerate() {
             let hash = random::fnv1a(bytes) as f32 / u64::MAX as f32;
             self.weights[k] = 0.99 * self.weights[k] + 0.01 * hash;
-            self.weights[2 + k] = (self.weights[k] + batch.labels[0] as f32).sin();
+            self.weights[2 + k] = (self.weights[k] + batch.targets.labels[0] as f32).sin();
         }
         if self.steps == self.spoiled_by {
             self.weights[3] = f32::NAN;
@@ -171,17 +171,17 @@ impl Learner for FakeLearner {
             if ask.probes {
                 probes.add("class_accuracy/representation", Tally::Accuracy { right: loss, count: 1.0 });
             }
-            let terms = vec![("variance".to_owned(), loss * 0.5)];
+            let terms = vec![("variance", loss * 0.5)];
             Measurement { loss, terms, probes, health, ..Measurement::default() }
         };
         Ok(self.pending.drain(..done).map(measure).collect())
     }
 
-    fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies> {
-        self.probed.push(batch.items.clone());
-        let mut tallies = Tallies::default();
-        let logits: Vec<f32> = batch.labels.iter().flat_map(|&label| [-label as f32, label as f32]).collect();
-        tallies.add("class_accuracy/representation", Tally::accuracy(&logits, &batch.labels));
+    fn probe(&mut self, batch: PairBatch<'_>) -> Result<Tallies> {
+        self.probed.push(batch.items);
+        let (mut tallies, labels) = (Tallies::default(), batch.targets.labels);
+        let logits: Vec<f32> = labels.iter().flat_map(|&label| [-label as f32, label as f32]).collect();
+        tallies.add("class_accuracy/representation", Tally::accuracy(&logits, &labels));
         Ok(tallies)
     }
 
@@ -193,18 +193,13 @@ impl Learner for FakeLearner {
     }
 
     fn load(&mut self, checkpoint: &Checkpoint) -> Result<()> {
-        self.load_weights(checkpoint)?;
+        let Some(Numbers::F32(weights)) =
+            checkpoint.tensors.get("backbone.weights").map(|stored| &stored.numbers)
+        else {
+            return Err(Error::Request("no weights".to_owned()));
+        };
+        self.weights.clone_from(weights);
         self.steps = checkpoint.position.step;
         Ok(())
-    }
-
-    fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<Taken> {
-        match checkpoint.tensors.get("backbone.weights").map(|stored| &stored.numbers) {
-            Some(Numbers::F32(weights)) => {
-                self.weights.clone_from(weights);
-                Ok(Taken { count: 1, ..Taken::default() })
-            }
-            _ => Err(Error::Request("no weights".to_owned())),
-        }
     }
 }

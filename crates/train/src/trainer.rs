@@ -10,29 +10,37 @@ mod taking_in;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use dataset::{Loader, LoaderOptions, Split, Views, plan};
+use dataset::{Allocate, Loader, LoaderOptions, Split, Views, plan};
+use engine::Device;
+use methods::{Ask, PairImages};
 
 use crate::bad_samples::Skipping;
 use crate::batches::{PairBatch, TrainingPlan};
 use crate::checkpoint::{self, Checkpoint, Position};
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::device_views::look_ahead;
+use crate::config::{Config, OnBadSample};
+use crate::data::Data;
+use crate::device_views::{DeviceViews, look_ahead};
+use crate::environment::{self, Ended};
 use crate::error::{Error, Result};
 use crate::event::{Event, Outcome};
 use crate::guard::Guard;
 use crate::journal::Journal;
-use crate::learner::{Ask, Learner};
+use crate::learner::Learner;
 use crate::means::Means;
 use crate::run_folder::OwnedRun;
 use crate::saver::Saver;
 
-/// A session on a run.
+/// The loop over one run.
 pub struct Trainer<'a> {
     run: &'a OwnedRun,
     config: Config,
     views: Arc<Skipping>,
+    device: Device,
+    /// Where images are rendered on the device, what renders them.
+    rendered: Option<DeviceViews>,
     learner: &'a mut dyn Learner,
     plan: TrainingPlan,
     position: Position,
@@ -44,76 +52,89 @@ pub struct Trainer<'a> {
     /// Bad samples in each of the steps that are issued but not yet taken in.
     pending: VecDeque<usize>,
     clock: Clock,
-    /// The choices of the device that are written down.
+    /// The choices of the device that are written down, and those of them that were made anew, as far as this was said.
     choices: usize,
+    replaced: usize,
 }
 
-impl<'a> Trainer<'a> {
-    /// Prepares to continue `run` from its newest whole checkpoint, or to begin it. `None` with the outcome where
-    /// there is nothing left to do.
-    pub fn prepare(
-        run: &'a OwnedRun,
-        config: Config,
-        views: Arc<dyn Views>,
-        learner: &'a mut dyn Learner,
-        tell: &'a mut dyn FnMut(Event<'_>),
-    ) -> Result<std::result::Result<Self, Outcome>> {
-        let folder = run.folder();
-        let plan = TrainingPlan::of(&config, &*views)?;
-        if let Some(choices) = folder.choices()? {
-            learner.set_choices(&choices)?;
+/// Continues `run` from its newest whole checkpoint, or begins it, and trains until the end, or until `stop` says so.
+pub fn train(
+    run: &OwnedRun,
+    config: &Config,
+    data: Data,
+    learner: &mut dyn Learner,
+    tell: &mut dyn FnMut(Event<'_>),
+    stop: &dyn Fn() -> bool,
+) -> Result<Outcome> {
+    let folder = run.folder();
+    let Data { views, device, rendered } = data;
+    let plan = TrainingPlan::of(config, &*views)?;
+    if let Some(choices) = folder.choices()? {
+        device.set_choices(&choices)?;
+    }
+    let mut position = Position::default();
+    let mut means = Means::default();
+    let mut strikes = 0;
+    let newest = checkpoint::newest(&folder.checkpoints_path(), |text| tell(Event::Warning(text)))?;
+    if let Some((path, checkpoint)) = newest {
+        check_belongs(&path, &checkpoint, config, &views)?;
+        if checkpoint.position.epoch >= config.epochs {
+            return Ok(Outcome::AlreadyFinished(path));
         }
-        let choices = learner.choice_count();
-        let newest = checkpoint::newest(&folder.checkpoints_path(), |text| tell(Event::Warning(text)))?;
-        let mut position = Position::default();
-        let mut means = Means::default();
-        let mut strikes = 0;
-        if let Some((path, checkpoint)) = newest {
-            check_belongs(&path, &checkpoint, &config, &views)?;
-            if checkpoint.position.epoch >= config.epochs {
-                return Ok(Err(Outcome::AlreadyFinished(path)));
-            }
-            learner.load(&checkpoint)?;
-            position = checkpoint.position;
-            means = Means::load(&checkpoint)
-                .ok_or_else(|| Error::content(&path, "the checkpoint lacks the means of its epoch"))?;
-            strikes = checkpoint.metadata.get("guard_strikes").and_then(|s| s.parse().ok()).unwrap_or(0);
-        }
-        Ok(Ok(Self {
-            run,
-            views: Arc::new(Skipping::new(views, config.loader.on_bad_sample == "skip")),
-            learner,
-            plan,
-            position,
-            means,
-            guard: Guard::new(config.guards.clone(), strikes),
-            journal: Journal::open(folder, position.step)?,
-            saver: Saver::new(folder.checkpoints_path(), config.checkpoints.clone(), config.epochs),
-            tell,
-            pending: VecDeque::new(),
-            clock: Clock::new(),
-            choices,
-            config,
-        }))
+        learner.load(&checkpoint)?;
+        position = checkpoint.position;
+        means = Means::load(&checkpoint)
+            .ok_or_else(|| Error::content(&path, "the checkpoint lacks the means of its epoch"))?;
+        strikes = checkpoint.metadata.get("guard_strikes").and_then(|s| s.parse().ok()).unwrap_or(0);
     }
+    run.write_config(config)?;
+    let surroundings = folder.environment_path();
+    let differences = environment::begin(&surroundings, &device, views.description(), position.step)?;
+    differences.into_iter().for_each(|text| tell(Event::Warning(text)));
+    tell(Event::Begin {
+        config,
+        device: &device.description(),
+        from: position,
+        steps_per_epoch: plan.steps_per_epoch(),
+    });
+    let (chosen, replaced) = device.choice_counts();
+    let trainer = Trainer {
+        run,
+        views: Arc::new(Skipping::new(views, config.loader.on_bad_sample == OnBadSample::Skip)),
+        device,
+        rendered,
+        learner,
+        plan,
+        position,
+        means,
+        guard: Guard::new(config.guards.clone(), strikes),
+        journal: Journal::open(folder, position.step)?,
+        saver: Saver::new(folder.checkpoints_path(), config.checkpoints.clone(), config.epochs),
+        tell,
+        pending: VecDeque::new(),
+        clock: Clock::new(),
+        choices: chosen + replaced,
+        replaced,
+        config: config.clone(),
+    };
+    let outcome = trainer.train(stop);
+    let ended = match &outcome {
+        Ok(Outcome::Interrupted(_)) => Ended::Interrupted,
+        Ok(_) => Ended::Finished,
+        Err(error) => Ended::Failed(error.to_string()),
+    };
+    // Where the disk is full even this may fail, and is of no importance.
+    let _ = environment::end(&surroundings, ended);
+    outcome
+}
 
-    /// Where the run stands.
-    pub fn position(&self) -> Position {
-        self.position
-    }
-
-    /// Steps in every epoch.
-    pub fn steps_per_epoch(&self) -> u64 {
-        self.plan.steps_per_epoch()
-    }
-
-    /// Trains until the end, or until `stop` says so.
-    pub fn train(mut self, stop: &dyn Fn() -> bool) -> Result<Outcome> {
-        let steps_per_epoch = self.steps_per_epoch();
+impl Trainer<'_> {
+    fn train(mut self, stop: &dyn Fn() -> bool) -> Result<Outcome> {
+        let steps_per_epoch = self.plan.steps_per_epoch();
         let mut loader = self.start_loader(self.plan.steps_from(self.position))?;
-        // A learner that makes its pictures itself is told what is coming.
-        let mut ahead = self.learner.makes_pictures().then(|| self.plan.steps_from(self.position).fuse());
-        let (mut announced, look_ahead) = (self.position.step, look_ahead(self.config.batch));
+        // What renders images on the device is told what is coming.
+        let mut ahead = self.rendered.is_some().then(|| self.plan.steps_from(self.position).fuse());
+        let (mut announced, look_ahead) = (self.position.step, look_ahead(self.config.method.batch));
         while self.position.epoch < self.config.epochs {
             // Behind the last step of an epoch; a session may also begin here.
             if self.position.step_in_epoch == steps_per_epoch {
@@ -125,7 +146,7 @@ impl<'a> Trainer<'a> {
             if stop() {
                 return self.interrupted();
             }
-            let waited = loader.waited() + self.learner.waited();
+            let waited = loader.waited() + self.waited();
             let Some(batch) = loader.next() else {
                 return Err(Error::Request("the loader ended before the run".to_owned()));
             };
@@ -140,16 +161,22 @@ impl<'a> Trainer<'a> {
             while announced < step + look_ahead
                 && let Some(items) = ahead.as_mut().and_then(Iterator::next)
             {
-                self.learner.announce(&items).map_err(|error| self.stopped_by(error))?;
+                let announce = self.rendered.as_mut().map_or(Ok(()), |rendered| rendered.announce(&items));
+                announce.map_err(|error| self.stopped_by(unseen(error)))?;
                 announced += 1;
             }
             let ask = Ask {
                 probes: self.config.probes.enabled && self.is_logged(step),
                 health: self.guard.looks_at(step),
             };
-            let pairs = PairBatch::new(&*self.views, &*self.views, &batch);
-            self.learner.step(&pairs, ask).map_err(|error| self.stopped_by(error))?;
-            self.clock.step(batch.items.len(), loader.waited() + self.learner.waited() - waited);
+            let views = Arc::clone(&self.views);
+            let mut pairs = PairBatch::new(&*views, &*views, &batch, self.config.method.transform);
+            if let Some(rendered) = &mut self.rendered {
+                let images = rendered.announced_pictures(&pairs.items);
+                pairs.images = PairImages::Device(images.map_err(|error| self.stopped_by(unseen(error)))?);
+            }
+            self.learner.step(pairs, ask).map_err(|error| self.stopped_by(error))?;
+            self.clock.step(batch.items.len(), loader.waited() + self.waited() - waited);
             self.pending.push_back(self.views.count(&batch.items));
             loader.recycle(batch);
             self.position.step = step;
@@ -166,9 +193,14 @@ impl<'a> Trainer<'a> {
         Ok(Outcome::Finished(self.checkpoint_path()))
     }
 
+    /// How long steps have waited for images that are rendered on the device.
+    fn waited(&self) -> Duration {
+        self.rendered.as_ref().map_or(Duration::ZERO, DeviceViews::waited)
+    }
+
     /// Shows the first pairs of a batch in TensorBoard.
     fn show_pairs(&mut self, batch: &dataset::Batch) -> Result<()> {
-        let side = self.config.image_size;
+        let side = self.config.method.image_size;
         let (all, pairs) =
             (batch.items.len() / 2, self.config.logging.image_pairs.min(batch.items.len() / 2));
         let mut pictures = Vec::with_capacity(2 * pairs);
@@ -194,13 +226,16 @@ impl<'a> Trainer<'a> {
             0 => rayon::current_num_threads(),
             workers => workers,
         };
-        let side = if self.learner.makes_pictures() { 0 } else { self.config.image_size };
+        let side = if self.rendered.is_some() { 0 } else { self.config.method.image_size };
         let options = LoaderOptions { side, workers, queue: self.config.loader.queue };
         let views = Arc::clone(&self.views) as Arc<dyn Views>;
-        Ok(match self.learner.memory() {
-            Some(memory) => Loader::start_in(views, plan, options, memory)?,
-            None => Loader::start(views, plan, options)?,
-        })
+        // Memory from which batches come to the device while it works.
+        let device = self.device.clone();
+        let memory: Arc<Allocate> = Arc::new(move |bytes| match device.host_memory(bytes) {
+            Ok(memory) => Ok(Box::new(memory)),
+            Err(error) => Err(dataset::Error::Request(format!("no memory for a batch: {error}"))),
+        });
+        Ok(Loader::start_in(views, plan, options, memory)?)
     }
 
     fn is_logged(&self, step: u64) -> bool {
@@ -272,6 +307,16 @@ impl<'a> Trainer<'a> {
         self.save()?;
         self.wait_for_saver()?;
         Ok(Outcome::Interrupted(Some(self.checkpoint_path())))
+    }
+}
+
+/// Views could not be made: a matter of the data, as nothing has been computed yet.
+fn unseen(error: Error) -> Error {
+    match error {
+        Error::Engine(error) => {
+            dataset::Error::Request(format!("views could not be rendered: {error}")).into()
+        }
+        other => other,
     }
 }
 

@@ -5,18 +5,19 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use dataset::Views;
+use engine::Device;
 use proptest::prelude::*;
 
 use crate::batches::TrainingPlan;
 use crate::checkpoint;
 use crate::config::Config;
+use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::event::{Event, Outcome};
 use crate::metrics::{self, Kind, Record};
 use crate::run_folder::{OwnedRun, RunFolder};
 use crate::testing::{FakeLearner, FakeViews};
-use crate::trainer::{Trainer, starting_checkpoint};
+use crate::trainer::{starting_checkpoint, train};
 
 /// 20 training objects in steps of 6, 6, 6, 2: four an epoch, three epochs.
 fn config(settings: &[&str]) -> Config {
@@ -70,14 +71,10 @@ fn session_on(
             warnings.push(text);
         }
     };
-    let outcome = match Trainer::prepare(&run, config.clone(), Arc::new(views), learner, &mut tell) {
-        Ok(Ok(trainer)) => {
-            let left = Cell::new(steps);
-            trainer.train(&|| left.replace(left.get().wrapping_sub(1)) == 0)
-        }
-        Ok(Err(outcome)) => Ok(outcome),
-        Err(error) => Err(error),
-    };
+    let left = Cell::new(steps);
+    let stop = || left.replace(left.get().wrapping_sub(1)) == 0;
+    let data = Data::on_host(Arc::new(views), &Device::cpu());
+    let outcome = train(&run, config, data, learner, &mut tell, &stop);
     (outcome, warnings)
 }
 
@@ -205,11 +202,8 @@ fn weights_from_elsewhere_survive_a_kill_before_the_first_checkpoint() {
     }
     session(&whole, &config, &mut elsewhere.clone(), u64::MAX).0.unwrap();
     // A killed process leaves no checkpoint of its own, and the next one knows only the folder.
-    let run = own(&broken, &config);
-    let (views, mut killed): (Arc<dyn Views>, _) = (Arc::new(FakeViews::new(4, 5)), elsewhere.clone());
-    let mut tell = |_: Event<'_>| {};
-    drop(Trainer::prepare(&run, config.clone(), views, &mut killed, &mut tell).unwrap());
-    drop(run);
+    let (outcome, _) = session(&broken, &config, &mut elsewhere.clone(), 0);
+    assert_eq!(outcome.unwrap(), Outcome::Interrupted(None));
     session(&broken, &config, &mut FakeLearner::new(), u64::MAX).0.unwrap();
     assert_eq!(final_bytes(&whole), final_bytes(&broken));
     let plain = root.path().join("plain");

@@ -21,7 +21,7 @@ use render::Quality;
 use report::{Cell, Table, ours};
 use scene::{LatentRanges, Range};
 use serde_json::json;
-use train::{Config, Outcome, OwnedRun, RunFolder, Trainer};
+use train::{Config, Outcome, Session};
 
 use crate::commands::dataset::preview;
 use crate::commands::render::{AnyRenderer, Request as RenderRequest, make};
@@ -173,23 +173,11 @@ fn pretrain(root: &Path, method: &str, data: &Path, seed: u64, terminal: &Termin
         settings.set_key("demo", "loss.equivariance", EQUIVARIANCE)?;
     }
     let config = Config::resolve(settings)?;
-    let run = match RunFolder::open(root) {
-        Ok(folder) if folder.config()?.identity()? != config.identity()? => {
-            anyhow::bail!("{} holds a run with other settings; give another --out", root.display())
-        }
-        Ok(folder) => folder.acquire()?,
-        Err(_) => OwnedRun::create(root, &config)?,
-    };
-    let device = crate::device::open("cpu", "f32")?;
-    let views = train::data::open(&config, &device)?.views;
-    let mut learner = train::network::build(&config, &*views, &device)?;
+    let data = train::data::open(&config, &engine::Device::cpu())?;
+    let session = Session::begin_or_resume(root, config, data)?;
     let mut progress = TrainingProgress::new(terminal);
     let mut tell = |event: train::Event<'_>| progress.tell(&event);
-    terminal.note(format!("pre-training {method} for {} epochs", config.epochs));
-    let outcome = match Trainer::prepare(&run, config, views, &mut learner, &mut tell)? {
-        Err(outcome) => outcome,
-        Ok(trainer) => trainer.train(&|| interrupt::flag().load(Ordering::Relaxed))?,
-    };
+    let outcome = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed))?;
     progress.finish();
     match outcome {
         Outcome::Interrupted(_) => Err(Interrupted.into()),

@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         image_size: arguments.image_size,
     };
     let imported = train::import::import(&arguments.file, &wishes)?;
-    let config = &imported.config;
+    let config = &imported.config.method;
     if imported.guessed_transform {
         terminal.warn(format!(
             "poses of 4x4: taken as trained for {}; give --transform rotation+base where that is meant",
@@ -77,14 +77,14 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         format!(
             "{path}: {}, trained for {}, images of {image}x{image}\n{} tensors, epoch {epochs}; look at it with: \
              equicaps evaluate {} --data DATA --out DIR",
-            config.method,
+            config.name,
             config.transform,
             imported.taken.count,
             dataset::shell_word(out)
         ),
         &json!({
             "checkpoint": shown(out),
-            "method": config.method,
+            "method": config.name,
             "transform": config.transform,
             "image_size": image,
             "capsules": config.network.capsules,

@@ -7,13 +7,9 @@ use engine::StoreBuilder;
 use methods::{MethodName, Model};
 use serde_json::json;
 use train::Config;
-use train::network::method_config;
 
 use crate::UsageError;
 use crate::terminal::Terminal;
-
-/// Classes of the published datasets.
-const CLASSES: usize = 55;
 
 /// Arguments of `equicaps methods`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +52,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
 fn list(terminal: &Terminal) {
     let mut text = String::new();
     let mut entries = Vec::new();
-    for method in MethodName::ALL {
+    for method in MethodName::all() {
         let _ = writeln!(text, "{:15} {}", method.name(), method.summary());
         entries.push(json!({ "name": method.name(), "summary": method.summary() }));
     }
@@ -67,11 +63,11 @@ fn show(terminal: &Terminal, name: &str, preset: &str, backbone: Option<&str>) -
     let usage = |error: train::Error| UsageError(error.to_string());
     let mut config = Config::resolve(Config::settings(name, preset).map_err(usage)?).map_err(usage)?;
     if let Some(backbone) = backbone {
-        backbone.parse::<model::BackboneConfig>().map_err(|error| UsageError(error.to_string()))?;
-        config.backbone = backbone.to_owned();
+        config.method.backbone =
+            backbone.parse().map_err(|error: methods::UnknownName| UsageError(error.to_string()))?;
     }
     let mut builder = StoreBuilder::new();
-    Model::init(&method_config(&config, CLASSES).map_err(usage)?, &mut builder)?;
+    Model::init(&config.method, &mut builder)?;
     let layers: Vec<(String, Vec<usize>)> =
         builder.declared().map(|(name, shape)| (name.to_owned(), shape.dims().to_vec())).collect();
     let count = |shape: &[usize]| shape.iter().product::<usize>();

@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         anyhow::bail!(
             "{} was trained with {}, whose embeddings do not follow transformations; try equicaps, capsie, sie, equimod or sen",
             arguments.weights.display(),
-            weights.config.method
+            weights.config.method.name
         );
     };
     let [x, y, z] = arguments.rotate.0;
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         rotation: TaitBryan::new(Degrees(x), Degrees(y), Degrees(z)),
         translation: arguments.translate.0,
     };
-    if arguments.translate.0 != [0.0; 3] && weights.config.transform == "rotation" {
+    if arguments.translate.0 != [0.0; 3] && weights.config.method.transform == methods::Transform::Rotation {
         terminal.warn("this network was trained for rotations only: --translate has no effect");
     }
     let embedding = images::encode(&mut encoder, &mut source, OnBadSample::Fail, terminal)?.equivariant;

@@ -6,25 +6,13 @@ use anyhow::Context;
 use engine::Device;
 use evaluate::NetworkEncoder;
 use evaluate::features::weights_key;
-use evaluate::network::Loaded;
 use evaluate::results::Subject;
+use methods::{MethodConfig, MethodName, Regularise, Task};
 use train::checkpoint::{self, Checkpoint};
+use train::weights::Loaded;
 use train::{Config, RunFolder};
 
 use crate::terminal::Terminal;
-
-/// Names of methods as tables show them.
-pub const METHOD_NAMES: [(&str, &str); 9] = [
-    ("supervised", "Supervised"),
-    ("vicreg", "VICReg"),
-    ("simclr", "SimCLR"),
-    ("simclr_augself", "SimCLR + AugSelf"),
-    ("sen", "SEN"),
-    ("equimod", "EquiMod"),
-    ("sie", "SIE"),
-    ("capsie", "CapsIE"),
-    ("equicaps", "EquiCaps"),
-];
 
 /// A file of weights and how to read it.
 #[derive(Clone, Debug)]
@@ -129,19 +117,24 @@ fn of_file(path: &Path) -> anyhow::Result<Weights> {
 impl Weights {
     /// The same for images of another side: positions of a transformer are interpolated.
     pub fn at_size(mut self, size: Option<usize>) -> Self {
-        self.other_size = size.filter(|&size| size != self.config.image_size);
-        self.config.image_size = size.unwrap_or(self.config.image_size);
+        let trained = &mut self.config.method.image_size;
+        self.other_size = size.filter(|size| size != trained);
+        *trained = size.unwrap_or(*trained);
         self
     }
 
     /// Opens the network on `device`.
     pub fn open(&self, device: &Device, terminal: &Terminal) -> anyhow::Result<NetworkEncoder> {
+        let checkpoint = self.file.as_deref().map(Checkpoint::read).transpose()?;
+        let mut config = self.config.method.clone();
         // The number of classes matters to supervised networks only, whose head says it.
-        let classes = self.classes()?;
-        let config = train::network::method_config(&self.config, classes)?;
-        let (encoder, loaded) =
-            NetworkEncoder::open(&config, self.file.as_deref(), self.config.seed, device)?;
-        if loaded == Loaded::BackboneOnly {
+        let head = checkpoint.as_ref().and_then(|checkpoint| checkpoint.tensors.get("head.0.bias"));
+        if let (Some(head), Task::Classification) = (head, config.network.task) {
+            config.classes = head.shape.first().copied().unwrap_or(config.classes);
+        }
+        let opened = NetworkEncoder::open(&config, checkpoint.as_ref(), self.config.seed, device);
+        let (encoder, loaded) = opened.with_context(|| format!("cannot use {}", self.name))?;
+        if loaded == Some(Loaded::BackboneOnly) {
             let why = match self.other_size {
                 Some(size) => format!("the projector does not take images of {size} pixels"),
                 None => "a backbone without a projector".to_owned(),
@@ -151,29 +144,12 @@ impl Weights {
         Ok(encoder)
     }
 
-    fn classes(&self) -> anyhow::Result<usize> {
-        let Some(file) = self.file.as_ref().filter(|_| self.config.method == "supervised") else {
-            return Ok(55);
-        };
-        let checkpoint = Checkpoint::read(file)?;
-        let head = checkpoint
-            .tensors
-            .iter()
-            .find(|(name, _)| name.as_str() == "head.0.bias" && self.config.network.task == "classification");
-        Ok(head.and_then(|(_, stored)| stored.shape.first().copied()).unwrap_or(55))
-    }
-
     /// What results say about it; `several` checkpoints of one run are told apart by their epoch.
     pub fn subject(&self, several: bool) -> anyhow::Result<Subject> {
-        let method = &self.config.method;
-        let shown =
-            METHOD_NAMES.iter().find(|(name, _)| name == method).map_or(method.as_str(), |(_, shown)| shown);
-        let untrained = self.file.is_none();
-        let task = if method == "supervised" && !untrained {
-            self.config.network.task.clone()
-        } else {
-            String::new()
-        };
+        let MethodConfig { name: method, backbone, transform, network, .. } = &self.config.method;
+        let (shown, untrained) = (method.title(), self.file.is_none());
+        let is_supervised = *method == MethodName::SUPERVISED && !untrained;
+        let task = if is_supervised { network.task.name().to_owned() } else { String::new() };
         let mut name = if untrained { format!("untrained ({shown})") } else { shown.to_owned() };
         if !task.is_empty() {
             name = format!("{name} ({task})");
@@ -191,14 +167,13 @@ impl Weights {
             }
             None => weights_key(format!("untrained {}", self.config.identity()?).as_bytes()),
         };
-        let capsules =
-            matches!(method.as_str(), "equicaps" | "capsie").then_some(self.config.network.capsules);
+        let has_capsules = [MethodName::EQUICAPS, MethodName::CAPSIE].contains(method);
         Ok(Subject {
             name,
-            method: if untrained { "untrained".to_owned() } else { method.clone() },
-            backbone: self.config.backbone.clone(),
-            capsules,
-            trained_for: self.config.transform.clone(),
+            method: if untrained { "untrained" } else { method.name() }.to_owned(),
+            backbone: backbone.name().to_owned(),
+            capsules: has_capsules.then_some(network.capsules),
+            trained_for: transform.name().to_owned(),
             epochs: self.epochs,
             checkpoint: self.file.as_ref().map_or_else(String::new, |file| file.display().to_string()),
             weights_key: key,
@@ -209,11 +184,11 @@ impl Weights {
 
     /// The published loss-term ablation that the configuration is; empty for the full loss.
     fn ablation(&self) -> String {
-        let loss = &self.config.loss;
-        if self.config.method != "equicaps" {
+        let loss = &self.config.method.loss;
+        if self.config.method.name != MethodName::EQUICAPS {
             return String::new();
         }
-        let poses = loss.regularise == "poses";
+        let poses = loss.regularise == Regularise::Poses;
         let name = match (loss.invariance != 0.0, loss.mean_entropy != 0.0, poses) {
             (false, false, true) => "only-equivariance",
             (false, false, false) => "no-mean-entropy-no-invariance",

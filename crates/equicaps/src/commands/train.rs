@@ -2,18 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Context as _;
-use dataset::Views;
 use serde_json::{Value, json};
-use train::checkpoint::Checkpoint;
-use train::environment::{self, Ended, Environment};
 use train::metrics::Kind;
 use train::summary::Summary;
-use train::{Config, Event, Learner, Outcome, OwnedRun, RunFolder, Trainer};
+use train::{Config, Event, Outcome, RunFolder, Session, Start};
 
 use crate::UsageError;
 use crate::commands::training_progress::TrainingProgress;
@@ -101,69 +95,31 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     if arguments.resume.is_none() && RunFolder::open(root).is_ok() {
         return Err(train::Error::RunExists { path: root.to_path_buf() }.into());
     }
-    if let Some(done) =
-        arguments.resume.as_deref().map(|root| finished(root, config.epochs)).transpose()?.flatten()
-    {
-        return report(&RunFolder::open(root)?, &config, Outcome::AlreadyFinished(done), terminal);
+    if arguments.resume.is_some() {
+        let folder = RunFolder::open(root)?;
+        if let Some(done) = folder.finished(config.epochs)? {
+            return report(&folder, &config, Outcome::AlreadyFinished(done), terminal);
+        }
     }
     interrupt::flag();
-    let device = crate::device::open(&config.device, &config.precision)?;
-    let train::data::Data { views, on_device } = train::data::open(&config, &device)?;
-    let mut learner = train::network::build(&config, &*views, &device)?;
-    if let Some(on_device) = on_device {
-        learner.render_by(on_device);
-    }
-    let run = match &arguments.resume {
-        Some(root) => RunFolder::open(root)?.acquire()?,
-        None => begin(arguments, root, &config, &*views, &mut learner, terminal)?,
+    let device = crate::device::open(&config.device, config.precision.name())?;
+    let data = train::data::open(&config, &device)?;
+    let mut progress = TrainingProgress::new(terminal);
+    let mut tell = |event: Event<'_>| progress.tell(&event);
+    let session = match &arguments.resume {
+        Some(root) => Session::resume(root, config.clone(), data)?,
+        None => {
+            let start = Start {
+                init_from: arguments.init_from.as_deref(),
+                choices_of: arguments.choices_of.as_deref(),
+            };
+            Session::begin(root, config.clone(), data, start, &mut tell)?
+        }
     };
-    train_run(&run, config, views, &mut learner, &device, terminal)
-}
-
-/// Begins a new run. What it does not compute itself is there before it counts as one, so that a run that is killed
-/// before its first checkpoint still begins with it.
-fn begin(
-    arguments: &Arguments,
-    root: &Path,
-    config: &Config,
-    views: &dyn Views,
-    learner: &mut dyn Learner,
-    terminal: &Terminal,
-) -> anyhow::Result<OwnedRun> {
-    let choices = arguments.choices_of.as_ref().map(|other| RunFolder::open(other)?.choices()).transpose()?;
-    if let (Some(None), Some(other)) = (&choices, &arguments.choices_of) {
-        terminal.warn(format!("{} was not on a GPU: it made no choices", other.display()));
-    }
-    let mut start = None;
-    if let Some(path) = &arguments.init_from {
-        let path = &checkpoint_of(path)?;
-        let taken = learner.load_weights(&Checkpoint::read(path)?).map_err(|error| {
-            let text = format!("--init-from {}: {error}", path.display());
-            train::Error::Request(text)
-        })?;
-        let anew: Vec<String> = taken.anew.into_iter().collect();
-        let anew = if anew.is_empty() { String::new() } else { format!("; begun anew: {}", anew.join(", ")) };
-        terminal.note(format!("{} tensors from {}{anew}", taken.count, path.display()));
-        start = Some(train::trainer::starting_checkpoint(config, views, learner)?);
-    }
-    let new = OwnedRun::reserve(root)?;
-    if let Some(choices) = choices.flatten() {
-        new.folder().write_choices(&choices)?;
-    }
-    if let Some(start) = start {
-        start.write(&new.folder().checkpoints_path())?;
-    }
-    Ok(new.begin(config)?)
-}
-
-/// The checkpoint that `path` is, or the newest of the run that it is.
-fn checkpoint_of(path: &Path) -> anyhow::Result<PathBuf> {
-    if !path.is_dir() {
-        return Ok(path.to_path_buf());
-    }
-    let newest = train::checkpoint::list(&RunFolder::open(path)?.checkpoints_path())?.pop();
-    let (_, file) = newest.with_context(|| format!("{} has no checkpoint yet", path.display()))?;
-    Ok(file)
+    let folder = session.folder().clone();
+    let outcome = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed))?;
+    progress.finish();
+    report(&folder, &config, outcome, terminal)
 }
 
 /// The configuration of a new run.
@@ -239,64 +195,6 @@ fn usage(error: train::Error) -> anyhow::Error {
     }
 }
 
-fn train_run(
-    run: &OwnedRun,
-    config: Config,
-    views: Arc<dyn Views>,
-    learner: &mut dyn Learner,
-    device: &engine::Device,
-    terminal: &Terminal,
-) -> anyhow::Result<ExitCode> {
-    let folder = run.folder().clone();
-    let data = views.description();
-    let libraries = crate::device::libraries(&device.name());
-    let device = &device.description();
-    let mut progress = TrainingProgress::new(terminal);
-    let mut tell = |event: Event<'_>| progress.tell(&event);
-    let outcome = match Trainer::prepare(run, config.clone(), views, learner, &mut tell)? {
-        Err(outcome) => outcome,
-        Ok(trainer) => {
-            run.write_config(&config)?;
-            let from = trainer.position();
-            let before = environment::read(&folder.environment_path()).unwrap_or_default();
-            if let Some(before) = before.last() {
-                before.differences(device, &libraries).into_iter().for_each(|text| terminal.warn(text));
-            }
-            let environment = surroundings(device, libraries, data, from.step);
-            environment::append(&folder.environment_path(), environment)?;
-            let epochs =
-                if config.epochs == 1 { "1 epoch".to_owned() } else { format!("{} epochs", config.epochs) };
-            let plan = format!("{epochs}, steps in each: {}", trainer.steps_per_epoch());
-            terminal.note(if from.step == 0 {
-                format!("{} on {device}: {plan}", config.method)
-            } else {
-                format!("{} on {device}: {plan}; going on from {}", config.method, from.describe())
-            });
-            let outcome = trainer.train(&|| interrupt::flag().load(Ordering::Relaxed));
-            let ended = match &outcome {
-                Ok(Outcome::Interrupted(_)) => Ended::Interrupted,
-                Ok(_) => Ended::Finished,
-                Err(error) => Ended::Failed(error.to_string()),
-            };
-            // Where the disk is full even this may fail, and is of no importance.
-            let _ = environment::end(&folder.environment_path(), ended);
-            outcome?
-        }
-    };
-    progress.finish();
-    report(&folder, &config, outcome, terminal)
-}
-
-/// The last checkpoint of a run that is finished, whole and free, whatever became of its data.
-fn finished(root: &Path, epochs: u64) -> train::Result<Option<PathBuf>> {
-    let folder = RunFolder::open(root)?;
-    let newest = train::checkpoint::list(&folder.checkpoints_path())?.pop();
-    Ok(newest.map(|(_, path)| path).filter(|path| {
-        let whole = Checkpoint::read(path);
-        whole.is_ok_and(|checkpoint| checkpoint.position.epoch >= epochs) && !folder.is_running()
-    }))
-}
-
 /// Says how a session ended.
 fn report(
     folder: &RunFolder,
@@ -351,20 +249,4 @@ fn report(
         }),
     );
     Ok(code)
-}
-
-fn surroundings(device: &str, libraries: Vec<String>, data: String, from_step: u64) -> Environment {
-    Environment {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: option_env!("EQUICAPS_COMMIT").map(str::to_owned),
-        command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
-        system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        device: device.to_owned(),
-        libraries,
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
-        data,
-        from_step,
-        started_unix_secs: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
-        ended: None,
-    }
 }

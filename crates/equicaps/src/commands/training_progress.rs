@@ -29,6 +29,24 @@ impl<'a> TrainingProgress<'a> {
     pub fn tell(&mut self, event: &Event<'_>) {
         match event {
             Event::Warning(text) => self.terminal.warn(text),
+            Event::Started { from, taken } => {
+                let anew: Vec<&str> = taken.anew.iter().map(String::as_str).collect();
+                let anew = if anew.is_empty() {
+                    String::new()
+                } else {
+                    format!("; begun anew: {}", anew.join(", "))
+                };
+                self.terminal.note(format!("{} tensors from {}{anew}", taken.count, from.display()));
+            }
+            Event::Begin { config, device, from, steps_per_epoch } => {
+                let epochs = config.epochs;
+                let plan =
+                    format!("{} on {device}: {epochs} epochs x {steps_per_epoch} steps", config.method.name);
+                self.terminal.note(match from.step {
+                    0 => plan,
+                    _ => format!("{plan}; resuming from {}", from.describe()),
+                });
+            }
             Event::Saved(_) => {}
             Event::Record(record) if record.kind == Kind::HeldOut => self.note(&held_out(record)),
             Event::Record(_) => {}

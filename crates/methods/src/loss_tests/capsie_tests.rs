@@ -1,33 +1,27 @@
 //! CapsIE against its formula in float64: it has no fixture, as its own code was not available.
 
 use super::*;
-use crate::capsie;
-use crate::config::LossConfig;
 
 /// Every transformation with the published settings, then every inferred setting on its own.
 #[test]
 fn capsie_agrees_with_its_formula_in_every_variant() {
-    let published = || MethodConfig::published(MethodName::CapsIe);
-    let with = |loss: LossConfig| MethodConfig { loss, ..published() };
-    let loss = published().loss;
-    let variants = [
-        published(),
-        MethodConfig { transform: Transform::RotationObject, ..published() },
-        MethodConfig { transform: Transform::RotationBase, ..published() },
-        MethodConfig { pose_side: 3, ..published() },
-        MethodConfig { normalise_poses: true, ..published() },
-        with(LossConfig { predicted_variance: 0.0, ..loss }),
-        with(LossConfig { sharpen_prediction: 0.5, sharpen_target: 0.25, ..loss }),
+    let variants: [fn(&mut MethodConfig); 7] = [
+        |_| (),
+        |config| config.transform = Transform::RotationObject,
+        |config| config.transform = Transform::RotationBase,
+        |config| config.network.pose = 3,
+        |config| config.network.normalise_poses = true,
+        |config| config.loss.predicted_variance = 0.0,
+        |config| (config.loss.sharpen_prediction, config.loss.sharpen_target) = (0.5, 0.25),
     ];
-    for variant in variants {
+    for change in variants {
         let (rows, capsules) = (5, 2);
-        let config = MethodConfig { batch: rows, capsules, ..variant };
-        let (transform, pose) = (config.transform, config.pose_matrix_side().pow(2));
-        let (loss, normalise) = (config.loss, config.normalise_poses);
-        let mut builder = StoreBuilder::new();
-        let method = capsie::CapsIe::init(&MethodConfig { image_size: 0, ..config }, &mut builder);
+        let mut config = MethodConfig { batch: rows, image_size: 0, ..small(MethodName::CAPSIE) };
+        change(&mut config);
+        let (transform, pose) = (config.transform, config.pose_side().pow(2));
+        let (loss, normalise) = (config.loss, config.network.normalise_poses);
         let device = Device::cpu();
-        let mut store = builder.build(&device, 3).unwrap();
+        let (method, mut store) = build(&config, &device, 3);
         let pairs: Vec<_> = (0..rows).map(|b| pair(1.0 + b as f64)).collect();
         let targets = PairTargets::from_poses(&device, transform, &pairs).unwrap();
         let z = targets.parameters.as_ref().unwrap().to_f32().unwrap();
@@ -51,8 +45,8 @@ fn capsie_agrees_with_its_formula_in_every_variant() {
                 poses.chunks(pose).flat_map(|pose| pose.iter().map(|x| x / norm(pose))).collect()
             };
             let (e_x, e_y) = (&unit(e_x), &unit(e_y));
-            let sharp = |a: &[f64], temperature: f32| -> Vec<f64> {
-                let power = |a: &f64| a.powf(1.0 / f64::from(temperature));
+            let sharp = |a: &[f64], temperature: f64| -> Vec<f64> {
+                let power = |a: &f64| a.powf(1.0 / temperature);
                 let row = |row: &[f64]| {
                     let sum: f64 = row.iter().map(power).sum();
                     row.iter().map(|a| power(a) / sum).collect::<Vec<_>>()
@@ -81,10 +75,10 @@ fn capsie_agrees_with_its_formula_in_every_variant() {
                 + memax(a_y)
                 + 5.0 * mse(&p, e_y)
                 + 10.0 * (hinge(&z_x, rows) + hinge(&z_y, rows))
-                + f64::from(loss.predicted_variance) * hinge(&p, rows)
+                + loss.predicted_variance * hinge(&p, rows)
                 + off_diagonal(&z_x, rows, divisor)
                 + off_diagonal(&z_y, rows, divisor)
         };
-        Case { method: &method, rows, targets, device }.check(&mut store, &parts, reference);
+        Case { method: method.as_ref(), rows, targets, device }.check(&mut store, &parts, reference);
     }
 }

@@ -2,8 +2,7 @@
 //! predictor: loss and all gradients against float64 references.
 
 use super::*;
-use crate::config::{LossConfig, PredictorName};
-use crate::{equimod, sen, simclr_augself};
+use crate::config::PredictorName;
 
 const ROWS: usize = 5;
 const WIDTH: usize = 6;
@@ -95,22 +94,11 @@ fn build(
     method: MethodName,
     change: impl FnOnce(&mut MethodConfig),
 ) -> (MethodConfig, Box<dyn Method>, ParameterStore, PairTargets, Device) {
-    let mut config = MethodConfig {
-        backbone: model::BackboneConfig::ResNet18(model::ResNet18Config { width: 8 }),
-        batch: ROWS,
-        projector: vec![WIDTH],
-        ..MethodConfig::published(method)
-    };
+    let mut config = MethodConfig { batch: ROWS, ..small(method) };
+    (config.network.width, config.network.projector) = (8, vec![WIDTH]);
     change(&mut config);
-    let mut builder = StoreBuilder::new();
-    let built: Box<dyn Method> = match method {
-        MethodName::SimClrAugSelf => Box::new(simclr_augself::SimClrAugSelf::init(&config, &mut builder)),
-        MethodName::Sen => Box::new(sen::Sen::init(&config, &mut builder)),
-        MethodName::EquiMod => Box::new(equimod::EquiMod::init(&config, &mut builder)),
-        _ => Box::new(sie::Sie::init(&config, &mut builder)),
-    };
     let device = Device::cpu();
-    let store = builder.build(&device, 11).unwrap();
+    let (built, store) = super::build(&config, &device, 11);
     let targets = targets(&device, config.transform);
     (config, built, store, targets, device)
 }
@@ -139,11 +127,12 @@ fn sen_agrees_with_its_formula() {
         for (predictor, layers) in
             [(PredictorName::Mlp, 1), (PredictorName::Mlp, 2), (PredictorName::Hypernetwork, 1)]
         {
-            let (config, method, mut store, targets, device) = build(MethodName::Sen, |config| {
-                *config = MethodConfig { transform, predictor, predictor_layers: layers, ..config.clone() };
+            let (config, method, mut store, targets, device) = build(MethodName::SEN, |config| {
+                config.transform = transform;
+                (config.network.predictor, config.network.predictor_layers) = (predictor, layers);
             });
             let predict = Predict::of(&store, predictor, &targets);
-            let tau = f64::from(config.loss.temperature);
+            let tau = config.loss.temperature;
             let parts = vec![("equivariant", views(20, WIDTH))];
             let case = Case { method: method.as_ref(), rows: ROWS, targets, device };
             case.check(&mut store, &parts, |parts, parameters| {
@@ -157,8 +146,8 @@ fn sen_agrees_with_its_formula() {
 fn equimod_agrees_with_its_formula() {
     for transform in TRANSFORMS {
         for predictor in [PredictorName::Mlp, PredictorName::Hypernetwork] {
-            let (_, method, mut store, targets, device) = build(MethodName::EquiMod, |config| {
-                *config = MethodConfig { transform, predictor, ..config.clone() };
+            let (_, method, mut store, targets, device) = build(MethodName::EQUIMOD, |config| {
+                (config.transform, config.network.predictor) = (transform, predictor);
             });
             let predict = Predict::of(&store, predictor, &targets);
             let parts = vec![("invariant", views(30, WIDTH)), ("equivariant", views(32, WIDTH))];
@@ -175,8 +164,8 @@ fn equimod_agrees_with_its_formula() {
 fn augself_agrees_with_its_formula() {
     for transform in TRANSFORMS {
         let (config, method, mut store, targets, device) =
-            build(MethodName::SimClrAugSelf, |config| config.transform = transform);
-        let h = config.backbone.output_width();
+            build(MethodName::SIMCLR_AUGSELF, |config| config.transform = transform);
+        let h = config.backbone().output_width();
         let predict = Predict::of(&store, PredictorName::Mlp, &targets);
         let parts = vec![("embedding", views(40, WIDTH)), ("representation", views(42, h))];
         let case = Case { method: method.as_ref(), rows: ROWS, targets, device };
@@ -194,9 +183,8 @@ fn augself_agrees_with_its_formula() {
 fn sie_agrees_with_its_formula() {
     for transform in TRANSFORMS {
         for extra in [10.0, 0.0] {
-            let (_, method, mut store, targets, device) = build(MethodName::Sie, |config| {
-                let loss = LossConfig { predicted_variance: extra, ..config.loss };
-                *config = MethodConfig { transform, loss, ..config.clone() };
+            let (_, method, mut store, targets, device) = build(MethodName::SIE, |config| {
+                (config.transform, config.loss.predicted_variance) = (transform, extra);
             });
             let predict = Predict::of(&store, PredictorName::Hypernetwork, &targets);
             let parts = vec![("invariant", views(50, WIDTH)), ("equivariant", views(52, WIDTH))];
@@ -209,7 +197,7 @@ fn sie_agrees_with_its_formula() {
                 10.0 * mse(inv_x, inv_y)
                     + 4.5 * mse(&p, eq_y)
                     + 10.0 * (hinge(&z_x, ROWS) + hinge(&z_y, ROWS))
-                    + f64::from(extra) * hinge(&p, ROWS)
+                    + extra * hinge(&p, ROWS)
                     + off_diagonal(&z_x, ROWS, divisor)
                     + off_diagonal(&z_y, ROWS, divisor)
             });

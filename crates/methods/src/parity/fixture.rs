@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use engine::ops::Images;
 use engine::{BufferValue, Device, ParameterStore, State, Tensor};
-use model::{BackboneConfig, ResNet18Config};
 use safetensors::{Dtype, SafeTensors};
 
 use crate::batch::{PairBatch, PairTargets};
-use crate::config::{LossConfig, MethodConfig, MethodName, PredictorName, Transform};
+use crate::config::{BackboneName, LossConfig, MethodConfig, PredictorName, Transform};
+use crate::registry::MethodName;
 
 /// Why a fixture cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -102,32 +102,35 @@ impl Fixture {
         if height != width {
             return Err(FixtureError::Tensor("in/view1".into(), format!("{height}x{width} is not square")));
         }
-        let mut config = MethodConfig { image_size: height, batch, ..MethodConfig::published(method) };
+        let published = MethodConfig::published(method).map_err(engine::Error::from)?;
+        let mut config = MethodConfig { image_size: height, batch, ..published };
         let stem = self.size("backbone.conv1.weight", 0);
         let missing = || FixtureError::Tensor("param/backbone.conv1.weight".into(), "is missing".into());
-        config.backbone = BackboneConfig::ResNet18(ResNet18Config { width: stem.ok_or_else(missing)? });
+        config.backbone = BackboneName::ResNet18;
+        let network = &mut config.network;
+        network.width = stem.ok_or_else(missing)?;
         for prefix in ["projector", "projector_inv", "projector_equi"] {
             let widths: Vec<usize> =
                 (0..).map_while(|layer| self.size(&format!("{prefix}.{}.weight", 3 * layer), 0)).collect();
             if !widths.is_empty() {
-                config.projector = widths;
+                network.projector = widths;
             }
         }
         if let (Some(capsules), Some(poses)) =
             (self.size("projector.conv_a.weight", 0), self.size("projector.conv_pose.weight", 0))
         {
-            config.capsules = capsules;
-            config.pose_side = (poses / capsules.max(1)).isqrt();
+            network.capsules = capsules;
+            network.pose = (poses / capsules.max(1)).isqrt();
         }
-        let embedding = config.projector.last().copied().unwrap_or(0);
+        let embedding = network.projector.last().copied().unwrap_or(0);
         let parameters = if let Some(parameters) = self.size("predictor.hypernet.net.0.weight", 1) {
-            config.predictor = PredictorName::Hypernetwork;
+            network.predictor = PredictorName::Hypernetwork;
             parameters
         } else if let Some(input) = self.size("predictor.pred.0.weight", 1) {
-            config.predictor = PredictorName::Mlp;
+            network.predictor = PredictorName::Mlp;
             let layers = (0..)
                 .take_while(|layer| self.size(&format!("predictor.pred.{}.weight", 2 * layer), 0).is_some());
-            config.predictor_layers = layers.count();
+            network.predictor_layers = layers.count();
             input.saturating_sub(embedding)
         } else {
             self.size("predictor.4.weight", 0).unwrap_or(4)
@@ -141,9 +144,9 @@ impl Fixture {
 
     /// Weights and temperature from the metadata.
     fn weights(&self, loss: &mut LossConfig) {
-        let number = |value: Option<&serde_json::Value>, to: &mut f32| {
+        let number = |value: Option<&serde_json::Value>, to: &mut f64| {
             if let Some(number) = value.and_then(serde_json::Value::as_f64) {
-                *to = number as f32;
+                *to = number;
             }
         };
         number(self.settings.get("temperature"), &mut loss.temperature);
@@ -214,6 +217,7 @@ impl Fixture {
         let targets = PairTargets {
             matrices: tensor("in/transform")?,
             parameters,
+            rotations: tensor("in/quaternion_xyzw")?,
             translations: tensor("in/translation")?,
             hues: None,
             labels,

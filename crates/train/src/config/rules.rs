@@ -1,8 +1,9 @@
-//! What a configuration may say: words among which to choose, and ranges.
+//! What a configuration may say: the ranges of its numbers.
 
-use super::{Config, method_names};
+use methods::BackboneName;
+
+use super::Config;
 use crate::error::{Error, Result};
-use crate::suggest;
 
 /// More threads or waiting batches than any machine has use for; beyond it a number is a slip of the finger.
 const MOST_WORKERS: usize = 4096;
@@ -12,40 +13,23 @@ const MOST_MEMORY_MIB: usize = 1 << 30;
 impl Config {
     /// Refuses settings that make no sense, whatever the data.
     pub(super) fn check(&self) -> Result<()> {
-        let word = |key: &str, value: &str, words: &[&str]| {
-            if words.contains(&value) {
-                return Ok(());
-            }
-            let hint = suggest::hint(value, words.iter().copied());
-            Err(Error::Setting(format!("{key} is {value:?}, but must be one of {}{hint}", words.join(", "))))
-        };
-        let methods: Vec<&str> = method_names().collect();
-        word("method", &self.method, &methods)?;
-        word("backbone", &self.backbone, &["resnet18", "vit_tiny"])?;
-        word("transform", &self.transform, &["rotation", "rotation+object", "rotation+base"])?;
-        word("schedule", &self.schedule, &["constant", "cosine"])?;
-        word("precision", &self.precision, &["auto", "f32", "bf16"])?;
-        word("network.predictor", &self.network.predictor, &["none", "mlp", "hypernetwork"])?;
-        let tasks = ["classification", "rotation", "translation", "colour"];
-        word("network.task", &self.network.task, &tasks)?;
-        word("loss.regularise", &self.loss.regularise, &["both", "poses"])?;
-        word("loader.on_bad_sample", &self.loader.on_bad_sample, &["fail", "skip"])?;
-        word("procedural.latents", &self.procedural.latents, &["auto", "3diebench", "3diebench-t"])?;
-        word("procedural.quality", &self.procedural.quality, &["fast", "standard", "reference"])?;
         let rule =
             |holds: bool, text: &str| holds.then_some(()).ok_or_else(|| Error::Setting(text.to_owned()));
         rule(self.epochs > 0, "epochs must be at least 1")?;
         rule(self.epochs <= 99_999, "epochs must be at most 99999")?;
-        rule(self.batch >= 2, "batch must be at least 2: variances over one object are undefined")?;
-        let multiple = if self.backbone == "vit_tiny" { 16 } else { 32 };
+        rule(self.method.batch >= 2, "batch must be at least 2: variances over one object are undefined")?;
+        let multiple = if self.method.backbone == BackboneName::VitTiny { 16 } else { 32 };
         rule(
-            self.image_size >= 32 && self.image_size.is_multiple_of(multiple),
-            &format!("image_size is {}, but must be a multiple of {multiple}, 32 or more", self.image_size),
+            self.method.image_size >= 32 && self.method.image_size.is_multiple_of(multiple),
+            &format!(
+                "image_size is {}, but must be a multiple of {multiple}, 32 or more",
+                self.method.image_size
+            ),
         )?;
         rule(self.learning_rate > 0.0, "learning_rate must be positive")?;
         rule((0.0..=1.0).contains(&self.refresh), "refresh must be between 0 and 1")?;
         rule(
-            self.loss.sharpen_prediction > 0.0 && self.loss.sharpen_target > 0.0,
+            self.method.loss.sharpen_prediction > 0.0 && self.method.loss.sharpen_target > 0.0,
             "loss.sharpen_prediction and loss.sharpen_target must be positive",
         )?;
         rule(self.weight_decay >= 0.0, "weight_decay must not be negative")?;
@@ -55,19 +39,20 @@ impl Config {
             "adam.beta1 and adam.beta2 must be in [0, 1)",
         )?;
         rule(self.adam.epsilon > 0.0, "adam.epsilon must be positive")?;
-        let width = self.network.width;
+        let width = self.method.network.width;
         rule(width > 0 && width.is_multiple_of(8), "network.width must be a positive multiple of 8")?;
-        rule(self.network.capsules > 0, "network.capsules must be positive")?;
-        rule(self.network.predictor_layers > 0, "network.predictor_layers must be positive")?;
+        rule(self.method.network.capsules > 0, "network.capsules must be positive")?;
+        rule(self.method.network.predictor_layers > 0, "network.predictor_layers must be positive")?;
         rule(
-            matches!(self.network.pose, 0 | 3 | 4),
+            matches!(self.method.network.pose, 0 | 3 | 4),
             "network.pose must be 3, 4, or 0 for what the transform needs",
         )?;
         rule(
-            self.network.projector.len() == 3 && self.network.projector.iter().all(|&width| width > 0),
+            self.method.network.projector.len() == 3
+                && self.method.network.projector.iter().all(|&width| width > 0),
             "network.projector must be three widths such as [2048, 2048, 2048]",
         )?;
-        rule(self.loss.temperature > 0.0, "loss.temperature must be positive")?;
+        rule(self.method.loss.temperature > 0.0, "loss.temperature must be positive")?;
         rule(self.checkpoints.keep >= 1, "checkpoints.keep must be at least 1")?;
         rule(self.checkpoints.every_minutes >= 0.0, "checkpoints.every_minutes must not be negative")?;
         rule(self.procedural.views >= 2, "procedural.views must be at least 2")?;

@@ -1,12 +1,12 @@
 //! The end of an epoch: a look at held-out objects, a checkpoint.
 
 use dataset::{Split, Views};
+use methods::{PairImages, Tallies};
 
 use super::Trainer;
 use crate::batches::{PairBatch, pair_items};
 use crate::error::{Error, Result};
 use crate::metrics::Kind;
-use crate::tally::Tallies;
 
 impl Trainer<'_> {
     /// Does what is due behind the last step of an epoch, and completes it. Says whether it is complete: `stop` may
@@ -54,7 +54,8 @@ impl Trainer<'_> {
         let objects: Vec<usize> = (0..wanted).map(|k| side.start + k * side.len() / wanted).collect();
         let (seed, views) = (self.config.seed, self.plan.views);
         // The published batch is of objects; the last one may be small, as nothing is normalised over it.
-        let chunks: Vec<Vec<usize>> = objects.chunks(self.config.batch).map(<[usize]>::to_vec).collect();
+        let chunks: Vec<Vec<usize>> =
+            objects.chunks(self.config.method.batch).map(<[usize]>::to_vec).collect();
         let plan = (0..self.config.probes.held_out_passes).flat_map(move |pass| {
             chunks
                 .iter()
@@ -68,8 +69,11 @@ impl Trainer<'_> {
                 return Ok(false);
             }
             let batch = batch?;
-            let pairs = PairBatch::new(&*self.views, &*self.views, &batch);
-            tallies.merge(&self.learner.probe(&pairs)?);
+            let mut pairs = PairBatch::new(&*self.views, &*self.views, &batch, self.config.method.transform);
+            if let Some(rendered) = &mut self.rendered {
+                pairs.images = PairImages::Device(rendered.pictures(&pairs.items)?);
+            }
+            tallies.merge(&self.learner.probe(pairs)?);
             loader.recycle(batch);
         }
         let values: Vec<(String, f64)> =

@@ -1,11 +1,11 @@
 //! What issued steps showed, taken in in order: means, lines of metrics, guards, and the choices of the device.
 
+use methods::Measurement;
+
 use super::Trainer;
 use crate::checkpoint::{self, Checkpoint};
 use crate::error::{Error, Result};
 use crate::event::{Event, Progress};
-use crate::learner::Measurement;
-use crate::means::values_of;
 use crate::metrics::Kind;
 
 impl Trainer<'_> {
@@ -18,8 +18,13 @@ impl Trainer<'_> {
         }
         measurements.iter().for_each(|measurement| self.clock.done(measurement.host, measurement.device));
         self.clock.look();
-        if let Some(text) = self.learner.remark() {
-            (self.tell)(Event::Warning(text));
+        let (_, replaced) = self.device.choice_counts();
+        let anew = replaced - std::mem::replace(&mut self.replaced, replaced);
+        if anew > 0 {
+            (self.tell)(Event::Warning(format!(
+                "{anew} convolutions cannot be computed here as they were before (by another cuDNN or GPU); \
+                 another way was chosen, and the run goes on, but not bit for bit"
+            )));
         }
         self.keep_choices()?;
         let first = self.position.step + 1 - self.pending.len() as u64;
@@ -45,7 +50,7 @@ impl Trainer<'_> {
     }
 
     fn take_in(&mut self, step: u64, measurement: &Measurement, bad: usize) -> Result<()> {
-        let values = values_of(measurement);
+        let values = measurement.values();
         self.means.add_measurement(&values);
         self.means.add("bad_samples", bad as f64);
         let trouble = self.guard.check(step, measurement.loss, measurement.health.as_ref());
@@ -81,9 +86,10 @@ impl Trainer<'_> {
 
     /// Writes down new choices of the device, before anything that depends on them.
     pub(super) fn keep_choices(&mut self) -> Result<()> {
-        let count = self.learner.choice_count();
+        let (made, replaced) = self.device.choice_counts();
+        let count = made + replaced;
         if count != self.choices
-            && let Some(text) = self.learner.choices()
+            && let Some(text) = self.device.choices()
         {
             self.run.folder().write_choices(&text)?;
             self.choices = count;

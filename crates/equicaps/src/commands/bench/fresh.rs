@@ -14,7 +14,7 @@ use dataset::{Split, Views};
 use engine::Device;
 use serde_json::{Value, json};
 use train::data::Data;
-use train::{Config, OwnedRun, Trainer};
+use train::{Config, Session, Start};
 
 use crate::UsageError;
 use crate::terminal::Terminal;
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let config = |refresh: f64| config(arguments, refresh);
     let first = config(0.0)?;
     arguments.refresh.iter().try_for_each(|&refresh| config(refresh).map(|_| ()))?;
-    let device = crate::device::open(&first.device, &first.precision)?;
+    let device = crate::device::open(&first.device, first.precision.name())?;
     if matches!(device, Device::Cpu(_)) {
         let text = "bench fresh needs a CUDA device; on the CPU the loader renders, see bench loader";
         return Err(UsageError(text.to_owned()).into());
@@ -127,7 +127,7 @@ fn measure(
          rendering alone  {render:>9.0} images/s\n\
          {:>7}  {:>9}  {:>9}  {:>7}  {:>7}  of the rate of one after the other\n",
         arguments.data,
-        settings.batch,
+        settings.method.batch,
         settings.procedural.quality,
         settings.procedural.views,
         "refresh",
@@ -135,7 +135,7 @@ fn measure(
         "fresh/s",
         "fresh",
         "lost",
-        size = settings.image_size,
+        size = settings.method.image_size,
     );
     let mut rows = Vec::new();
     for &refresh in &arguments.refresh {
@@ -163,9 +163,9 @@ fn measure(
     let report = json!({
         "device": device.description(),
         "data": arguments.data,
-        "size": settings.image_size,
-        "batch": settings.batch,
-        "quality": settings.procedural.quality,
+        "size": settings.method.image_size,
+        "batch": settings.method.batch,
+        "quality": settings.procedural.quality.name(),
         "views": settings.procedural.views,
         "step_images_per_s": step,
         "render_images_per_s": render,
@@ -176,19 +176,13 @@ fn measure(
 
 /// Trains with the whole loop, and measures after the warm-up.
 fn train(arguments: &Arguments, config: &Config, device: &Device, root: &Path) -> anyhow::Result<Trained> {
-    let Data { views, on_device } = train::data::open(config, device)?;
-    let on_device = on_device.with_context(|| format!("{} holds views, not objects", arguments.data))?;
-    let counter = on_device.rendered_counter();
-    let mut learner = train::network::build(config, &*views, device)?;
-    learner.render_by(on_device);
-    let run = OwnedRun::create(root, config)?;
-    let objects = views.split(Split::Train).len();
-    let mut tell = |_: train::Event<'_>| ();
-    let trainer = Trainer::prepare(&run, config.clone(), views, &mut learner, &mut tell)?;
-    let Ok(trainer) = trainer else { anyhow::bail!("the run was finished before it began") };
-    let images_per_step = 2.0 * objects as f64 / trainer.steps_per_epoch() as f64;
-    let watch = Watch::new(counter, arguments);
-    trainer.train(&|| watch.step())?;
+    let data = train::data::open(config, device)?;
+    let rendered = data.rendered.as_ref();
+    let rendered = rendered.with_context(|| format!("{} holds views, not objects", arguments.data))?;
+    let watch = Watch::new(rendered.rendered_counter(), arguments);
+    let session = Session::begin(root, config.clone(), data, Start::default(), &mut |_| ())?;
+    let images_per_step = session.images_per_step()?;
+    session.train(&mut |_| (), &|| watch.step())?;
     watch.trained(images_per_step).context("no step was measured")
 }
 
@@ -244,8 +238,8 @@ impl Watch {
 
 /// Views a second when nothing else is done, of all objects in turn.
 fn render_alone(arguments: &Arguments, config: &Config, device: &Device) -> anyhow::Result<f64> {
-    let Data { views, on_device } = train::data::open(config, device)?;
-    let mut on_device = on_device.with_context(|| format!("{} holds views, not objects", arguments.data))?;
+    let Data { views, rendered, .. } = train::data::open(config, device)?;
+    let mut on_device = rendered.with_context(|| format!("{} holds views, not objects", arguments.data))?;
     let objects = views.split(Split::Train).len();
     // Steps that share no factor with the number of objects visit them all, far apart.
     let items: Vec<(usize, usize)> = (0..RENDERED).map(|k| (k * 7919 % objects, k / objects)).collect();

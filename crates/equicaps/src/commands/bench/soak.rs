@@ -11,7 +11,8 @@ use dataset::{Class, Object, Split, Views};
 use engine::Device;
 use scene::{LatentRanges, Latents};
 use serde_json::{Value, json};
-use train::{Config, OwnedRun, Trainer};
+use train::data::Data;
+use train::{Config, Session, Start};
 
 use crate::UsageError;
 use crate::terminal::Terminal;
@@ -159,10 +160,12 @@ fn soak(
         .try_for_each(|text| settings.set(text))?;
     settings.set_key("--device", "device", &arguments.device)?;
     let config = Config::resolve(settings)?;
-    let device = crate::device::open(&config.device, &config.precision)?;
+    let device = crate::device::open(&config.device, config.precision.name())?;
     let views: Arc<dyn Views> = Arc::new(MadeUp::new(count));
-    let mut learner = train::network::build(&config, &*views, &device)?;
-    let run = OwnedRun::create(&root.join(count.to_string()), &config)?;
+    let data = Data::on_host(views, &device);
+    let root = root.join(count.to_string());
+    let session = Session::begin(&root, config, data, Start::default(), &mut |_| ())?;
+    let folder = session.folder().clone();
     let began = Instant::now();
     let (samples, next) = (RefCell::new(Vec::new()), RefCell::new(Duration::ZERO));
     let interval = Duration::from_secs_f64(arguments.seconds / 40.0);
@@ -176,11 +179,8 @@ fn soak(
         elapsed.as_secs_f64() >= arguments.seconds
     };
     terminal.note(format!("{count} objects for {} s", arguments.seconds));
-    let mut tell = |_: train::Event<'_>| ();
-    let trainer = Trainer::prepare(&run, config, views, &mut learner, &mut tell)?;
-    let Ok(trainer) = trainer else { anyhow::bail!("the run was finished before it began") };
-    trainer.train(&stop)?;
-    let steps = train::summary::Summary::of(run.folder())?.position.step;
+    session.train(&mut |_| (), &stop)?;
+    let steps = train::summary::Summary::of(&folder)?.position.step;
     let samples = samples.into_inner();
     // The first half is for filling pools and queues.
     let settled = &samples[samples.len() / 2..];

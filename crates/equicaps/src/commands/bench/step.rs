@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use engine::ops::Images;
 use engine::{AdamConfig, Device, Precision, ProfileEntry, Tape};
-use methods::{MethodConfig, MethodName, Network, PairBatch, PairTargets, Transform};
-use model::BackboneConfig;
+use methods::{
+    BackboneName, MethodConfig, MethodName, Network, PairBatch, PairTargets, ProbesConfig, Step, StepOptions,
+    Transform,
+};
 use pose::ViewPose;
 use random::{Random, Stream};
 use serde_json::json;
+use train::config::PrecisionName;
 
 use super::render::cpu_seconds;
 use super::step_profile::{Ceilings, gpu_profile_json, gpu_profile_text};
@@ -29,7 +32,7 @@ pub struct Arguments {
     method: MethodName,
     /// Backbone
     #[arg(long, value_name = "NAME", default_value = "resnet18")]
-    backbone: String,
+    backbone: BackboneName,
     /// Transformation the method is trained on
     #[arg(long, value_name = "T", default_value = "rotation")]
     transform: Transform,
@@ -42,18 +45,24 @@ pub struct Arguments {
     /// Where to compute: cpu, cuda:0, ...
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
-    /// f32 or bf16 [default: f32 on the CPU, bf16 on CUDA]
-    #[arg(long, value_name = "P", value_parser = ["f32", "bf16"])]
-    precision: Option<String>,
+    /// f32 or mixed [default: f32 on the CPU, mixed on CUDA]
+    #[arg(long, value_name = "P", default_value = "auto", hide_default_value = true)]
+    precision: PrecisionName,
     /// Measure the backbone in evaluation mode instead of a training step
     #[arg(long)]
     inference: bool,
-    /// Measured steps, after two to warm up
+    /// Measured steps, after three to warm up
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
     /// Keep less for backward and compute it again: less memory, more time
     #[arg(long)]
     recompute: bool,
+    /// Train the online probes, too, as a run does
+    #[arg(long, conflicts_with = "inference")]
+    probes: bool,
+    /// Issue a step once and repeat it as a whole, as a run on CUDA does
+    #[arg(long, conflicts_with_all = ["inference", "profile"])]
+    graphs: bool,
     /// List the time of every kind of operation
     #[arg(long)]
     profile: bool,
@@ -102,15 +111,11 @@ fn convolution_choices(device: &Device) -> serde_json::Value {
 
 /// Runs `equicaps bench step`.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let precision = arguments.precision.as_deref().map(|name| match name {
-        "bf16" => Precision::Bf16,
-        _ => Precision::F32,
-    });
-    let device = Device::from_name(&arguments.device, precision)?;
+    let device = Device::from_name(&arguments.device, arguments.precision.of_engine())?;
     if arguments.all {
         return super::step_table::run(arguments, &device, terminal);
     }
-    let config = arguments.config(arguments.method, &arguments.backbone)?;
+    let config = arguments.config(arguments.method, arguments.backbone)?;
     match measure(arguments, terminal, &device, &config) {
         Err(error) if is_out_of_memory(&error) => Err(with_largest_batch(error, &device, &config)),
         outcome => outcome,
@@ -118,16 +123,14 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
 }
 
 impl Arguments {
-    /// The network of `method` on the backbone called `backbone`, with the sizes asked for.
-    pub(super) fn config(&self, method: MethodName, backbone: &str) -> anyhow::Result<MethodConfig> {
-        let backbone: BackboneConfig =
-            backbone.parse().map_err(|error: model::UnknownBackbone| UsageError(error.to_string()))?;
+    /// The network of `method` on `backbone`, with the sizes asked for.
+    pub(super) fn config(&self, method: MethodName, backbone: BackboneName) -> anyhow::Result<MethodConfig> {
         Ok(MethodConfig {
             backbone,
             transform: self.transform,
             image_size: self.size,
             batch: self.batch,
-            ..MethodConfig::published(method)
+            ..MethodConfig::published(method)?
         })
     }
 
@@ -142,13 +145,13 @@ impl Arguments {
     }
 
     /// A step as asked for.
-    fn step(&self, network: &mut Network, batch: &PairBatch) -> engine::Result<()> {
+    fn step(&self, step: &mut Step, batch: &PairBatch) -> engine::Result<()> {
         if self.inference {
-            network.features(&batch.views[0])?;
-            network.features(&batch.views[1])?;
+            step.network_mut().features(&batch.views[0])?;
+            step.network_mut().features(&batch.views[1])?;
             return Ok(());
         }
-        network.step(batch, &AdamConfig::default()).map(|_| ())
+        step.step(batch, &AdamConfig::default())?.read().map(|_| ())
     }
 }
 
@@ -159,22 +162,28 @@ pub(super) struct Measured {
     /// Processor time of all steps.
     cpu_secs: Option<f64>,
     pub(super) memory: engine::PoolReport,
-    /// Memory taken from the system after the second step.
+    /// Memory taken from the system after the warm-up.
     growth: usize,
-    pub(super) network: Network,
+    pub(super) step: Step,
 }
 
-/// Measures the steps of a network, after two to warm up.
+/// Measures the steps of a network, after three to warm up.
 pub(super) fn measure_steps(
     arguments: &Arguments,
     device: &Device,
     config: &MethodConfig,
     batch: &PairBatch,
 ) -> anyhow::Result<Measured> {
-    let mut network = Network::build(config, device, 1).map_err(|error| UsageError(error.to_string()))?;
-    network.model.set_recompute(arguments.recompute);
-    for _ in 0..2 {
-        arguments.step(&mut network, batch)?;
+    let probes = ProbesConfig { classes: config.classes, translation: true };
+    let options = StepOptions {
+        probes: arguments.probes.then_some(probes),
+        graphs: arguments.graphs,
+        recompute: arguments.recompute,
+    };
+    let mut step = Step::new(config, device, 1, options).map_err(|error| UsageError(error.to_string()))?;
+    // One chooses and compiles, one captures, one repeats.
+    for _ in 0..3 {
+        arguments.step(&mut step, batch)?;
     }
     device.synchronise()?;
     let reserved = device.memory().reserved;
@@ -182,7 +191,7 @@ pub(super) fn measure_steps(
     let (cpu_start, mut times) = (cpu_seconds(), Vec::new());
     for _ in 0..arguments.steps {
         let start = Instant::now();
-        arguments.step(&mut network, batch)?;
+        arguments.step(&mut step, batch)?;
         device.synchronise()?;
         times.push(start.elapsed());
     }
@@ -190,7 +199,7 @@ pub(super) fn measure_steps(
     let memory = device.memory();
     times.sort();
     let (median, best) = (times[times.len() / 2], times[0]);
-    Ok(Measured { median, best, cpu_secs, memory, growth: memory.reserved - reserved, network })
+    Ok(Measured { median, best, cpu_secs, memory, growth: memory.reserved - reserved, step })
 }
 
 /// A training step with the time of every operation, as the program sees it.
@@ -244,19 +253,19 @@ fn measure(
 ) -> anyhow::Result<ExitCode> {
     let batch = random_batch(device, arguments)?;
     let measured = measure_steps(arguments, device, config, &batch)?;
-    let Measured { median, best, cpu_secs, memory, growth, mut network } = measured;
+    let Measured { median, best, cpu_secs, memory, growth, mut step } = measured;
     let mut operations = Vec::new();
     let mut on_gpu = None;
     match device {
         // Work on a GPU runs behind the program, so it is timed there.
         Device::Cuda(cuda) if arguments.profile => {
             cuda.context().start_profile();
-            arguments.step(&mut network, &batch)?;
+            arguments.step(&mut step, &batch)?;
             let ceilings = Ceilings::measure(cuda.context())?;
             on_gpu = Some((cuda.context().finish_profile()?, ceilings));
         }
         _ if arguments.profile && !arguments.inference => {
-            operations = profiled_step(&mut network, device, &batch)?;
+            operations = profiled_step(step.network_mut(), device, &batch)?;
         }
         _ => {}
     }
@@ -273,7 +282,7 @@ fn measure(
         cpu_ms.map_or(String::new(), |ms| format!(", {ms:.2} ms of processor time an image")),
     );
     if growth != 0 {
-        let _ = write!(text, "\nmemory grew by {growth} bytes after the second step");
+        let _ = write!(text, "\nmemory grew by {growth} bytes after the warm-up");
     }
     for entry in &operations {
         let direction = if entry.backward { "backward" } else { "forward" };
@@ -292,11 +301,11 @@ fn measure(
     terminal.result(
         text,
         &json!({
-            "method": config.method.name(),
-            "backbone": arguments.backbone,
+            "method": config.name.name(),
+            "backbone": arguments.backbone.name(),
             "mode": what,
             "device": device.name(),
-            "precision": if device.precision() == Precision::Bf16 { "bf16" } else { "f32" },
+            "precision": if device.precision() == Precision::Bf16 { "mixed" } else { "f32" },
             "batch": arguments.batch,
             "size": arguments.size,
             "threads": rayon::current_num_threads(),
@@ -307,7 +316,7 @@ fn measure(
             "peak_bytes": memory.peak,
             "reserved_bytes": memory.reserved,
             "reserved_growth_bytes": growth,
-            "parameters": network.store.parameter_count(),
+            "parameters": step.network().store.parameter_count(),
             "operations": on_gpu.map_or(json!(listed), |(entries, ceilings)| gpu_profile_json(&entries, &ceilings)),
             "convolutions": convolution_choices(device),
         }),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use engine::Device;
-use methods::MethodName;
+use methods::{BackboneName, MethodName};
 use serde_json::json;
 
 use super::step::{Arguments, measure_steps, random_batch};
@@ -13,7 +13,7 @@ use crate::terminal::Terminal;
 /// Method, backbone and what was measured, or why not.
 struct Row {
     method: MethodName,
-    backbone: &'static str,
+    backbone: BackboneName,
     outcome: anyhow::Result<Figures>,
 }
 
@@ -28,8 +28,9 @@ struct Figures {
 /// Runs `equicaps bench step --all`; fails where a method could not be measured.
 pub(super) fn run(arguments: &Arguments, device: &Device, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let batch = random_batch(device, arguments)?;
-    let with_resnet = MethodName::ALL.iter().map(|&method| (method, "resnet18"));
-    let with_vit = [MethodName::Sie, MethodName::CapsIe, MethodName::EquiCaps].map(|m| (m, "vit_tiny"));
+    let with_resnet = MethodName::all().into_iter().map(|method| (method, BackboneName::ResNet18));
+    let with_vit = [MethodName::SIE, MethodName::CAPSIE, MethodName::EQUICAPS];
+    let with_vit = with_vit.map(|method| (method, BackboneName::VitTiny));
     let mut rows = Vec::new();
     for (method, backbone) in with_resnet.chain(with_vit) {
         let outcome = arguments.config(method, backbone).and_then(|config| {
@@ -38,12 +39,12 @@ pub(super) fn run(arguments: &Arguments, device: &Device, terminal: &Terminal) -
                 images_per_s: arguments.images() / measured.median.as_secs_f64(),
                 step_ms: measured.median.as_secs_f64() * 1e3,
                 peak_bytes: measured.memory.peak,
-                parameters: measured.network.store.parameter_count(),
+                parameters: measured.step.network().store.parameter_count(),
             })
         });
         rows.push(Row { method, backbone, outcome });
     }
-    let figures = |method: MethodName, backbone: &str| {
+    let figures = |method: MethodName, backbone: BackboneName| {
         let row = rows.iter().find(|row| row.method == method && row.backbone == backbone)?;
         row.outcome.as_ref().ok().copied()
     };
@@ -63,10 +64,10 @@ pub(super) fn run(arguments: &Arguments, device: &Device, terminal: &Terminal) -
     );
     let mut listed = Vec::new();
     for row in &rows {
-        let (method, backbone) = (row.method.name(), row.backbone);
+        let (method, backbone) = (row.method, row.backbone);
         match &row.outcome {
             Ok(found) => {
-                let equicaps = figures(MethodName::EquiCaps, backbone);
+                let equicaps = figures(MethodName::EQUICAPS, backbone);
                 let ratio = equicaps.map_or(f64::NAN, |equicaps| found.images_per_s / equicaps.images_per_s);
                 let Figures { images_per_s, step_ms, peak_bytes, parameters } = *found;
                 let gigabytes = peak_bytes as f64 / 1e9;
@@ -76,8 +77,8 @@ pub(super) fn run(arguments: &Arguments, device: &Device, terminal: &Terminal) -
                     100.0 * ratio
                 );
                 listed.push(json!({
-                    "method": method,
-                    "backbone": backbone,
+                    "method": method.name(),
+                    "backbone": backbone.name(),
                     "images_per_s": images_per_s,
                     "step_ms": step_ms,
                     "peak_bytes": peak_bytes,
@@ -87,7 +88,7 @@ pub(super) fn run(arguments: &Arguments, device: &Device, terminal: &Terminal) -
             }
             Err(error) => {
                 let _ = write!(text, "\n{method:<16} {backbone:<9} {error:#}");
-                listed.push(json!({ "method": method, "backbone": backbone, "error": format!("{error:#}") }));
+                listed.push(json!({ "method": method.name(), "backbone": backbone.name(), "error": format!("{error:#}") }));
             }
         }
     }

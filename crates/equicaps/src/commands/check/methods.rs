@@ -32,7 +32,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     }
     let precision = if arguments.precision == "bf16" { Precision::Bf16 } else { Precision::F32 };
     let device = Device::from_name(&arguments.device, Some(precision))?;
-    let agreements = methods::agreement::compare(&device);
+    let agreements = methods::agreement::compare(&device)?;
     let mut text = format!("{:<50} {:>10} {:>10} {:>9}\n", "variant", "loss", "gradient", "cosine");
     for agreement in &agreements {
         let verdict = match (&agreement.failure, agreement.right, agreement.repeats) {

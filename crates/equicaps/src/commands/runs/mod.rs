@@ -105,7 +105,7 @@ fn list(folder: &Path, terminal: &Terminal) -> anyhow::Result<()> {
         let reached = summary.reached;
         let mut cells: Vec<report::Cell> = vec![
             summary.name.clone().into(),
-            summary.config.method.clone().into(),
+            summary.config.method.name.name().into(),
             summary.state.name().into(),
             format!("{}/{}", reached.epoch, summary.config.epochs).into(),
             reached.step.to_string().into(),
@@ -142,7 +142,7 @@ fn to_json(summary: &Summary) -> Value {
     };
     json!({
         "run": shown(&summary.root),
-        "method": summary.config.method,
+        "method": summary.config.method.name,
         "state": summary.state,
         "epoch": summary.reached.epoch,
         "epochs": summary.config.epochs,
@@ -155,14 +155,14 @@ fn to_json(summary: &Summary) -> Value {
 
 fn show(run: &Path, terminal: &Terminal) -> anyhow::Result<()> {
     let summary = Summary::of(&RunFolder::open(run)?)?;
-    let config = &summary.config;
+    let (config, method) = (&summary.config, &summary.config.method);
     let mut lines = vec![
         format!("run          {} ({})", summary.root.display(), summary.state.name()),
         format!(
             "method       {} on {}, {} x {} pixels",
-            config.method, config.backbone, config.image_size, config.image_size
+            method.name, method.backbone, method.image_size, method.image_size
         ),
-        format!("transform    {}", config.transform),
+        format!("transform    {}", method.transform),
         format!("data         {}", config.data),
         format!(
             "progress     epoch {} of {}, step {}",

@@ -1,10 +1,22 @@
-//! Settings on their way to a [`Config`](crate::Config): a table that starts with every default and is changed by
-//! presets, files and single keys. A key that the defaults do not have, or a value of another type, is refused.
+//! Settings on their way to a configuration: a table that starts with every default and is changed by presets, files
+//! and single keys. A key that the defaults do not have, or a value of another type, is refused.
 
 use toml::{Table, Value};
 
-use crate::error::{Error, Result};
 use crate::suggest;
+
+/// A setting is unknown, of the wrong type or out of range: one sentence that names it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingError(pub String);
+
+impl From<SettingError> for engine::Error {
+    fn from(error: SettingError) -> Self {
+        Self::shape("settings", error.0)
+    }
+}
+
+type Result<T> = std::result::Result<T, SettingError>;
 
 /// A complete table of settings.
 #[derive(Clone, Debug)]
@@ -18,7 +30,7 @@ impl Settings {
     pub fn new(defaults: &str) -> Result<Self> {
         let table: Table = defaults
             .parse()
-            .map_err(|error: toml::de::Error| Error::Setting(format!("defaults: {}", error.message())))?;
+            .map_err(|error: toml::de::Error| SettingError(format!("defaults: {}", error.message())))?;
         let mut keys = Vec::new();
         collect_keys("", &table, &mut keys);
         Ok(Self { table, keys })
@@ -35,7 +47,7 @@ impl Settings {
             let place = error.span().map_or_else(String::new, |span| {
                 format!(" in line {}", 1 + text[..span.start.min(text.len())].matches('\n').count())
             });
-            Error::Setting(format!("{source} is not valid TOML{place}: {}", error.message()))
+            SettingError(format!("{source} is not valid TOML{place}: {}", error.message()))
         })?;
         self.overlay_table(source, "", table)
     }
@@ -56,7 +68,7 @@ impl Settings {
     /// Sets one key from the command line: `KEY=VALUE`.
     pub fn set(&mut self, assignment: &str) -> Result<()> {
         let Some((key, text)) = assignment.split_once('=') else {
-            return Err(Error::Setting(format!(
+            return Err(SettingError(format!(
                 "--set {assignment} has no '='; write --set KEY=VALUE, for example --set epochs=100"
             )));
         };
@@ -92,22 +104,22 @@ impl Settings {
                 none if none.is_empty() => "; equicaps train --print-config lists them".to_owned(),
                 hint => hint,
             };
-            return Err(Error::Setting(format!("{source}: there is no setting {key:?}{hint}")));
+            return Err(SettingError(format!("{source}: there is no setting {key:?}{hint}")));
         };
         if let Value::Table(_) = old {
             let inner =
                 self.keys().filter(|k| k.starts_with(&format!("{key}."))).collect::<Vec<_>>().join(", ");
-            return Err(Error::Setting(format!("{source}: {key:?} is a group of settings: {inner}")));
+            return Err(SettingError(format!("{source}: {key:?} is a group of settings: {inner}")));
         }
         let value = fit(old, value)
-            .map_err(|value| Error::Setting(format!("{source}: {key} takes {}, not {value}", kind(old))))?;
+            .map_err(|value| SettingError(format!("{source}: {key} takes {}, not {value}", kind(old))))?;
         let mut table = &mut self.table;
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop().unwrap_or(key);
         for part in parts {
             match table.get_mut(part) {
                 Some(Value::Table(inner)) => table = inner,
-                _ => return Err(Error::Setting(format!("{source}: there is no setting {key:?}"))),
+                _ => return Err(SettingError(format!("{source}: there is no setting {key:?}"))),
             }
         }
         table.insert(last.to_owned(), value);
@@ -117,6 +129,12 @@ impl Settings {
     /// The table.
     pub fn into_table(self) -> Table {
         self.table
+    }
+
+    /// The settings as a structure; keys that it does not have are left out.
+    pub fn parse<T: serde::de::DeserializeOwned>(self) -> Result<T> {
+        let parsed = Value::Table(self.table).try_into();
+        parsed.map_err(|error: toml::de::Error| SettingError(error.message().to_owned()))
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::weights::WeightsError;
+use crate::error::{Error, Result as RunResult};
 use archive::Archive;
 use pickle::{Dtype, Tensor, Value};
 
@@ -43,9 +43,9 @@ pub struct TorchFile {
 }
 
 /// Reads `path`: a map of tensors by name, or a map with such a map under `model` (or `state_dict`).
-pub fn read(path: &Path) -> Result<TorchFile, WeightsError> {
-    let bytes = std::fs::read(path).map_err(|source| WeightsError::File { path: path.into(), source })?;
-    of_bytes(&bytes).map_err(|detail| WeightsError::Torch { path: path.into(), detail })
+pub fn read(path: &Path) -> RunResult<TorchFile> {
+    let bytes = std::fs::read(path).map_err(Error::read(path))?;
+    of_bytes(&bytes).map_err(|detail| Error::content(path, detail))
 }
 
 fn of_bytes(bytes: &[u8]) -> Result<TorchFile, String> {

@@ -1,0 +1,150 @@
+//! The methods by name. A new method is its file, its preset and one line in [`BUILT_IN`].
+
+use std::str::FromStr;
+use std::sync::{PoisonError, RwLock};
+
+use engine::{Result, StoreBuilder};
+
+use crate::config::MethodConfig;
+use crate::method::Method;
+use crate::names::UnknownName;
+use crate::{capsie, equicaps, equimod, sen, sie, simclr, simclr_augself, supervised, vicreg};
+
+/// What is known of a method before a network is built.
+#[derive(Debug)]
+pub struct Registration {
+    /// The name in files and on the command line.
+    pub name: &'static str,
+    /// The name in tables.
+    pub title: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// Its published settings: TOML over the defaults.
+    pub preset: &'static str,
+    /// Declares its layers on top of a backbone; refuses a configuration it cannot work with.
+    pub init: fn(&MethodConfig, &mut StoreBuilder) -> Result<Box<dyn Method>>,
+    /// Whether a file with such tensors is of this method; told whether a tensor's name begins with a prefix.
+    pub recognise: fn(&dyn Fn(&str) -> bool) -> bool,
+}
+
+/// The methods of the paper, in the order of its tables.
+const BUILT_IN: [&Registration; 9] = [
+    &supervised::METHOD,
+    &vicreg::METHOD,
+    &simclr::METHOD,
+    &simclr_augself::METHOD,
+    &sen::METHOD,
+    &equimod::METHOD,
+    &sie::METHOD,
+    &capsie::METHOD,
+    &equicaps::METHOD,
+];
+
+/// Methods that others have added.
+static ADDED: RwLock<Vec<&'static Registration>> = RwLock::new(Vec::new());
+
+/// Adds a method to those that configurations can name. One of the same name must not exist.
+pub fn register(method: &'static Registration) -> std::result::Result<MethodName, String> {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    if BUILT_IN.iter().chain(added.iter()).any(|known| known.name == method.name) {
+        return Err(format!("there is a method {:?} already", method.name));
+    }
+    added.push(method);
+    Ok(MethodName(method))
+}
+
+/// A method.
+#[derive(Clone, Copy)]
+pub struct MethodName(&'static Registration);
+
+impl MethodName {
+    /// One network per task, trained end to end.
+    pub const SUPERVISED: Self = Self(&supervised::METHOD);
+    /// Invariance with variance and covariance regularisation.
+    pub const VICREG: Self = Self(&vicreg::METHOD);
+    /// Contrastive.
+    pub const SIMCLR: Self = Self(&simclr::METHOD);
+    /// Contrastive, with a head that predicts the transformation.
+    pub const SIMCLR_AUGSELF: Self = Self(&simclr_augself::METHOD);
+    /// Contrastive on the predictor's output.
+    pub const SEN: Self = Self(&sen::METHOD);
+    /// Contrastive twice: an invariant and an equivariant embedding.
+    pub const EQUIMOD: Self = Self(&equimod::METHOD);
+    /// Split representation, hypernetwork predictor.
+    pub const SIE: Self = Self(&sie::METHOD);
+    /// Capsules with SIE's hypernetwork.
+    pub const CAPSIE: Self = Self(&capsie::METHOD);
+    /// Capsules whose poses are transformed directly.
+    pub const EQUICAPS: Self = Self(&equicaps::METHOD);
+
+    /// All of them: those of the paper in its order, then those added.
+    pub fn all() -> Vec<Self> {
+        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+        BUILT_IN.iter().chain(added.iter()).map(|&method| Self(method)).collect()
+    }
+
+    /// The name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// The name in tables.
+    pub fn title(self) -> &'static str {
+        self.0.title
+    }
+
+    /// What it is, in a line.
+    pub fn summary(self) -> &'static str {
+        self.0.summary
+    }
+
+    /// Its published settings: TOML over the defaults.
+    pub fn preset(self) -> &'static str {
+        self.0.preset
+    }
+
+    /// Whether a file with such tensors is of this method; `has` tells whether a name begins with a prefix.
+    pub fn recognises(self, has: &dyn Fn(&str) -> bool) -> bool {
+        (self.0.recognise)(has)
+    }
+
+    /// Declares its layers on top of a backbone.
+    pub(crate) fn init(self, config: &MethodConfig, builder: &mut StoreBuilder) -> Result<Box<dyn Method>> {
+        (self.0.init)(config, builder)
+    }
+}
+
+impl PartialEq for MethodName {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for MethodName {}
+
+impl std::fmt::Debug for MethodName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.0.title)
+    }
+}
+
+impl std::fmt::Display for MethodName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.pad(self.0.name)
+    }
+}
+
+impl FromStr for MethodName {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> std::result::Result<Self, UnknownName> {
+        let all = Self::all();
+        all.iter().copied().find(|method| method.name() == name).ok_or_else(|| UnknownName {
+            what: "method",
+            name: name.to_owned(),
+            known: all.iter().map(|method| method.name()).collect(),
+        })
+    }
+}
+
+crate::serde_by_name!(MethodName);

@@ -1,0 +1,111 @@
+//! One session on a run: a new one is begun, an old one taken up; then it is trained until its end, or until somebody
+//! stops it. Whoever trains does it by this.
+
+use std::path::{Path, PathBuf};
+
+use crate::batches::TrainingPlan;
+use crate::checkpoint::{self, Checkpoint};
+use crate::config::Config;
+use crate::data::Data;
+use crate::error::{Error, Result};
+use crate::event::{Event, Outcome};
+use crate::network::NetworkLearner;
+use crate::run_folder::{OwnedRun, RunFolder};
+use crate::trainer;
+
+/// What a new run begins with besides its configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Start<'a> {
+    /// A checkpoint, or a run, from whose weights it starts, with a new optimiser.
+    pub init_from: Option<&'a Path>,
+    /// A run as which it computes convolutions on a GPU, for the same bits.
+    pub choices_of: Option<&'a Path>,
+}
+
+/// A run that is held by this process, with its data and its network.
+pub struct Session {
+    run: OwnedRun,
+    config: Config,
+    data: Data,
+    learner: NetworkLearner,
+}
+
+impl Session {
+    /// Begins a new run in the folder `root`. What it does not compute itself is there before it counts as one, so that
+    /// a run that is killed before its first checkpoint still begins with it.
+    pub fn begin(
+        root: &Path,
+        config: Config,
+        data: Data,
+        start: Start<'_>,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Self> {
+        let mut learner = NetworkLearner::new(&config, &*data.views, &data.device)?;
+        let choices = start.choices_of.map(|other| RunFolder::open(other)?.choices()).transpose()?;
+        if let (Some(None), Some(other)) = (&choices, start.choices_of) {
+            tell(Event::Warning(format!("{} was not on a GPU: it made no choices", other.display())));
+        }
+        let mut first = None;
+        if let Some(path) = start.init_from {
+            let path = &checkpoint_of(path)?;
+            let taken = learner
+                .load_weights(&Checkpoint::read(path)?)
+                .map_err(|error| Error::Request(format!("--init-from {}: {error}", path.display())))?;
+            tell(Event::Started { from: path, taken: &taken });
+            first = Some(trainer::starting_checkpoint(&config, &*data.views, &learner)?);
+        }
+        let new = OwnedRun::reserve(root)?;
+        if let Some(choices) = choices.flatten() {
+            new.folder().write_choices(&choices)?;
+        }
+        if let Some(first) = first {
+            first.write(&new.folder().checkpoints_path())?;
+        }
+        Ok(Self { run: new.begin(&config)?, config, data, learner })
+    }
+
+    /// Takes up the run in the folder `root`, with `config` in place of its own.
+    pub fn resume(root: &Path, config: Config, data: Data) -> Result<Self> {
+        let learner = NetworkLearner::new(&config, &*data.views, &data.device)?;
+        Ok(Self { run: RunFolder::open(root)?.acquire()?, config, data, learner })
+    }
+
+    /// Takes up the run in the folder `root`, or begins it where there is none. A run of other settings is refused.
+    pub fn begin_or_resume(root: &Path, config: Config, data: Data) -> Result<Self> {
+        match RunFolder::open(root) {
+            Ok(folder) if folder.config()?.identity()? != config.identity()? => {
+                let text =
+                    format!("{} holds a run with other settings; choose another folder", root.display());
+                Err(Error::Request(text))
+            }
+            Ok(_) => Self::resume(root, config, data),
+            Err(_) => Self::begin(root, config, data, Start::default(), &mut |_| ()),
+        }
+    }
+
+    /// The run's folder.
+    pub fn folder(&self) -> &RunFolder {
+        self.run.folder()
+    }
+
+    /// Images in a step, in the mean over an epoch.
+    pub fn images_per_step(&self) -> Result<f64> {
+        let plan = TrainingPlan::of(&self.config, &*self.data.views)?;
+        Ok(2.0 * plan.objects as f64 / plan.steps_per_epoch() as f64)
+    }
+
+    /// Trains until the end, or until `stop` says so; it is asked before every step.
+    pub fn train(mut self, tell: &mut dyn FnMut(Event<'_>), stop: &dyn Fn() -> bool) -> Result<Outcome> {
+        trainer::train(&self.run, &self.config, self.data, &mut self.learner, tell, stop)
+    }
+}
+
+/// The checkpoint that `path` is, or the newest of the run that it is.
+fn checkpoint_of(path: &Path) -> Result<PathBuf> {
+    if !path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    let newest = checkpoint::list(&RunFolder::open(path)?.checkpoints_path())?.pop();
+    let none = || Error::Request(format!("{} has no checkpoint yet", path.display()));
+    newest.map(|(_, file)| file).ok_or_else(none)
+}
