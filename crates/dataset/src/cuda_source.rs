@@ -1,6 +1,6 @@
-//! Rendering the objects of a set on a GPU, for any number of threads that load objects and encode pictures meanwhile.
+//! Rendering the objects of a set on a GPU, for any number of threads that load objects and encode images meanwhile.
 //!
-//! One thread talks to the device. It puts all requests that are waiting into one batch, and hands out the pictures of
+//! One thread talks to the device. It puts all requests that are waiting into one batch, and hands out the images of
 //! one batch while the device works on the next.
 
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TryRecvError};
@@ -43,7 +43,7 @@ impl CudaRenderer {
         Self { loader, requests: Mutex::new(Some(sender)), worker: Some(worker) }
     }
 
-    /// What a dataset's card calls the device: pictures of the same kind of device have the same bits.
+    /// What a dataset's card calls the device: images of the same kind of device have the same bits.
     pub fn kind(context: &Context) -> String {
         let properties = context.properties();
         format!("cuda {} {}", properties.architecture, properties.name)
@@ -92,7 +92,7 @@ impl ViewSource for CudaRenderer {
 /// A batch that the device works on.
 struct InFlight {
     requests: Vec<Request>,
-    pictures: Readback,
+    images: Readback,
 }
 
 struct Worker {
@@ -109,7 +109,7 @@ impl Worker {
             let before = in_flight.take();
             if !requests.is_empty() {
                 match self.issue(&requests) {
-                    Ok(pictures) => in_flight = Some(InFlight { requests, pictures }),
+                    Ok(images) => in_flight = Some(InFlight { requests, images }),
                     Err(error) => self.retry(requests, &error),
                 }
             }
@@ -157,19 +157,19 @@ impl Worker {
         unsafe { context.begin_read(&[target.view()]) }
     }
 
-    /// Waits for a batch and hands its pictures out.
+    /// Waits for a batch and hands its images out.
     fn finish(&mut self, batch: InFlight) {
-        let pixels = match batch.pictures.bytes(0) {
+        let pixels = match batch.images.bytes(0) {
             Ok(pixels) => pixels,
             Err(error) => return self.retry(batch.requests, &error),
         };
         let mut start = 0;
         for request in batch.requests {
             let bytes = request.latents.len() * Renderer::picture_bytes(request.side);
-            let pictures = pixels[start..start + bytes].to_vec();
+            let images = pixels[start..start + bytes].to_vec();
             start += bytes;
             // Nobody waits any more where the run was stopped.
-            let _ = request.reply.send(Ok(pictures));
+            let _ = request.reply.send(Ok(images));
         }
     }
 
@@ -181,7 +181,7 @@ impl Worker {
                 Err(error.clone())
             } else {
                 self.issue(std::slice::from_ref(&request))
-                    .and_then(|pictures| pictures.bytes(0).map(<[u8]>::to_vec))
+                    .and_then(|images| images.bytes(0).map(<[u8]>::to_vec))
             };
             let _ = request.reply.send(result.map_err(|error| match error {
                 gpu::Error::OutOfMemory { .. } => Failure::Object(error.to_string()),

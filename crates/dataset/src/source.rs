@@ -1,4 +1,4 @@
-//! Where objects come from (the built-in library or a folder of meshes) and how they become pictures on the CPU.
+//! Where objects come from (the built-in library or a folder of meshes) and how they become images on the CPU.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -187,8 +187,8 @@ impl ViewSource for CpuRenderer {
         latents: &[Latents],
         side: usize,
     ) -> std::result::Result<Vec<u8>, Failure> {
-        let picture = |latents| render::render(Some(prepared), latents, side as u32, self.quality).pixels;
-        Ok(latents.iter().flat_map(picture).collect())
+        let image = |latents| render::render(Some(prepared), latents, side as u32, self.quality).pixels;
+        Ok(latents.iter().flat_map(image).collect())
     }
 }
 

@@ -241,7 +241,7 @@ mod tests {
         let views = crate::testing::FakeViews::new(2, 3).with_translation();
         let items = vec![(1, 4), (5, 0), (1, 2), (5, 3)];
         let plan = vec![items.clone()];
-        let options = dataset::LoaderOptions { side: 4, workers: 1, queue: 1 };
+        let options = dataset::LoaderOptions { side: Some(4), workers: 1, queue: 1 };
         let shared: std::sync::Arc<dyn Views> = std::sync::Arc::new(views);
         let mut loader = dataset::Loader::start(std::sync::Arc::clone(&shared), plan, options).unwrap();
         let batch = loader.next().unwrap().unwrap();
@@ -255,7 +255,7 @@ mod tests {
             assert_eq!(pairs.hues[pair][side], [latents.floor_hue, latents.spot_hue]);
             assert_eq!(pairs.labels[pair] as u32, shared.objects()[object].label);
             let mut picture = vec![0; 4 * 4 * 3];
-            shared.picture(object, view, 4, &mut picture).unwrap();
+            shared.image(object, view, 4, &mut picture).unwrap();
             let half = [pairs.first, pairs.second][side];
             assert_eq!(half[pair * picture.len()..][..picture.len()], picture);
         }

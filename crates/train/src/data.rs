@@ -180,7 +180,7 @@ mod tests {
         let data = open(&Config::resolve(layers).unwrap(), &Device::cpu()).unwrap();
         assert_eq!((data.views.objects().len(), data.views.classes().len()), (3, 2));
         let mut pixels = vec![0; 3 * 32 * 32];
-        data.views.picture(0, 123, 32, &mut pixels).unwrap();
+        data.views.image(0, 123, 32, &mut pixels).unwrap();
         assert!(pixels.iter().any(|&byte| byte != pixels[0]));
     }
 }

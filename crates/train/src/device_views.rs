@@ -212,7 +212,7 @@ impl DeviceViews {
             for ((&index, &item), number) in indexes.iter().zip(wanted).zip(numbers) {
                 let Some(number) = number else {
                     // Says why.
-                    self.views.prepare(item.0)?;
+                    self.views.prepared(item.0)?;
                     return Err(Error::Request(format!("a view of object {} was not rendered", item.0)));
                 };
                 let from = pictures.place(number)?;

@@ -179,7 +179,7 @@ impl<'a> Trainer<'a> {
             if batch.side == side {
                 pixels.copy_from_slice(&batch.pixels[index * bytes..][..bytes]);
             } else {
-                self.views.picture(object, view, side, &mut pixels)?;
+                self.views.image(object, view, side, &mut pixels)?;
             }
             pictures.push(pixels);
         }
@@ -194,7 +194,7 @@ impl<'a> Trainer<'a> {
             0 => rayon::current_num_threads(),
             workers => workers,
         };
-        let side = if self.learner.makes_pictures() { 0 } else { self.config.image_size };
+        let side = (!self.learner.makes_pictures()).then_some(self.config.image_size);
         let options = LoaderOptions { side, workers, queue: self.config.loader.queue };
         let views = Arc::clone(&self.views) as Arc<dyn Views>;
         Ok(match self.learner.memory() {

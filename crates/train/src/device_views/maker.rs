@@ -170,8 +170,8 @@ impl Worker {
         let prepared = |indexes: &Vec<usize>| -> Vec<Option<Shot>> {
             let object = indexes.first().map(|&index| items[index].0);
             let object = object.and_then(|object| match once {
-                true => views.prepare_once(object).ok().map(|prepared| prepared.object),
-                false => views.prepare(object).ok().map(|prepared| Arc::clone(&prepared.object)),
+                true => views.prepared_once(object).ok().map(|prepared| prepared.object),
+                false => views.prepared(object).ok().map(|prepared| Arc::clone(&prepared.object)),
             });
             let shot = |&index: &usize| {
                 let (number, view) = items[index];

@@ -47,7 +47,7 @@ impl Expected {
 
     fn picture(&mut self, item: Item) -> &[u8] {
         self.known.entry(item).or_insert_with(|| {
-            let object = Some(Arc::clone(&self.views.prepare(item.0).unwrap().object));
+            let object = Some(Arc::clone(&self.views.prepared(item.0).unwrap().object));
             let shot = Shot { object, latents: self.views.latents(item.0, item.1) };
             self.renderer.render_to_host(&[shot], SIDE as u32).unwrap()
         })
