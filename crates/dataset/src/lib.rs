@@ -26,15 +26,17 @@ pub mod split;
 pub mod stats;
 pub mod storage;
 pub mod tar;
+mod training_plan;
 pub mod views;
 pub mod work;
 
 pub use cuda_source::CudaRenderer;
 pub use error::{Error, Result};
-pub use loader::{Allocate, Batch, Loader, LoaderOptions, Memory, Pixels};
+pub use loader::{Allocate, Batch, Item, Loader, LoaderOptions, Memory, Pixels};
 pub use object::{Class, Object, Split};
 pub use on_the_fly::{OnTheFly, OnTheFlyOptions};
 pub use reader::Dataset;
 pub use shell_word::shell_word;
 pub use source::{CpuRenderer, DataSpec, ObjectSet, ProceduralSize};
+pub use training_plan::TrainingPlan;
 pub use views::Views;

@@ -9,7 +9,7 @@ use engine::Device;
 use render::Quality;
 use scene::LatentRanges;
 
-use crate::batches::TrainingPlan;
+use crate::batches::training_plan;
 use crate::config::Config;
 use crate::device_views::{DeviceObjects, DeviceViews, Memory, cuda};
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
             config.data
         )));
     }
-    TrainingPlan::of(config, views).map(|_| ())
+    training_plan(config, views).map(|_| ())
 }
 
 fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {

@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dataset::{Loader, LoaderOptions, Split, Views, plan};
+use dataset::{Loader, LoaderOptions, Split, TrainingPlan, Views, plan};
 
 use crate::bad_samples::Skipping;
-use crate::batches::{PairBatch, TrainingPlan};
+use crate::batches::{Item, PairBatch, training_plan};
 use crate::checkpoint::{self, Checkpoint, Position};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -59,7 +59,7 @@ impl<'a> Trainer<'a> {
         tell: &'a mut dyn FnMut(Event<'_>),
     ) -> Result<std::result::Result<Self, Outcome>> {
         let folder = run.folder();
-        let plan = TrainingPlan::of(&config, &*views)?;
+        let plan = training_plan(&config, &*views)?;
         if let Some(choices) = folder.choices()? {
             learner.set_choices(&choices)?;
         }
@@ -107,12 +107,17 @@ impl<'a> Trainer<'a> {
         self.plan.steps_per_epoch()
     }
 
+    /// The items of the steps that are left.
+    fn steps(&self) -> impl Iterator<Item = Vec<Item>> + Send + use<> {
+        self.plan.steps_from(self.position.epoch, self.position.step_in_epoch)
+    }
+
     /// Trains until the end, or until `stop` says so.
     pub fn train(mut self, stop: &dyn Fn() -> bool) -> Result<Outcome> {
         let steps_per_epoch = self.steps_per_epoch();
-        let mut loader = self.start_loader(self.plan.steps_from(self.position))?;
+        let mut loader = self.start_loader(self.steps())?;
         // A learner that makes its pictures itself is told what is coming.
-        let mut ahead = self.learner.makes_pictures().then(|| self.plan.steps_from(self.position).fuse());
+        let mut ahead = self.learner.makes_pictures().then(|| self.steps().fuse());
         let (mut announced, look_ahead) = (self.position.step, look_ahead(self.config.batch));
         while self.position.epoch < self.config.epochs {
             // Behind the last step of an epoch; a session may also begin here.

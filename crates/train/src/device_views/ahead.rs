@@ -107,8 +107,7 @@ impl Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batches::TrainingPlan;
-    use crate::checkpoint::Position;
+    use dataset::TrainingPlan;
 
     /// Walks a run as training does: the sizes of all orders, and the images shown. Checks that every view is there when
     /// its batch comes.
@@ -116,9 +115,9 @@ mod tests {
         let mut ahead = Ahead::new(plan.views, places, at_once);
         let mut held = vec![None; places];
         let (mut orders, mut made, mut shown) = (Vec::new(), VecDeque::new(), 0);
-        let mut coming = plan.steps_from(Position::default());
+        let mut coming = plan.steps_from(0, 0);
         let mut announced = 0;
-        for (step, items) in plan.steps_from(Position::default()).enumerate() {
+        for (step, items) in plan.steps_from(0, 0).enumerate() {
             while announced <= step + look_ahead
                 && let Some(items) = coming.next()
             {

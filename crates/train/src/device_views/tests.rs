@@ -11,8 +11,8 @@ use render::cuda::{Renderer, Shot};
 use scene::LatentRanges;
 
 use super::{DeviceObjects, DeviceViews, Memory, cuda};
-use crate::batches::{Item, TrainingPlan};
-use crate::checkpoint::Position;
+use crate::batches::Item;
+use dataset::TrainingPlan;
 
 const SIDE: usize = 32;
 const VIEWS: usize = 5;
@@ -75,9 +75,9 @@ fn every_batch_shows_what_was_planned_whatever_fits_into_memory() {
         if fills {
             views = views.fill(0..15);
         }
-        let mut coming = plan.steps_from(Position::default()).fuse();
+        let mut coming = plan.steps_from(0, 0).fuse();
         let mut announced = 0;
-        for (step, mut items) in plan.steps_from(Position::default()).enumerate() {
+        for (step, mut items) in plan.steps_from(0, 0).enumerate() {
             while announced <= step + 8
                 && let Some(items) = coming.next()
             {
