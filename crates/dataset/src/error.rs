@@ -64,6 +64,9 @@ pub enum Error {
         /// The setting that differs, with both values.
         difference: String,
     },
+    /// The GPU that was to render them failed.
+    #[error("views could not be rendered: {0}")]
+    Gpu(#[from] gpu::Error),
     /// The request makes no sense, whatever is on disk.
     #[error("{0}")]
     Request(String),

@@ -6,7 +6,7 @@
 pub mod arrays;
 pub mod card;
 pub mod check;
-pub mod cuda_source;
+pub mod cuda;
 pub mod durable;
 pub mod error;
 pub mod jpeg;
@@ -30,7 +30,7 @@ mod training_plan;
 pub mod views;
 pub mod work;
 
-pub use cuda_source::CudaRenderer;
+pub use cuda::CudaRenderer;
 pub use error::{Error, Result};
 pub use loader::{Allocate, Batch, Item, Loader, LoaderOptions, Memory, Pixels};
 pub use object::{Class, Object, Split};

@@ -3,10 +3,7 @@
 
 pub(crate) mod casts;
 pub mod kernels;
-mod pictures;
 pub(crate) mod sums;
-
-pub use pictures::{Pictures, Place};
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,8 +69,7 @@ impl CudaDevice {
 
     /// A buffer of `bytes` from the pool, contents unspecified.
     pub fn allocate(self: &Arc<Self>, bytes: usize) -> Result<CudaBuffer> {
-        let buffer = self.context.allocate(bytes)?;
-        Ok(CudaBuffer { view: buffer.view(), context: self.context.clone(), owner: Owner::Pool(buffer) })
+        Ok(CudaBuffer::owned(self.context.allocate(bytes)?))
     }
 
     /// The error of an operation that has no CUDA implementation.
@@ -145,6 +141,11 @@ impl CudaBuffer {
     /// The range.
     pub fn view(&self) -> View {
         self.view
+    }
+
+    /// All of a buffer.
+    pub(crate) fn owned(buffer: gpu::Buffer) -> Self {
+        Self { view: buffer.view(), context: buffer.context().clone(), owner: Owner::Pool(buffer) }
     }
 
     /// The part `view` of a buffer that others hold too.

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use dataset::cuda::{DeviceObjects, PoolMemory, RenderPool};
 use dataset::{CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Split, Views};
 use engine::Device;
 use render::Quality;
@@ -11,7 +12,6 @@ use scene::LatentRanges;
 
 use crate::batches::training_plan;
 use crate::config::Config;
-use crate::device_views::{DeviceObjects, DeviceViews, Memory, cuda};
 use crate::error::{Error, Result};
 
 /// The views of a run.
@@ -19,7 +19,7 @@ pub struct Data {
     /// What they are.
     pub views: Arc<dyn Views>,
     /// On a GPU, where they are rendered on the fly: what renders them there.
-    pub on_device: Option<DeviceViews>,
+    pub on_device: Option<RenderPool>,
 }
 
 /// Opens the views that `config.data` names, for training on `device`.
@@ -111,22 +111,23 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
         prepared: settings.prepared_objects,
         ready: config.refresh > 0.0,
     };
-    if let Device::Cpu(_) = device {
-        let views: Arc<dyn Views> = Arc::new(OnTheFly::new(CpuRenderer::new(set, quality), &ids, options));
+    let renderer = CpuRenderer::new(set, quality);
+    let Device::Cuda(cuda) = device else {
+        let views: Arc<dyn Views> = Arc::new(OnTheFly::new(renderer, &ids, options));
         check(config, &*views)?;
         return Ok(Data { views, on_device: None });
-    }
-    // Pictures for people are all that the host renders; the pool is the device's.
+    };
+    // Images for people are all that the host renders; the pool is the device's.
     let options = OnTheFlyOptions { memory: 0, ..options };
-    let views = Arc::new(OnTheFly::new(DeviceObjects { set, quality }, &ids, options));
+    let views = Arc::new(OnTheFly::new(DeviceObjects { loader: renderer }, &ids, options));
     check(config, &*views)?;
     let objects = Some(settings.objects_mib << 20).filter(|&bytes| bytes > 0);
-    let memory = Memory { pool: memory, objects };
-    let on_device = DeviceViews::new(Arc::clone(&views), cuda(device)?, config.image_size, memory)?;
+    let memory = PoolMemory { pool: memory, objects };
+    let pool = RenderPool::new(Arc::clone(&views), cuda.context(), config.image_size, memory)?;
     // Every epoch wants two views of an object.
     let wants_all = config.refresh < 0.5 && 2 * config.epochs >= settings.views as u64;
     let objects = if wants_all { views.split(Split::Train) } else { 0..0 };
-    Ok(Data { views, on_device: Some(on_device.fill(objects)) })
+    Ok(Data { views, on_device: Some(pool.fill(objects)) })
 }
 
 #[cfg(test)]

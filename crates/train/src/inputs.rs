@@ -1,7 +1,8 @@
 //! A batch on its way to the device: 8-bit pixels and all targets in one upload, which runs beside the step before it.
 
+use dataset::cuda::PairImages;
 use engine::ops::Images;
-use engine::{Device, Feed, Part, Tensor};
+use engine::{DType, Device, Feed, Part, Tensor};
 use methods::{PairTargets, TargetValues, Transform};
 
 use crate::batches::PairBatch;
@@ -62,11 +63,11 @@ impl Inputs {
 }
 
 /// Uploads `batch` for a method that is trained on `transform`, and the targets of its probes. The pixels are uploaded,
-/// too, unless there are `pictures` on the device.
+/// too, unless there are `images` on the device.
 pub fn upload(
     feed: &mut Feed,
     batch: &PairBatch<'_>,
-    pictures: Option<[Tensor; 2]>,
+    images: Option<PairImages>,
     transform: Transform,
     probes: Option<&Targets>,
 ) -> Result<Inputs> {
@@ -91,7 +92,7 @@ pub fn upload(
             parts.push(Part::new([pairs, 3], translation)?);
         }
     }
-    if pictures.is_none() {
+    if images.is_none() {
         for view in [batch.first, batch.second] {
             parts.push(Part::new([pairs, side, side, 3], view)?);
         }
@@ -113,10 +114,14 @@ pub fn upload(
         }),
         _ => None,
     };
-    let pictures = match pictures {
-        Some(pictures) => pictures,
+    let pixels = match images {
+        Some(images) => {
+            let dims = images.dims();
+            let [first, second] = images.into_buffers();
+            [Tensor::from_buffer(dims, DType::U8, first)?, Tensor::from_buffer(dims, DType::U8, second)?]
+        }
         None => [next()?, next()?],
     };
-    let views = pictures.map(|pixels| Images::from_pixels(pixels, MEAN, STD));
+    let views = pixels.map(|pixels| Images::from_pixels(pixels, MEAN, STD));
     Ok(Inputs { pairs: methods::PairBatch { views, targets }, probes })
 }

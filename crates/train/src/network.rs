@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use dataset::cuda::RenderPool;
 use dataset::{Allocate, Split, Views};
 use engine::ops;
 use engine::{AdamConfig, Device, Feed, Tape, Tensor, Var};
@@ -13,8 +14,7 @@ use methods::{MethodName, Network, Outputs};
 use crate::batches::{Item, PairBatch};
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
-use crate::device_views::DeviceViews;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inputs::{self, Inputs};
 use crate::learner::{Ask, Learner, Measurement, Taken};
 use crate::network_config::{adam_config, places};
@@ -75,7 +75,7 @@ pub struct NetworkLearner {
     adam: AdamConfig,
     schedule: Schedule,
     feed: Feed,
-    views: Option<DeviceViews>,
+    views: Option<RenderPool>,
     pending: VecDeque<Pending>,
     /// Stored choices of convolutions that could not be used, as far as this was said.
     replaced: usize,
@@ -88,7 +88,7 @@ impl NetworkLearner {
     }
 
     /// Lets pictures be rendered where they are needed, instead of being brought there.
-    pub fn render_by(&mut self, views: DeviceViews) {
+    pub fn render_by(&mut self, views: RenderPool) {
         self.views = Some(views);
     }
 
@@ -201,25 +201,14 @@ fn features(
     Ok(features)
 }
 
-/// Views could not be made: a matter of the data, as nothing has been computed yet.
-fn unseen(error: Error) -> Error {
-    match error {
-        Error::Engine(error) => {
-            dataset::Error::Request(format!("views could not be rendered: {error}")).into()
-        }
-        other => other,
-    }
-}
-
 impl Learner for NetworkLearner {
     fn step(&mut self, batch: &PairBatch<'_>, ask: Ask) -> Result<()> {
         let start = Instant::now();
         let device = self.core.network.store.device().clone();
         let targets = self.probe_targets(batch);
         let transform = self.core.network.model.config().transform;
-        let pictures = self.views.as_mut().map(|views| views.announced_pictures(&batch.items));
-        let pictures = pictures.transpose().map_err(unseen)?;
-        let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, targets.as_ref())?;
+        let images = self.views.as_mut().map(|views| views.announced_images(&batch.items)).transpose()?;
+        let inputs = inputs::upload(&mut self.feed, batch, images, transform, targets.as_ref())?;
         let began = device.mark()?;
         let passed = self.pass(&inputs, batch.len())?;
         drop(inputs);
@@ -246,8 +235,8 @@ impl Learner for NetworkLearner {
     fn probe(&mut self, batch: &PairBatch<'_>) -> Result<Tallies> {
         let Some(targets) = self.probe_targets(batch) else { return Ok(Tallies::default()) };
         let transform = self.core.network.model.config().transform;
-        let pictures = self.views.as_mut().map(|views| views.pictures(&batch.items)).transpose()?;
-        let inputs = inputs::upload(&mut self.feed, batch, pictures, transform, Some(&targets))?;
+        let images = self.views.as_mut().map(|views| views.images(&batch.items)).transpose()?;
+        let inputs = inputs::upload(&mut self.feed, batch, images, transform, Some(&targets))?;
         let model = &self.core.network.model;
         let mut tape = Tape::inference(&mut self.core.network.store);
         let [first, second] = &inputs.pairs.views;
@@ -276,11 +265,11 @@ impl Learner for NetworkLearner {
     }
 
     fn announce(&mut self, items: &[Item]) -> Result<()> {
-        self.views.as_mut().map_or(Ok(()), |views| views.announce(items)).map_err(unseen)
+        Ok(self.views.as_mut().map_or(Ok(()), |views| views.announce(items))?)
     }
 
     fn waited(&self) -> Duration {
-        self.views.as_ref().map_or(Duration::ZERO, DeviceViews::waited)
+        self.views.as_ref().map_or(Duration::ZERO, RenderPool::waited)
     }
 
     fn remark(&mut self) -> Option<String> {

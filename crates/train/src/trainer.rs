@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use dataset::cuda::look_ahead;
 use dataset::{Loader, LoaderOptions, Split, TrainingPlan, Views, plan};
 
 use crate::bad_samples::Skipping;
@@ -18,7 +19,6 @@ use crate::batches::{Item, PairBatch, training_plan};
 use crate::checkpoint::{self, Checkpoint, Position};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::device_views::look_ahead;
 use crate::error::{Error, Result};
 use crate::event::{Event, Outcome};
 use crate::guard::Guard;
