@@ -1,7 +1,8 @@
-//! Datasets of views: objects, views, labels and splits on disk (the published folder layout and tar shards), the
-//! deterministic order of training, the prefetching loader.
+//! Datasets of views: objects, views, labels and splits on disk (the published folder layout and tar shards), views
+//! rendered on the fly, the deterministic order of training, the prefetching loader.
 //!
-//! Training and evaluation use [`Views`] and [`Loader`]; [`Dataset`] is the one on disk.
+//! Training and evaluation use [`Views`] and [`Loader`]; [`Dataset`] is the one on disk, [`OnTheFly`] the one that is
+//! rendered, and [`cuda`] renders on a GPU.
 
 pub mod arrays;
 pub mod card;

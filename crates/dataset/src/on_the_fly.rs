@@ -213,6 +213,11 @@ mod tests {
     use crate::work::Failure;
     use std::sync::atomic::AtomicUsize;
 
+    fn options(memory: usize, prepared: usize) -> OnTheFlyOptions {
+        let ranges = LatentRanges::BENCH;
+        OnTheFlyOptions { views: 4, side: 8, seed: 3, ranges, memory, prepared, ready: false }
+    }
+
     #[derive(Default)]
     struct Counting(AtomicUsize);
 
@@ -238,16 +243,7 @@ mod tests {
     fn images_are_rendered_once_while_they_fit() {
         let mut ids: Vec<_> = (0..10).map(|k| ("c".to_owned(), k.to_string())).collect();
         ids.push(("c".to_owned(), "x".to_owned()));
-        let options = OnTheFlyOptions {
-            views: 4,
-            side: 8,
-            seed: 3,
-            ranges: LatentRanges::BENCH,
-            memory: 8 * 8 * 3 * 20,
-            prepared: 3,
-            ready: false,
-        };
-        let views = OnTheFly::new(Counting::default(), &ids, options);
+        let views = OnTheFly::new(Counting::default(), &ids, options(8 * 8 * 3 * 20, 3));
         let mut pixels = vec![0; 8 * 8 * 3];
         for _ in 0..2 {
             for object in 0..11 {
@@ -271,16 +267,7 @@ mod tests {
     #[test]
     fn a_fresh_view_takes_the_place_of_the_one_before_it() {
         let ids: Vec<_> = (0..5).map(|k| ("c".to_owned(), k.to_string())).collect();
-        let options = OnTheFlyOptions {
-            views: 4,
-            side: 8,
-            seed: 3,
-            ranges: LatentRanges::BENCH,
-            memory: 8 * 8 * 3,
-            prepared: 9,
-            ready: false,
-        };
-        let views = OnTheFly::new(Counting::default(), &ids, options);
+        let views = OnTheFly::new(Counting::default(), &ids, options(8 * 8 * 3, 9));
         let mut pixels = vec![0; 8 * 8 * 3];
         // View 9 is the third for place 1; two of them do not fit together, nor does another place.
         for (view, renders) in [(1, 1), (1, 1), (9, 2), (9, 2), (1, 3), (2, 4), (1, 4)] {
@@ -314,16 +301,7 @@ mod tests {
     #[test]
     fn an_object_is_prepared_once_however_many_ask_for_it() {
         let ids: Vec<_> = (0..2).map(|k| ("c".to_owned(), k.to_string())).collect();
-        let options = OnTheFlyOptions {
-            views: 4,
-            side: 8,
-            seed: 3,
-            ranges: LatentRanges::BENCH,
-            memory: 0,
-            prepared: 9,
-            ready: true,
-        };
-        let views = OnTheFly::new(Slow(AtomicUsize::new(0)), &ids, options);
+        let views = OnTheFly::new(Slow(AtomicUsize::new(0)), &ids, options(0, 9));
         std::thread::scope(|scope| {
             for thread in 0..8 {
                 let views = &views;

@@ -163,15 +163,6 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// A tensor over GPU memory that somebody else filled, without a copy.
-    pub fn from_buffer(shape: impl Into<Shape>, dtype: DType, buffer: gpu::Buffer) -> Result<Self> {
-        let (shape, bytes) = (shape.into(), buffer.bytes());
-        if shape.len() * dtype.size() != bytes {
-            return Err(Error::shape("tensor", format!("{bytes} bytes for {shape} of {}", dtype.name())));
-        }
-        Ok(Self::from_storage(shape, dtype, Storage::Cuda(CudaBuffer::owned(buffer))))
-    }
-
     /// A tensor over `storage`, which must be as long as the shape says.
     pub(crate) fn from_storage(shape: Shape, dtype: DType, storage: Storage) -> Self {
         Self { shape, dtype, storage: Arc::new(storage) }

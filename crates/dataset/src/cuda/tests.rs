@@ -8,7 +8,8 @@ use render::Quality;
 use render::cuda::Renderer;
 use scene::LatentRanges;
 
-use super::{CudaRenderer, DeviceObjects, PairImages, PoolMemory, RenderPool, Shots};
+use super::shots::Shots;
+use super::{CudaRenderer, DeviceObjects, PairImages, PoolMemory, RenderPool};
 use crate::loader::Item;
 use crate::on_the_fly::{OnTheFly, OnTheFlyOptions};
 use crate::source::{CpuRenderer, ObjectSet};
