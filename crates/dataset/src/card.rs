@@ -1,6 +1,6 @@
 //! The dataset card: what a dataset is, in `dataset.json` for programs and `README.md` for people.
 //!
-//! The card holds everything that determines the pictures and nothing else (no times, no hosts, no job counts), so two
+//! The card holds everything that determines the images and nothing else (no times, no hosts, no job counts), so two
 //! ways of making the same dataset write the same card.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::jpeg::ChannelOrder;
 /// The card's file name.
 pub const CARD: &str = "dataset.json";
 
-/// How pictures lie on disk.
+/// How images lie on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -61,7 +61,7 @@ pub struct Settings {
     pub objects_digest: String,
     /// Views of each object.
     pub views: usize,
-    /// Side of a picture in pixels.
+    /// Side of an image in pixels.
     pub size: usize,
     /// Seed of objects, latents and split.
     pub seed: u64,
@@ -151,7 +151,7 @@ pub struct Counts {
     pub train_objects: usize,
     /// Validation objects.
     pub val_objects: usize,
-    /// Pictures.
+    /// Images.
     pub images: usize,
     /// Objects that could not be used, listed in `skipped.json`.
     pub skipped_objects: usize,

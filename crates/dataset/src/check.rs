@@ -21,13 +21,13 @@ use crate::views::Views;
 pub struct Report {
     /// Objects.
     pub objects: usize,
-    /// Pictures.
+    /// Images.
     pub images: usize,
     /// One sentence a problem.
     pub problems: Vec<String>,
 }
 
-/// Checks lists, labels, latents and every picture of an open dataset; `on_object` is called after each object.
+/// Checks lists, labels, latents and every image of an open dataset; `on_object` is called after each object.
 pub fn check(dataset: &Dataset, on_object: &(dyn Fn() + Sync)) -> Report {
     let mut problems = check_lists(dataset);
     problems.extend(check_latents(dataset));
@@ -35,7 +35,7 @@ pub fn check(dataset: &Dataset, on_object: &(dyn Fn() + Sync)) -> Report {
         problems.extend(check_archives(dataset));
     }
     let single_latents = dataset.card().is_none_or(|card| card.settings.format == Format::Files);
-    let pictures: Vec<Vec<String>> = (0..dataset.objects().len())
+    let images: Vec<Vec<String>> = (0..dataset.objects().len())
         .into_par_iter()
         .map(|object| {
             let problems = check_object(dataset, object, single_latents);
@@ -43,7 +43,7 @@ pub fn check(dataset: &Dataset, on_object: &(dyn Fn() + Sync)) -> Report {
             problems
         })
         .collect();
-    problems.extend(pictures.into_iter().flatten());
+    problems.extend(images.into_iter().flatten());
     let objects = dataset.objects().len();
     Report { objects, images: objects * dataset.views(), problems }
 }
@@ -125,21 +125,21 @@ fn check_latents(dataset: &Dataset) -> Vec<String> {
         .collect()
 }
 
-/// Every picture decodes at the right size, and its latent file says what the table says.
+/// Every image decodes at the right size, and its latent file says what the table says.
 fn check_object(dataset: &Dataset, number: usize, single_latents: bool) -> Vec<String> {
     let object = &dataset.objects()[number];
     let side = dataset.side();
     let mut problems = Vec::new();
     for view in 0..dataset.views() {
-        let name = dataset.picture_name(number, view);
+        let name = dataset.image_name(number, view);
         match dataset.read_jpeg(number, view).map(|bytes| jpeg::decode(&bytes)) {
             Err(error) => problems.push(error.to_string()),
             Ok(Err(message)) => problems.push(format!("{}: {message}", name.display())),
-            Ok(Ok(picture)) if (picture.width, picture.height) != (side, side) => problems.push(format!(
+            Ok(Ok(image)) if (image.width, image.height) != (side, side) => problems.push(format!(
                 "{}: {}x{} pixels, expected {side}x{side}",
                 name.display(),
-                picture.width,
-                picture.height
+                image.width,
+                image.height
             )),
             Ok(Ok(_)) => {}
         }

@@ -14,7 +14,7 @@ use crate::error::{Error, FileError, Result};
 /// The ending of unfinished files.
 const UNFINISHED: &str = ".tmp";
 
-/// Writes `bytes` to `path` through a file beside it, for single files that people ask for (a picture, a report).
+/// Writes `bytes` to `path` through a file beside it, for single files that people ask for (an image, a report).
 pub fn write(path: &Path, bytes: &[u8]) -> std::result::Result<(), FileError> {
     write_with(path, |writer| writer.write_all(bytes))
 }

@@ -64,6 +64,9 @@ pub enum Error {
         /// The setting that differs, with both values.
         difference: String,
     },
+    /// The GPU that was to render them failed.
+    #[error("views could not be rendered: {0}")]
+    Gpu(#[from] gpu::Error),
     /// The request makes no sense, whatever is on disk.
     #[error("{0}")]
     Request(String),
@@ -75,22 +78,30 @@ pub enum Error {
 /// Results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-impl Error {
-    /// For `map_err` on reads of `path`.
-    pub fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        FileError::read(path)
-    }
+/// Gives an error type that is made from a [`FileError`](crate::error::FileError) its constructors.
+#[macro_export]
+macro_rules! file_errors {
+    ($error:ty) => {
+        impl $error {
+            /// For `map_err` on reads of `path`.
+            pub fn read(path: &::std::path::Path) -> impl FnOnce(::std::io::Error) -> Self + '_ {
+                $crate::error::FileError::read(path)
+            }
 
-    /// For `map_err` on writes of `path`.
-    pub fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        FileError::write(path)
-    }
+            /// For `map_err` on writes of `path`.
+            pub fn write(path: &::std::path::Path) -> impl FnOnce(::std::io::Error) -> Self + '_ {
+                $crate::error::FileError::write(path)
+            }
 
-    /// `path` holds something else than expected.
-    pub fn content(path: &Path, message: impl Into<String>) -> Self {
-        FileError::content(path, message).into()
-    }
+            /// `path` holds something else than expected.
+            pub fn content(path: &::std::path::Path, message: impl Into<String>) -> Self {
+                $crate::error::FileError::content(path, message).into()
+            }
+        }
+    };
 }
+
+file_errors!(Error);
 
 /// The system's words without the error number, which helps nobody.
 fn plain(error: &std::io::Error) -> String {

@@ -12,13 +12,13 @@ use crate::jpeg_segments;
 /// JPEG quality of the published files.
 pub const QUALITY: u8 = 95;
 
-/// Largest side of a picture this crate decodes; a header that claims more is refused before memory is taken.
+/// Largest side of an image this crate decodes; a header that claims more is refused before memory is taken.
 pub const LARGEST_SIDE: usize = 8192;
 
-/// Most pixels of a picture that [`decode`] takes, which may be anybody's photograph.
+/// Most pixels of an image that [`decode`] takes, which may be anybody's photograph.
 const MOST_PIXELS: usize = 1 << 28;
 
-/// The order of the colour channels in a stored picture.
+/// The order of the colour channels in a stored image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelOrder {
@@ -52,9 +52,9 @@ pub fn encode(pixels: &[u8], side: u16, order: ChannelOrder) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// Pixels of a decoded picture.
+/// Pixels of a decoded image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Picture {
+pub struct Image {
     /// Width in pixels.
     pub width: usize,
     /// Height in pixels.
@@ -63,17 +63,13 @@ pub struct Picture {
     pub pixels: Vec<u8>,
 }
 
-/// Decodes into `picture`, whose memory is used again. The error says what is wrong with the data.
-pub fn decode_into(bytes: &[u8], picture: &mut Picture) -> Result<(), String> {
-    decode_within(bytes, picture, |width, height| width.max(height) <= LARGEST_SIDE)
+/// Decodes into `image`, whose memory is used again. The error says what is wrong with the data.
+pub fn decode_into(bytes: &[u8], image: &mut Image) -> Result<(), String> {
+    decode_within(bytes, image, |width, height| width.max(height) <= LARGEST_SIDE)
 }
 
-/// Decodes a picture whose width and height are accepted by `fits`, which is asked before memory is taken.
-fn decode_within(
-    bytes: &[u8],
-    picture: &mut Picture,
-    fits: impl Fn(usize, usize) -> bool,
-) -> Result<(), String> {
+/// Decodes an image whose width and height are accepted by `fits`, which is asked before memory is taken.
+fn decode_within(bytes: &[u8], image: &mut Image, fits: impl Fn(usize, usize) -> bool) -> Result<(), String> {
     let options = DecoderOptions::default()
         .jpeg_set_out_colorspace(ColorSpace::RGB)
         .set_max_width(usize::from(u16::MAX))
@@ -99,17 +95,17 @@ fn decode_within(
     if is_cut_off() {
         return Err(cut_off());
     }
-    picture.width = width;
-    picture.height = height;
-    picture.pixels.resize(needed, 0);
-    decoder.decode_into(&mut picture.pixels).map_err(broken)
+    image.width = width;
+    image.height = height;
+    image.pixels.resize(needed, 0);
+    decoder.decode_into(&mut image.pixels).map_err(broken)
 }
 
 /// Decodes a JPEG as RGB, a large photograph too.
-pub fn decode(bytes: &[u8]) -> Result<Picture, String> {
-    let mut picture = Picture::default();
-    decode_within(bytes, &mut picture, |width, height| width * height <= MOST_PIXELS)?;
-    Ok(picture)
+pub fn decode(bytes: &[u8]) -> Result<Image, String> {
+    let mut image = Image::default();
+    decode_within(bytes, &mut image, |width, height| width * height <= MOST_PIXELS)?;
+    Ok(image)
 }
 
 /// Whether the end mark is there; what cameras append after it does not matter.
@@ -129,20 +125,20 @@ mod tests {
     }
 
     #[test]
-    fn pictures_come_back_nearly_as_they_were() {
+    fn images_come_back_nearly_as_they_were() {
         let pixels = gradient(64);
         let bytes = encode(&pixels, 64, ChannelOrder::Rgb).unwrap();
-        let picture = decode(&bytes).unwrap();
-        assert_eq!((picture.width, picture.height), (64, 64));
-        let worst = pixels.iter().zip(&picture.pixels).map(|(a, b)| a.abs_diff(*b)).max().unwrap();
+        let image = decode(&bytes).unwrap();
+        assert_eq!((image.width, image.height), (64, 64));
+        let worst = pixels.iter().zip(&image.pixels).map(|(a, b)| a.abs_diff(*b)).max().unwrap();
         assert!(worst < 12, "worst difference {worst}");
     }
 
     #[test]
     fn bgr_exchanges_red_and_blue() {
         let pixels: Vec<u8> = [200, 100, 20].repeat(256);
-        let picture = decode(&encode(&pixels, 16, ChannelOrder::Bgr).unwrap()).unwrap();
-        let [r, g, b] = [0, 1, 2].map(|c| i32::from(picture.pixels[c]));
+        let image = decode(&encode(&pixels, 16, ChannelOrder::Bgr).unwrap()).unwrap();
+        let [r, g, b] = [0, 1, 2].map(|c| i32::from(image.pixels[c]));
         assert!((r - 20).abs() < 4 && (g - 100).abs() < 4 && (b - 200).abs() < 4, "{r} {g} {b}");
     }
 
@@ -161,7 +157,7 @@ mod tests {
         let mut bytes = encode(&gradient(16), 16, ChannelOrder::Rgb).unwrap();
         let frame = bytes.windows(2).position(|w| w == [0xFF, 0xC0]).unwrap();
         bytes[frame + 5..frame + 9].copy_from_slice(&[0x23, 0x28, 0x00, 0x10]);
-        let message = decode_into(&bytes, &mut Picture::default()).unwrap_err();
+        let message = decode_into(&bytes, &mut Image::default()).unwrap_err();
         assert_eq!(message, "the JPEG is too large: 16 x 9000 pixels");
         assert!(decode(&bytes).map_or_else(|why| !why.contains("too large"), |large| large.height == 9000));
         bytes[frame + 5..frame + 9].fill(0xFF);

@@ -1,4 +1,4 @@
-//! The segments of a JPEG file, for what decoders do not tell: where the picture ends, and which way up it is.
+//! The segments of a JPEG file, for what decoders do not tell: where the image ends, and which way up it is.
 
 const START_OF_SCAN: u8 = 0xDA;
 const END_OF_IMAGE: u8 = 0xD9;
@@ -6,7 +6,7 @@ const APP1: u8 = 0xE1;
 /// EXIF's tag of the orientation.
 const ORIENTATION: u16 = 0x0112;
 
-/// Whether the picture's end mark is there. What follows it (cameras append previews, films and notes) does not matter;
+/// Whether the image's end mark is there. What follows it (cameras append previews, films and notes) does not matter;
 /// end marks inside of segments (embedded previews) do not count.
 pub fn is_complete(bytes: &[u8]) -> bool {
     segments(bytes).any(|(marker, _)| marker == END_OF_IMAGE)
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::jpeg::{ChannelOrder, encode};
 
-    /// A small picture with an EXIF segment that says `value`.
+    /// A small image with an EXIF segment that says `value`.
     fn turned(value: u16, is_little: bool) -> Vec<u8> {
         let short = |n: u16| if is_little { n.to_le_bytes() } else { n.to_be_bytes() };
         let long = |n: u32| if is_little { n.to_le_bytes() } else { n.to_be_bytes() };
@@ -75,9 +75,9 @@ mod tests {
         tiff.extend([short(42).as_slice(), &long(8), &short(2)].concat());
         tiff.extend([short(0x010F).as_slice(), &short(2), &long(4), b"abc\0"].concat());
         tiff.extend([short(ORIENTATION).as_slice(), &short(3), &long(1), &short(value), &short(0)].concat());
-        let picture = encode(&[128; 16 * 16 * 3], 16, ChannelOrder::Rgb).unwrap();
+        let image = encode(&[128; 16 * 16 * 3], 16, ChannelOrder::Rgb).unwrap();
         let length = (2 + 6 + tiff.len()) as u16;
-        [&picture[..2], &[0xFF, APP1], &length.to_be_bytes(), b"Exif\0\0", &tiff, &picture[2..]].concat()
+        [&image[..2], &[0xFF, APP1], &length.to_be_bytes(), b"Exif\0\0", &tiff, &image[2..]].concat()
     }
 
     #[test]
@@ -97,13 +97,13 @@ mod tests {
 
     #[test]
     fn the_end_is_found_whatever_follows_and_not_in_a_preview() {
-        let picture = turned(6, false);
-        assert!(is_complete(&picture));
-        assert!(is_complete(&[picture.as_slice(), b"notes of a camera"].concat()));
-        assert!(!is_complete(&picture[..picture.len() - 2]));
-        // A whole picture inside of a segment, and nothing after it.
-        let length = (2 + picture.len()) as u16;
-        let preview = [&[0xFF, 0xD8, 0xFF, 0xE2], length.to_be_bytes().as_slice(), &picture].concat();
+        let image = turned(6, false);
+        assert!(is_complete(&image));
+        assert!(is_complete(&[image.as_slice(), b"notes of a camera"].concat()));
+        assert!(!is_complete(&image[..image.len() - 2]));
+        // A whole image inside of a segment, and nothing after it.
+        let length = (2 + image.len()) as u16;
+        let preview = [&[0xFF, 0xD8, 0xFF, 0xE2], length.to_be_bytes().as_slice(), &image].concat();
         assert!(!is_complete(&preview));
         assert!(!is_complete(b"") && !is_complete(&[0xFF]));
     }

@@ -1,12 +1,13 @@
-//! Datasets of views: objects, views, labels and splits on disk (the published folder layout and tar shards), the
-//! deterministic order of training, the prefetching loader.
+//! Datasets of views: objects, views, labels and splits on disk (the published folder layout and tar shards), views
+//! rendered on the fly, the deterministic order of training, the prefetching loader.
 //!
-//! Training and evaluation use [`Views`] and [`Loader`]; [`Dataset`] is the one on disk.
+//! Training and evaluation use [`Views`] and [`Loader`]; [`Dataset`] is the one on disk, [`OnTheFly`] the one that is
+//! rendered, and [`cuda`] renders on a GPU.
 
 pub mod arrays;
 pub mod card;
 pub mod check;
-pub mod cuda_source;
+pub mod cuda;
 pub mod durable;
 pub mod error;
 pub mod jpeg;
@@ -26,15 +27,17 @@ pub mod split;
 pub mod stats;
 pub mod storage;
 pub mod tar;
+mod training_plan;
 pub mod views;
 pub mod work;
 
-pub use cuda_source::CudaRenderer;
+pub use cuda::CudaRenderer;
 pub use error::{Error, Result};
-pub use loader::{Allocate, Batch, Loader, LoaderOptions, Memory, Pixels};
+pub use loader::{Allocate, Batch, Item, Loader, LoaderOptions, Memory, Pixels};
 pub use object::{Class, Object, Split};
 pub use on_the_fly::{OnTheFly, OnTheFlyOptions};
 pub use reader::Dataset;
 pub use shell_word::shell_word;
 pub use source::{CpuRenderer, DataSpec, ObjectSet, ProceduralSize};
+pub use training_plan::TrainingPlan;
 pub use views::Views;

@@ -1,7 +1,7 @@
 //! The prefetching loader: decoded batches ahead of the consumer, in an order that does not depend on the number of
 //! workers.
 //!
-//! One thread walks the plan and, for each batch, lets a private pool of workers decode its pictures side by side into
+//! One thread walks the plan and, for each batch, lets a private pool of workers decode its images side by side into
 //! one buffer; finished batches wait in a bounded queue. The loader measures how long the consumer waited: with a
 //! loader that keeps up it is next to nothing.
 
@@ -17,21 +17,21 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::views::Views;
 
-/// One picture: (object, view).
+/// One image: (object, view).
 pub type Item = (usize, usize);
 
-/// Decoded pictures, in the order of their items.
+/// Decoded images, in the order of their items.
 #[derive(Debug)]
 pub struct Batch {
-    /// The pictures' objects and views.
+    /// The images' objects and views.
     pub items: Vec<Item>,
-    /// Side of the pictures in pixels.
+    /// Side of the images in pixels; 0 where there are none.
     pub side: usize,
     /// `[items, side, side, 3]` bytes, RGB.
     pub pixels: Pixels,
 }
 
-/// Memory for pictures: ordinary, or such as a device can copy from while it works.
+/// Memory for images: ordinary, or such as a device can copy from while it works.
 pub trait Memory: AsRef<[u8]> + AsMut<[u8]> + Send + Debug {}
 
 impl<T: AsRef<[u8]> + AsMut<[u8]> + Send + Debug> Memory for T {}
@@ -73,8 +73,8 @@ impl DerefMut for Pixels {
 /// How to load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoaderOptions {
-    /// Side of the pictures in pixels; others are resized. 0: no pixels; the views are only told what is coming.
-    pub side: usize,
+    /// Side of the images in pixels; others are resized. `None`: no images, the objects are only prepared.
+    pub side: Option<usize>,
     /// Threads that decode.
     pub workers: usize,
     /// Decoded batches that may wait for the consumer.
@@ -124,7 +124,8 @@ impl Loader {
             .name("loader".to_owned())
             .spawn(move || {
                 for items in plan {
-                    let bytes = items.len() * options.side * options.side * 3;
+                    let side = options.side.unwrap_or(0);
+                    let bytes = items.len() * side * side * 3;
                     let batch = Pixels::new(bytes, free_buffers.try_recv().ok(), &*allocate)
                         .and_then(|pixels| pool.install(|| load(&*views, items, options.side, pixels)));
                     let failed = batch.is_err();
@@ -150,8 +151,8 @@ impl Loader {
 }
 
 /// Decodes one batch on the current pool.
-fn load(views: &dyn Views, items: Vec<Item>, side: usize, mut pixels: Pixels) -> Result<Batch> {
-    let bytes = side * side * 3;
+fn load(views: &dyn Views, items: Vec<Item>, side: Option<usize>, mut pixels: Pixels) -> Result<Batch> {
+    let bytes = side.map_or(0, |side| side * side * 3);
     let mut rest: &mut [u8] = &mut pixels;
     let mut slots: Vec<(&mut [u8], &Item)> = Vec::with_capacity(items.len());
     for item in &items {
@@ -163,10 +164,13 @@ fn load(views: &dyn Views, items: Vec<Item>, side: usize, mut pixels: Pixels) ->
     let outcomes: Vec<Result<()>> = slots
         .into_par_iter()
         .with_max_len(8)
-        .map(|(slot, &(object, view))| views.picture(object, view, side, slot))
+        .map(|(slot, &(object, view))| match side {
+            Some(side) => views.image(object, view, side, slot),
+            None => views.prepare(object),
+        })
         .collect();
     outcomes.into_iter().collect::<Result<()>>()?;
-    Ok(Batch { items, side, pixels })
+    Ok(Batch { items, side: side.unwrap_or(0), pixels })
 }
 
 impl Iterator for Loader {
@@ -202,7 +206,7 @@ mod tests {
     use crate::object::{Class, Object};
     use scene::Latents;
 
-    /// Pictures whose every byte tells object and view; object 99 fails.
+    /// Images whose every byte tells object and view; object 99 fails, and object 98 to be prepared.
     struct Fake;
 
     impl Views for Fake {
@@ -224,7 +228,7 @@ mod tests {
         fn latents(&self, _: usize, _: usize) -> Latents {
             unreachable!()
         }
-        fn picture(&self, object: usize, view: usize, _: usize, pixels: &mut [u8]) -> Result<()> {
+        fn image(&self, object: usize, view: usize, _: usize, pixels: &mut [u8]) -> Result<()> {
             assert!(object != 77, "a panic in a worker");
             if object == 99 {
                 return Err(Error::Request(format!("object 99, view {view}")));
@@ -232,6 +236,9 @@ mod tests {
             std::thread::sleep(Duration::from_micros((object * 37 % 11 * 50) as u64));
             pixels.fill((object * 4 + view) as u8);
             Ok(())
+        }
+        fn prepare(&self, object: usize) -> Result<()> {
+            if object == 98 { Err(Error::Request("object 98".to_owned())) } else { Ok(()) }
         }
         fn description(&self) -> String {
             String::new()
@@ -245,7 +252,7 @@ mod tests {
     #[test]
     fn order_does_not_depend_on_workers_or_queue() {
         for (workers, queue) in [(1, 1), (4, 1), (3, 8)] {
-            let options = LoaderOptions { side: 2, workers, queue };
+            let options = LoaderOptions { side: Some(2), workers, queue };
             let mut loader = Loader::start(Arc::new(Fake), plan(), options).unwrap();
             let mut seen = Vec::new();
             while let Some(batch) = loader.next() {
@@ -264,7 +271,7 @@ mod tests {
     #[test]
     fn the_first_failure_ends_the_epoch() {
         let plan = vec![vec![(1, 0)], vec![(2, 0), (99, 1), (99, 2)], vec![(3, 0)]];
-        let options = LoaderOptions { side: 2, workers: 3, queue: 4 };
+        let options = LoaderOptions { side: Some(2), workers: 3, queue: 4 };
         let results: Vec<_> = Loader::start(Arc::new(Fake), plan, options).unwrap().collect();
         assert_eq!(results.len(), 2);
         assert!(results[0].is_ok());
@@ -272,9 +279,19 @@ mod tests {
     }
 
     #[test]
+    fn without_images_objects_are_prepared() {
+        let options = LoaderOptions { side: None, workers: 2, queue: 1 };
+        let plan = vec![vec![(1, 0), (2, 3)], vec![(98, 0)]];
+        let results: Vec<_> = Loader::start(Arc::new(Fake), plan, options).unwrap().collect();
+        let first = results[0].as_ref().unwrap();
+        assert_eq!((first.items.len(), first.side, first.pixels.len()), (2, 0, 0));
+        assert_eq!(results[1].as_ref().unwrap_err().to_string(), "object 98");
+    }
+
+    #[test]
     fn a_panic_is_an_error_and_not_an_early_end() {
         let plan = vec![vec![(1, 0)], vec![(77, 0)], vec![(3, 0)]];
-        let options = LoaderOptions { side: 2, workers: 2, queue: 1 };
+        let options = LoaderOptions { side: Some(2), workers: 2, queue: 1 };
         let mut loader = Loader::start(Arc::new(Fake), plan, options).unwrap();
         assert!(loader.next().unwrap().is_ok());
         assert!(loader.next().unwrap().is_err());
@@ -285,7 +302,8 @@ mod tests {
     fn a_consumer_may_leave_early() {
         let endless = std::iter::repeat(vec![(1, 1); 3]);
         let mut loader =
-            Loader::start(Arc::new(Fake), endless, LoaderOptions { side: 2, workers: 2, queue: 2 }).unwrap();
+            Loader::start(Arc::new(Fake), endless, LoaderOptions { side: Some(2), workers: 2, queue: 2 })
+                .unwrap();
         assert!(loader.next().unwrap().is_ok());
         drop(loader);
     }

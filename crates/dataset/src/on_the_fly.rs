@@ -1,8 +1,8 @@
 //! Views that are rendered when somebody asks for them: the same interface as a dataset on disk, without the disk.
 //!
-//! Latents, split and pictures are those that `equicaps render` would write (up to JPEG). An object has as many places
-//! for pictures as it has views; view `place + n * views`, for any `n`, is one more view of the object, and takes the
-//! place of the one before it. Pictures are kept within a memory budget, so that a small set is rendered once; prepared
+//! Latents, split and images are those that `equicaps render` would write (up to JPEG). An object has as many places
+//! for images as it has views; view `place + n * views`, for any `n`, is one more view of the object, and takes the
+//! place of the one before it. Images are kept within a memory budget, so that a small set is rendered once; prepared
 //! objects are kept within another, the ones used last.
 
 use std::collections::HashMap;
@@ -23,17 +23,17 @@ use crate::work::ViewSource;
 pub struct OnTheFlyOptions {
     /// Views of each object.
     pub views: usize,
-    /// Side of the pictures where nobody asks for another.
+    /// Side of the images where nobody asks for another.
     pub side: usize,
     /// Seed of latents and split.
     pub seed: u64,
     /// Ranges of the latents.
     pub ranges: LatentRanges,
-    /// Bytes of pictures to keep.
+    /// Bytes of images to keep.
     pub memory: usize,
     /// Prepared objects to keep.
     pub prepared: usize,
-    /// Whether whoever asks for no pixels (side 0) wants the object ready every time, or only to know that it can be.
+    /// Whether [`Views::prepare`] gets the object ready every time, or only finds out once that it can be.
     pub ready: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct OnTheFly<S: ViewSource> {
     is_good: Vec<AtomicBool>,
     /// Held while an object is being prepared, so that nobody else does the same meanwhile.
     turns: Vec<Mutex<()>>,
-    pictures: Mutex<Pictures>,
+    images: Mutex<Images>,
 }
 
 /// Prepared objects, and when each was used last.
@@ -83,11 +83,11 @@ impl<P> Prepared<P> {
     }
 }
 
-/// A picture and the number of its view.
+/// An image and the number of its view.
 type Kept = (usize, Arc<[u8]>);
 
 #[derive(Default)]
-struct Pictures {
+struct Images {
     /// By object, place and side.
     kept: HashMap<(usize, usize, usize), Kept>,
     bytes: usize,
@@ -100,8 +100,8 @@ impl<S: ViewSource> OnTheFly<S> {
         let classes = classes(&objects);
         let is_good = objects.iter().map(|_| AtomicBool::new(false)).collect();
         let turns = objects.iter().map(|_| Mutex::default()).collect();
-        let (prepared, pictures) = (Mutex::default(), Mutex::default());
-        Self { source, options, objects, classes, prepared, is_good, turns, pictures }
+        let (prepared, images) = (Mutex::default(), Mutex::default());
+        Self { source, options, objects, classes, prepared, is_good, turns, images }
     }
 
     /// The source.
@@ -110,7 +110,7 @@ impl<S: ViewSource> OnTheFly<S> {
     }
 
     /// The object of this number, ready to be rendered.
-    pub fn prepare(&self, object: usize) -> Result<Arc<S::Prepared>> {
+    pub fn prepared(&self, object: usize) -> Result<Arc<S::Prepared>> {
         let known = || lock(&self.prepared).get(object);
         if let Some(prepared) = known() {
             return Ok(prepared);
@@ -119,15 +119,13 @@ impl<S: ViewSource> OnTheFly<S> {
         if let Some(prepared) = known() {
             return Ok(prepared);
         }
-        let prepared = Arc::new(self.prepare_once(object)?);
+        let prepared = Arc::new(self.prepared_once(object)?);
         lock(&self.prepared).put(object, Arc::clone(&prepared), self.options.prepared);
         Ok(prepared)
     }
-}
 
-impl<S: ViewSource> OnTheFly<S> {
-    /// As [`Self::prepare`], for somebody who needs the object only now.
-    pub fn prepare_once(&self, object: usize) -> Result<S::Prepared> {
+    /// As [`Self::prepared`], for somebody who needs the object only now.
+    pub fn prepared_once(&self, object: usize) -> Result<S::Prepared> {
         let prepared = self.source.prepare(&self.objects[object]).map_err(|reason| {
             // Most reasons name the mesh's file.
             let id = self.objects[object].id();
@@ -171,30 +169,31 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
         self.options.ranges.sample(self.options.seed, &self.objects[object].id(), view as u64)
     }
 
-    fn picture(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
-        if side == 0 {
-            let is_enough = !self.options.ready && self.is_good[object].load(Ordering::Relaxed);
-            return if is_enough { Ok(()) } else { self.prepare(object).map(|_| ()) };
-        }
+    fn image(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
         let key = (object, view % self.options.views.max(1), side);
-        let known = lock(&self.pictures).kept.get(&key).cloned();
+        let known = lock(&self.images).kept.get(&key).cloned();
         if let Some((_, known)) = known.filter(|(known, _)| *known == view) {
             pixels.copy_from_slice(&known);
             return Ok(());
         }
-        let prepared = self.prepare(object)?;
-        let picture = self
+        let prepared = self.prepared(object)?;
+        let image = self
             .source
             .render(&prepared, &[self.latents(object, view)], side)
             .map_err(|failure| Error::Request(format!("{}: {failure}", self.objects[object].id())))?;
-        pixels.copy_from_slice(&picture);
-        let mut pictures = lock(&self.pictures);
-        let (new, old) = (picture.len(), pictures.kept.get(&key).map_or(0, |(_, picture)| picture.len()));
-        if pictures.bytes - old + new <= self.options.memory {
-            pictures.kept.insert(key, (view, picture.into()));
-            pictures.bytes = pictures.bytes - old + new;
+        pixels.copy_from_slice(&image);
+        let mut images = lock(&self.images);
+        let (new, old) = (image.len(), images.kept.get(&key).map_or(0, |(_, image)| image.len()));
+        if images.bytes - old + new <= self.options.memory {
+            images.kept.insert(key, (view, image.into()));
+            images.bytes = images.bytes - old + new;
         }
         Ok(())
+    }
+
+    fn prepare(&self, object: usize) -> Result<()> {
+        let is_enough = !self.options.ready && self.is_good[object].load(Ordering::Relaxed);
+        if is_enough { Ok(()) } else { self.prepared(object).map(|_| ()) }
     }
 
     fn description(&self) -> String {
@@ -213,6 +212,11 @@ mod tests {
     use super::*;
     use crate::work::Failure;
     use std::sync::atomic::AtomicUsize;
+
+    fn options(memory: usize, prepared: usize) -> OnTheFlyOptions {
+        let ranges = LatentRanges::BENCH;
+        OnTheFlyOptions { views: 4, side: 8, seed: 3, ranges, memory, prepared, ready: false }
+    }
 
     #[derive(Default)]
     struct Counting(AtomicUsize);
@@ -236,25 +240,16 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_rendered_once_while_they_fit() {
+    fn images_are_rendered_once_while_they_fit() {
         let mut ids: Vec<_> = (0..10).map(|k| ("c".to_owned(), k.to_string())).collect();
         ids.push(("c".to_owned(), "x".to_owned()));
-        let options = OnTheFlyOptions {
-            views: 4,
-            side: 8,
-            seed: 3,
-            ranges: LatentRanges::BENCH,
-            memory: 8 * 8 * 3 * 20,
-            prepared: 3,
-            ready: false,
-        };
-        let views = OnTheFly::new(Counting::default(), &ids, options);
+        let views = OnTheFly::new(Counting::default(), &ids, options(8 * 8 * 3 * 20, 3));
         let mut pixels = vec![0; 8 * 8 * 3];
         for _ in 0..2 {
             for object in 0..11 {
                 for view in 0..4 {
                     let name = &views.objects()[object].name;
-                    let made = views.picture(object, view, 8, &mut pixels);
+                    let made = views.image(object, view, 8, &mut pixels);
                     if name == "x" {
                         assert_eq!(made.unwrap_err().to_string(), "c/x: no number");
                         continue;
@@ -272,26 +267,17 @@ mod tests {
     #[test]
     fn a_fresh_view_takes_the_place_of_the_one_before_it() {
         let ids: Vec<_> = (0..5).map(|k| ("c".to_owned(), k.to_string())).collect();
-        let options = OnTheFlyOptions {
-            views: 4,
-            side: 8,
-            seed: 3,
-            ranges: LatentRanges::BENCH,
-            memory: 8 * 8 * 3,
-            prepared: 9,
-            ready: false,
-        };
-        let views = OnTheFly::new(Counting::default(), &ids, options);
+        let views = OnTheFly::new(Counting::default(), &ids, options(8 * 8 * 3, 9));
         let mut pixels = vec![0; 8 * 8 * 3];
         // View 9 is the third for place 1; two of them do not fit together, nor does another place.
         for (view, renders) in [(1, 1), (1, 1), (9, 2), (9, 2), (1, 3), (2, 4), (1, 4)] {
-            views.picture(0, view, 8, &mut pixels).unwrap();
+            views.image(0, view, 8, &mut pixels).unwrap();
             assert_eq!(views.source.0.load(Ordering::Relaxed), renders, "view {view}");
             assert_eq!(pixels[1], (views.latents(0, view).floor_hue * 255.0) as u8);
         }
-        assert_eq!(lock(&views.pictures).bytes, 8 * 8 * 3);
-        // No pixels, no picture.
-        views.picture(1, 0, 0, &mut []).unwrap();
+        assert_eq!(lock(&views.images).bytes, 8 * 8 * 3);
+        // An object that is prepared is not rendered.
+        views.prepare(1).unwrap();
         assert_eq!(views.source.0.load(Ordering::Relaxed), 4);
     }
 
@@ -315,20 +301,11 @@ mod tests {
     #[test]
     fn an_object_is_prepared_once_however_many_ask_for_it() {
         let ids: Vec<_> = (0..2).map(|k| ("c".to_owned(), k.to_string())).collect();
-        let options = OnTheFlyOptions {
-            views: 4,
-            side: 8,
-            seed: 3,
-            ranges: LatentRanges::BENCH,
-            memory: 0,
-            prepared: 9,
-            ready: true,
-        };
-        let views = OnTheFly::new(Slow(AtomicUsize::new(0)), &ids, options);
+        let views = OnTheFly::new(Slow(AtomicUsize::new(0)), &ids, options(0, 9));
         std::thread::scope(|scope| {
             for thread in 0..8 {
                 let views = &views;
-                scope.spawn(move || views.prepare(thread % 2).unwrap());
+                scope.spawn(move || views.prepared(thread % 2).unwrap());
             }
         });
         assert_eq!(views.source.0.load(Ordering::Relaxed), 2);

@@ -1,5 +1,5 @@
 //! The plan of a dataset: its settings and its full list of objects with labels and sides of the split, all of it known
-//! before the first picture is made, and the same for everybody who works on it.
+//! before the first image is made, and the same for everybody who works on it.
 
 use std::collections::{BTreeMap, HashMap};
 

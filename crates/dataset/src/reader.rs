@@ -9,7 +9,7 @@ use scene::{Latents, ObjectsError, discover};
 use crate::arrays;
 use crate::card::{Card, Format};
 use crate::error::{Error, Result};
-use crate::jpeg::{self, Picture};
+use crate::jpeg::{self, Image};
 use crate::latent_table::LatentTable;
 use crate::lists;
 use crate::object::{Class, Object, Split};
@@ -37,7 +37,7 @@ impl Dataset {
     }
 
     /// Opens the dataset in `root` with the lists in another folder: the published split files come separately from
-    /// the pictures.
+    /// the images.
     pub fn open_with_lists(root: &Path, lists_folder: &Path) -> Result<Self> {
         if !root.is_dir() {
             let hint = match root.to_str().and_then(|text| text.strip_prefix("procedural:")) {
@@ -115,8 +115,8 @@ impl Dataset {
         object * self.views + view
     }
 
-    /// What to call one picture in messages.
-    pub fn picture_name(&self, object: usize, view: usize) -> PathBuf {
+    /// What to call one image in messages.
+    pub fn image_name(&self, object: usize, view: usize) -> PathBuf {
         self.storage.name(&self.root, &self.objects[object], view, self.row(object, view))
     }
 
@@ -126,15 +126,15 @@ impl Dataset {
     }
 
     /// One view, decoded as RGB at its stored size.
-    pub fn decode(&self, object: usize, view: usize) -> Result<Picture> {
+    pub fn decode(&self, object: usize, view: usize) -> Result<Image> {
         let bytes = self.read_jpeg(object, view)?;
-        jpeg::decode(&bytes).map_err(|message| Error::content(&self.picture_name(object, view), message))
+        jpeg::decode(&bytes).map_err(|message| Error::content(&self.image_name(object, view), message))
     }
 }
 
 thread_local! {
-    /// One thread's decoded picture and last change of size, used again and again.
-    static SCRATCH: RefCell<(Picture, Option<Resize>)> = RefCell::default();
+    /// One thread's decoded image and last change of size, used again and again.
+    static SCRATCH: RefCell<(Image, Option<Resize>)> = RefCell::default();
 }
 
 impl Views for Dataset {
@@ -162,20 +162,20 @@ impl Views for Dataset {
         self.latents.get(self.row(object, view))
     }
 
-    fn picture(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
+    fn image(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
         let bytes = self.read_jpeg(object, view)?;
-        SCRATCH.with_borrow_mut(|(picture, resize)| {
-            jpeg::decode_into(&bytes, picture)
-                .map_err(|message| Error::content(&self.picture_name(object, view), message))?;
-            let (width, height) = (picture.width, picture.height);
+        SCRATCH.with_borrow_mut(|(image, resize)| {
+            jpeg::decode_into(&bytes, image)
+                .map_err(|message| Error::content(&self.image_name(object, view), message))?;
+            let (width, height) = (image.width, image.height);
             if (width, height) == (side, side) {
-                pixels.copy_from_slice(&picture.pixels);
+                pixels.copy_from_slice(&image.pixels);
             } else {
                 if !resize.as_ref().is_some_and(|resize| resize.fits(width, height, side)) {
                     *resize = Some(Resize::new(width, height, side));
                 }
                 if let Some(resize) = resize {
-                    resize.apply(&picture.pixels, pixels);
+                    resize.apply(&image.pixels, pixels);
                 }
             }
             Ok(())
@@ -201,7 +201,7 @@ fn hint(root: &Path, lists_folder: &Path) -> String {
     }
     match root.parent() {
         Some(parent) if parent.join(crate::card::CARD).exists() => {
-            format!("; its shards or pictures alone are not enough, the dataset is {}", parent.display())
+            format!("; its shards or images alone are not enough, the dataset is {}", parent.display())
         }
         _ => match discover(root) {
             Ok(_) => {

@@ -1,4 +1,4 @@
-//! Changing the size of a picture: bilinear with antialiasing, the triangle filter that widens with the reduction,
+//! Changing the size of an image: bilinear with antialiasing, the triangle filter that widens with the reduction,
 //! as the published input pipeline resizes.
 
 /// Weights of one output position: the first input it reads and one weight an input.
@@ -89,8 +89,8 @@ mod tests {
         // One row 0 0 255 255 (grey), halved: triangle of support 2 around 1 and 3 gives weights 3/8 3/8 1/8 over
         // inputs -.5 .. clipped and renormalised: 255 * (1/8) / (7/8) and the mirror image.
         let row = [0_u8, 0, 255, 255].iter().flat_map(|&v| [v; 3]).collect::<Vec<_>>();
-        let picture = row.repeat(4);
-        let output = resized(&picture, 4, 4, 2);
+        let image = row.repeat(4);
+        let output = resized(&image, 4, 4, 2);
         let expected = 255.0 / 7.0;
         assert_eq!(output[0], (expected + 0.5) as u8);
         assert_eq!(output[3], (255.0 - expected + 0.5) as u8);
@@ -98,14 +98,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn flat_pictures_stay_flat_and_same_size_is_exact(
+        fn flat_images_stay_flat_and_same_size_is_exact(
             value: u8, width in 1_usize..40, height in 1_usize..40, side in 1_usize..40, noise: u64,
         ) {
             let flat = vec![value; width * height * 3];
             prop_assert!(resized(&flat, width, height, side).iter().all(|&v| v == value));
             let mut random = random::Random::new(noise, random::Stream::new("test"), 0);
-            let picture: Vec<u8> = (0..side * side * 3).map(|_| random.next_u32() as u8).collect();
-            prop_assert_eq!(resized(&picture, side, side, side), picture);
+            let image: Vec<u8> = (0..side * side * 3).map(|_| random.next_u32() as u8).collect();
+            prop_assert_eq!(resized(&image, side, side, side), image);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Where objects come from (the built-in library or a folder of meshes) and how they become pictures on the CPU.
+//! Where objects come from (the built-in library or a folder of meshes) and how they become images on the CPU.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use render::{PreparedMesh, Quality};
 use scene::objects::{self, ObjectSource};
@@ -148,7 +148,7 @@ pub struct CpuRenderer {
     pub set: ObjectSet,
     /// How well.
     pub quality: Quality,
-    warnings: Mutex<Vec<String>>,
+    warnings: Mutex<BTreeSet<String>>,
 }
 
 impl CpuRenderer {
@@ -159,18 +159,16 @@ impl CpuRenderer {
 
     /// The mesh of an object; what is noticed is kept for [`Self::warnings`].
     pub(crate) fn load(&self, object: &Object) -> std::result::Result<Mesh, String> {
-        let remark = |warnings| {
-            self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend::<Vec<String>>(warnings)
-        };
-        self.set.load(object, remark)
+        self.set.load(object, |warnings| self.lock().extend(warnings))
     }
 
     /// What was noticed while loading objects, sorted.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        warnings.sort();
-        warnings.dedup();
-        warnings
+        self.lock().iter().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -187,8 +185,8 @@ impl ViewSource for CpuRenderer {
         latents: &[Latents],
         side: usize,
     ) -> std::result::Result<Vec<u8>, Failure> {
-        let picture = |latents| render::render(Some(prepared), latents, side as u32, self.quality).pixels;
-        Ok(latents.iter().flat_map(picture).collect())
+        let image = |latents| render::render(Some(prepared), latents, side as u32, self.quality).pixels;
+        Ok(latents.iter().flat_map(image).collect())
     }
 }
 

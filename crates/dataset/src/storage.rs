@@ -35,7 +35,7 @@ pub fn sample_key(object: &Object, view: usize) -> String {
     format!("{}/{}/{view:02}", object.synset, object.name)
 }
 
-/// Where pictures are.
+/// Where images are.
 #[derive(Debug)]
 pub enum Storage {
     /// The published layout.
@@ -56,7 +56,7 @@ pub struct Archive {
     file: OnceLock<File>,
 }
 
-/// Where one picture is.
+/// Where one image is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     archive: u32,
@@ -83,7 +83,7 @@ impl Storage {
                     offset.checked_add(u64::from(length)).is_some_and(|end| end <= bytes)
                 };
                 if !rows.iter().all(inside) {
-                    return Err(Error::content(&path, "its index names pictures beyond its end"));
+                    return Err(Error::content(&path, "its index names images beyond its end"));
                 }
                 let archive = archives.len() as u32;
                 places.extend(rows.into_iter().map(|(offset, length)| Place { archive, offset, length }));
@@ -91,7 +91,7 @@ impl Storage {
             }
             let found = places.len() - before;
             if found != count {
-                let message = format!("its {split} archives hold {found} pictures, the lists name {count}");
+                let message = format!("its {split} archives hold {found} images, the lists name {count}");
                 return Err(Error::content(&root.join(SHARDS), message));
             }
         }
@@ -115,7 +115,7 @@ impl Storage {
         }
     }
 
-    /// What to call a picture in messages.
+    /// What to call an image in messages.
     pub fn name(&self, root: &Path, object: &Object, view: usize, row: usize) -> PathBuf {
         match self {
             Self::Files => root.join(&object.synset).join(&object.name).join(format!("image_{view}.jpg")),
@@ -180,15 +180,15 @@ fn read_index(root: &Path, split: Split, number: usize) -> Result<Vec<(u64, u32)
     rows.ok_or_else(|| Error::content(&path, "an offset or a length is out of range"))
 }
 
-/// Lists the pictures of an archive: offset, length, offset, length ...
+/// Lists the images of an archive: offset, length, offset, length ...
 pub fn index_of(path: &Path) -> Result<Vec<i64>> {
     let mut file = File::open(path).map_err(Error::read(path))?;
     let members = tar::members(&mut file, path)?;
     Ok(index_rows(&members, 0))
 }
 
-/// The index rows of the pictures among `members`, `base` bytes into the archive.
+/// The index rows of the images among `members`, `base` bytes into the archive.
 pub fn index_rows(members: &[tar::Member], base: u64) -> Vec<i64> {
-    let pictures = members.iter().filter(|member| member.name.ends_with(".jpg"));
-    pictures.flat_map(|member| [(base + member.offset) as i64, member.length as i64]).collect()
+    let images = members.iter().filter(|member| member.name.ends_with(".jpg"));
+    images.flat_map(|member| [(base + member.offset) as i64, member.length as i64]).collect()
 }

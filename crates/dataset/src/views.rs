@@ -1,14 +1,13 @@
-//! What training and evaluation see of a dataset, wherever its pictures come from: [`Views`].
+//! What training and evaluation see of a dataset, wherever its images come from: [`Views`].
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use scene::Latents;
 
 use crate::error::Result;
 use crate::object::{Class, Object, Split};
 
-/// Objects with a fixed number of views each, their latents, and their pictures.
+/// Objects with a fixed number of views each, their latents, and their images.
 ///
 /// Objects are numbered from 0, training objects first, in the order of the split lists.
 pub trait Views: Send + Sync {
@@ -21,7 +20,7 @@ pub trait Views: Send + Sync {
     /// Number of views of every object.
     fn views(&self) -> usize;
 
-    /// Side in pixels of the pictures as they are stored (or rendered); they are square.
+    /// Side in pixels of the images as they are stored (or rendered); they are square.
     fn side(&self) -> usize;
 
     /// Whether the latents hold a translation (3DIEBench-T).
@@ -35,9 +34,14 @@ pub trait Views: Send + Sync {
         false
     }
 
-    /// The picture of one view at `side * side` pixels, into `pixels`: `[side, side, 3]`, RGB, row 0 on top. With side
-    /// 0 there is no picture; views made on the fly then get the object ready.
-    fn picture(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()>;
+    /// The image of one view at `side * side` pixels, into `pixels`: `[side, side, 3]`, RGB, row 0 on top.
+    fn image(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()>;
+
+    /// Says that views of `object` will be wanted, where somebody else makes their images: views that are rendered on
+    /// the fly load it.
+    fn prepare(&self, _object: usize) -> Result<()> {
+        Ok(())
+    }
 
     /// One sentence on what this is, for logs.
     fn description(&self) -> String;
@@ -49,35 +53,5 @@ pub trait Views: Send + Sync {
             Split::Train => 0..train,
             Split::Val => train..self.objects().len(),
         }
-    }
-}
-
-impl<T: Views + ?Sized> Views for Arc<T> {
-    fn objects(&self) -> &[Object] {
-        (**self).objects()
-    }
-    fn classes(&self) -> &[Class] {
-        (**self).classes()
-    }
-    fn views(&self) -> usize {
-        (**self).views()
-    }
-    fn side(&self) -> usize {
-        (**self).side()
-    }
-    fn has_translation(&self) -> bool {
-        (**self).has_translation()
-    }
-    fn has_more_views(&self) -> bool {
-        (**self).has_more_views()
-    }
-    fn latents(&self, object: usize, view: usize) -> Latents {
-        (**self).latents(object, view)
-    }
-    fn picture(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
-        (**self).picture(object, view, side, pixels)
-    }
-    fn description(&self) -> String {
-        (**self).description()
     }
 }

@@ -3,10 +3,7 @@
 
 pub(crate) mod casts;
 pub mod kernels;
-mod pictures;
 pub(crate) mod sums;
-
-pub use pictures::{Pictures, Place};
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +14,7 @@ use crate::cuda::kernels::{KernelKey, Program};
 use crate::device::Precision;
 use crate::error::{Error, Result};
 use crate::pool::PoolReport;
+use crate::shape::Shape;
 use crate::tensor::{DType, Storage, Tensor};
 
 /// One GPU: its context, stream, libraries, kernels and memory pool.
@@ -72,8 +70,7 @@ impl CudaDevice {
 
     /// A buffer of `bytes` from the pool, contents unspecified.
     pub fn allocate(self: &Arc<Self>, bytes: usize) -> Result<CudaBuffer> {
-        let buffer = self.context.allocate(bytes)?;
-        Ok(CudaBuffer { view: buffer.view(), context: self.context.clone(), owner: Owner::Pool(buffer) })
+        Ok(CudaBuffer::owned(self.context.allocate(bytes)?))
     }
 
     /// The error of an operation that has no CUDA implementation.
@@ -147,6 +144,11 @@ impl CudaBuffer {
         self.view
     }
 
+    /// All of a buffer.
+    pub(crate) fn owned(buffer: gpu::Buffer) -> Self {
+        Self { view: buffer.view(), context: buffer.context().clone(), owner: Owner::Pool(buffer) }
+    }
+
     /// The part `view` of a buffer that others hold too.
     pub(crate) fn shared(buffer: Arc<gpu::Buffer>, view: View) -> Self {
         Self { view, context: buffer.context().clone(), owner: Owner::Shared(buffer) }
@@ -193,6 +195,17 @@ impl CudaBuffer {
     }
 }
 
+impl Tensor {
+    /// A tensor over GPU memory that somebody else filled, without a copy.
+    pub fn from_buffer(shape: impl Into<Shape>, dtype: DType, buffer: gpu::Buffer) -> Result<Self> {
+        let (shape, bytes) = (shape.into(), buffer.bytes());
+        if shape.len() * dtype.size() != bytes {
+            return Err(Error::shape("tensor", format!("{bytes} bytes for {shape} of {}", dtype.name())));
+        }
+        Ok(Self::from_storage(shape, dtype, Storage::Cuda(CudaBuffer::owned(buffer))))
+    }
+}
+
 /// Where a tensor lies, for reading.
 pub(crate) fn view(tensor: &Tensor) -> Result<View> {
     storage_view(tensor.storage())
@@ -219,5 +232,23 @@ pub(crate) fn precision_of(dtype: DType) -> Result<gpu::Precision> {
         DType::Bf16 => Ok(gpu::Precision::Bf16),
         DType::F16 => Ok(gpu::Precision::F16),
         other => Err(Error::Device(format!("tensors of {} have no arithmetic", other.name()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+
+    #[test]
+    fn a_tensor_takes_over_memory_that_is_filled() {
+        let Ok(Device::Cuda(device)) = Device::from_name("cuda:0", None) else {
+            eprintln!("skipped: no CUDA device");
+            return;
+        };
+        let filled = || device.context().upload(&[1, 2, 3, 4, 5, 6]).unwrap();
+        let tensor = Tensor::from_buffer([2, 3], DType::U8, filled()).unwrap();
+        assert_eq!(tensor.to_vec::<u8>().unwrap(), [1, 2, 3, 4, 5, 6]);
+        assert!(Tensor::from_buffer([2, 3], DType::F32, filled()).is_err());
     }
 }

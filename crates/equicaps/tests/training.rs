@@ -307,14 +307,14 @@ fn bad_pictures_are_named_or_replaced() {
     assert!(result["held_out"]["probe/translation_r2/representation"].is_number(), "{result}");
 
     let lists = dataset::Dataset::open(&data).unwrap();
-    let first = lists.picture_name(0, 0);
+    let first = lists.image_name(0, 0);
     std::fs::write(&first, b"not a picture").unwrap();
     for view in 1..3 {
-        std::fs::remove_file(lists.picture_name(1, view)).unwrap();
+        std::fs::remove_file(lists.image_name(1, view)).unwrap();
     }
     let failing = root.path().join("failing");
     let (status, message) = failure(&mut new_run(&failing, 3, &more));
-    let object = |number: usize| lists.picture_name(number, 0).parent().unwrap().to_str().unwrap().to_owned();
+    let object = |number: usize| lists.image_name(number, 0).parent().unwrap().to_str().unwrap().to_owned();
     assert_eq!(status, 1);
     assert!(message.contains(&object(0)) || message.contains(&object(1)), "{message}");
     let shown = ok(equicaps(&["runs", "show"]).arg(&failing));

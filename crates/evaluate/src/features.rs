@@ -119,7 +119,7 @@ pub fn extract(
         items.chunks(items.len().div_ceil(count).max(1)).map(<[_]>::to_vec).collect::<Vec<_>>()
     };
     let plan: Vec<Vec<(usize, usize)>> = missing.iter().flat_map(|&part| batches_of(part)).collect();
-    let options = LoaderOptions { side: encoder.side(), workers: extraction.workers, queue: 4 };
+    let options = LoaderOptions { side: Some(encoder.side()), workers: extraction.workers, queue: 4 };
     let mut loader = Loader::start(Arc::clone(views), plan, options)?;
     std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel::<(PathBuf, Vec<u8>)>(WAITING_PARTS);
@@ -212,12 +212,7 @@ pub fn data_key(views: &dyn Views) -> Result<String> {
     let mut pixels = vec![0; side * side * 3];
     let objects = views.objects().len();
     for sample in 0..objects.min(16) {
-        views.picture(
-            sample * objects / 16.min(objects),
-            sample % views.views().max(1),
-            side,
-            &mut pixels,
-        )?;
+        views.image(sample * objects / 16.min(objects), sample % views.views().max(1), side, &mut pixels)?;
         hash.add(&pixels);
     }
     Ok(hash.finish())

@@ -1,11 +1,11 @@
-//! Pictures that cannot be read. By default the first one ends the run, by name. With `on_bad_sample = "skip"` another
+//! Images that cannot be read or rendered. By default the first one ends the run, by name. With `on_bad_sample = "skip"` another
 //! view stands in: the next view of the same object that can be read, or else of the next object. Which one that is
 //! depends on (object, view) alone, so it does not matter when, or in which session, it is found out.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dataset::error::FileError;
 use dataset::{Class, Object, Split, Views};
@@ -13,7 +13,7 @@ use scene::Latents;
 
 use crate::batches::Item;
 
-/// Says which picture really stands for an item.
+/// Says which image really stands for an item.
 pub trait Resolve {
     /// The item itself, or the one that stands in for it.
     fn resolve(&self, item: Item) -> Item;
@@ -33,9 +33,17 @@ impl Resolve for AsPlanned {
 pub struct Skipping {
     views: Arc<dyn Views>,
     skip: bool,
-    stand_ins: Mutex<HashMap<Item, (Item, String)>>,
+    stand_ins: Mutex<StandIns>,
     /// Whether there are any stand-ins: usually not, and then nobody need look.
     is_any: AtomicBool,
+}
+
+/// What stands in for what, and why.
+#[derive(Default)]
+struct StandIns {
+    views: HashMap<Item, (Item, String)>,
+    /// For all views of objects that could not be prepared.
+    objects: HashMap<usize, (usize, String)>,
 }
 
 impl Skipping {
@@ -44,10 +52,16 @@ impl Skipping {
         Self { views, skip, stand_ins: Mutex::default(), is_any: AtomicBool::new(false) }
     }
 
-    /// The bad pictures found so far, sorted, each with what was wrong.
+    fn stand_ins(&self) -> MutexGuard<'_, StandIns> {
+        self.stand_ins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bad images found so far, sorted, each with what was wrong; view 0 of objects of which all are bad.
     pub fn found(&self) -> Vec<(Item, String)> {
-        let stand_ins = self.stand_ins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut found: Vec<_> = stand_ins.iter().map(|(item, (_, what))| (*item, what.clone())).collect();
+        let stand_ins = self.stand_ins();
+        let views = stand_ins.views.iter().map(|(item, (_, what))| (*item, what.clone()));
+        let objects = stand_ins.objects.iter().map(|(object, (_, what))| ((*object, 0), what.clone()));
+        let mut found: Vec<_> = views.chain(objects).collect();
         found.sort();
         found
     }
@@ -57,16 +71,35 @@ impl Skipping {
         items.iter().filter(|item| self.resolve(**item) != **item).count()
     }
 
-    /// The views after `item` of its object, then those of the objects after it on the same side of the split.
-    fn candidates(&self, (object, view): Item) -> impl Iterator<Item = Item> + use<> {
+    /// The objects after `object` on the same side of the split.
+    fn others(&self, object: usize) -> impl Iterator<Item = usize> + use<> {
         let sides: [Range<usize>; 2] = Split::ALL.map(|split| self.views.split(split));
         let side = sides.into_iter().find(|side| side.contains(&object)).unwrap_or(object..object + 1);
+        (1..side.len().min(100)).map(move |k| side.start + (object - side.start + k) % side.len())
+    }
+
+    /// The views after `item` of its object, then those of the objects after it on the same side of the split.
+    fn candidates(&self, (object, view): Item) -> impl Iterator<Item = Item> + use<> {
         let views = self.views.views();
         let own = (1..views).map(move |k| (object, (view + k) % views));
-        let others = (1..side.len().min(100))
-            .map(move |k| side.start + (object - side.start + k) % side.len())
-            .flat_map(move |other| (0..views).map(move |k| (other, (view + k) % views)));
+        let others =
+            self.others(object).flat_map(move |other| (0..views).map(move |k| (other, (view + k) % views)));
         own.chain(others)
+    }
+
+    /// A failure that a stand-in may be sought for; otherwise the error that ends the run.
+    fn passed_over(&self, error: dataset::Error) -> dataset::Result<dataset::Error> {
+        match error {
+            error if self.skip => Ok(error),
+            // Files that are gone are hardly to be passed over: more often all of them are.
+            error @ (dataset::Error::File(FileError::Read { .. }) | dataset::Error::Interrupted) => {
+                Err(error)
+            }
+            error => {
+                let text = format!("{error} (--on-bad-sample skip would show another view instead)");
+                Err(dataset::Error::Request(text))
+            }
+        }
     }
 }
 
@@ -75,8 +108,10 @@ impl Resolve for Skipping {
         if !self.is_any.load(Ordering::Acquire) {
             return item;
         }
-        let stand_ins = self.stand_ins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        stand_ins.get(&item).map_or(item, |(stand_in, _)| *stand_in)
+        let stand_ins = self.stand_ins();
+        let of_object = |(other, _): &(usize, String)| (*other, item.1 % self.views.views().max(1));
+        let of_view = stand_ins.views.get(&item).map(|(stand_in, _)| *stand_in);
+        of_view.or_else(|| stand_ins.objects.get(&item.0).map(of_object)).unwrap_or(item)
     }
 }
 
@@ -106,31 +141,26 @@ impl Views for Skipping {
         self.views.description()
     }
 
-    fn picture(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> dataset::Result<()> {
+    fn image(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> dataset::Result<()> {
         let item = self.resolve((object, view));
-        let error = match self.views.picture(item.0, item.1, side, pixels) {
-            Ok(()) => return Ok(()),
-            // Files that are gone are hardly to be passed over: more often all of them are.
-            Err(error @ (dataset::Error::File(FileError::Read { .. }) | dataset::Error::Interrupted))
-                if !self.skip =>
-            {
-                return Err(error);
-            }
-            Err(error) if !self.skip => {
-                let text = format!("{error} (--on-bad-sample skip would show another view instead)");
-                return Err(dataset::Error::Request(text));
-            }
-            Err(error) => error,
-        };
-        for candidate in self.candidates((object, view)) {
-            if self.views.picture(candidate.0, candidate.1, side, pixels).is_ok() {
-                let mut stand_ins = self.stand_ins.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                stand_ins.insert((object, view), (candidate, error.to_string()));
-                self.is_any.store(true, Ordering::Release);
-                return Ok(());
-            }
-        }
-        Err(error)
+        let Err(error) = self.views.image(item.0, item.1, side, pixels) else { return Ok(()) };
+        let error = self.passed_over(error)?;
+        let is_good = |candidate: &Item| self.views.image(candidate.0, candidate.1, side, pixels).is_ok();
+        let Some(stand_in) = self.candidates((object, view)).find(is_good) else { return Err(error) };
+        self.stand_ins().views.insert((object, view), (stand_in, error.to_string()));
+        self.is_any.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn prepare(&self, object: usize) -> dataset::Result<()> {
+        let stand_in = self.stand_ins().objects.get(&object).map_or(object, |(other, _)| *other);
+        let Err(error) = self.views.prepare(stand_in) else { return Ok(()) };
+        let error = self.passed_over(error)?;
+        let is_good = |other: &usize| self.views.prepare(*other).is_ok();
+        let Some(stand_in) = self.others(object).find(is_good) else { return Err(error) };
+        self.stand_ins().objects.insert(object, (stand_in, error.to_string()));
+        self.is_any.store(true, Ordering::Release);
+        Ok(())
     }
 }
 
@@ -146,13 +176,30 @@ mod tests {
         let mut pixels = vec![0; 3 * 32 * 32];
         let skipping = Skipping::new(Arc::clone(&views), true);
         for (item, stand_in) in [((0, 1), (0, 3)), ((0, 0), (0, 3)), ((0, 4), (0, 4)), ((2, 1), (3, 1))] {
-            skipping.picture(item.0, item.1, 32, &mut pixels).unwrap();
+            skipping.image(item.0, item.1, 32, &mut pixels).unwrap();
             assert_eq!(skipping.resolve(item), stand_in);
         }
         assert_eq!(skipping.count(&[(0, 1), (0, 1), (0, 4), (2, 1)]), 3);
         assert_eq!(skipping.found().len(), 3);
         assert!(skipping.found()[0].1.contains("object 0, view 0"));
         let failing = Skipping::new(views, false);
-        assert!(failing.picture(0, 1, 32, &mut pixels).unwrap_err().to_string().contains("object 0, view 1"));
+        assert!(failing.image(0, 1, 32, &mut pixels).unwrap_err().to_string().contains("object 0, view 1"));
+    }
+
+    #[test]
+    fn another_object_stands_in_for_all_views_of_one_that_cannot_be_prepared() {
+        let views = FakeViews::new(2, 5).with_bad(|(object, view)| object == 2 || object == 3 || view == 0);
+        let views: Arc<dyn Views> = Arc::new(views);
+        let skipping = Skipping::new(Arc::clone(&views), true);
+        for object in [0, 2, 2] {
+            skipping.prepare(object).unwrap();
+        }
+        // Any further view of the object, too.
+        for (item, stand_in) in [((2, 1), (4, 1)), ((2, 6 + 5), (4, 5)), ((3, 1), (3, 1)), ((0, 0), (0, 0))] {
+            assert_eq!(skipping.resolve(item), stand_in);
+        }
+        assert_eq!(skipping.found(), [((2, 0), "object 2 is unreadable".to_owned())]);
+        let text = Skipping::new(views, false).prepare(2).unwrap_err().to_string();
+        assert_eq!(text, "object 2 is unreadable (--on-bad-sample skip would show another view instead)");
     }
 }

@@ -1,18 +1,15 @@
-//! What a step sees: pairs of views of the same objects, and the plan of which pairs come when. The plan is a pure
-//! function of (seed, epoch); it can start at any position.
+//! What a step sees: pairs of views of the same objects, and the plan of which pairs come when.
 
 use dataset::order;
-use dataset::{Batch, Split, Views};
+use dataset::{Batch, Split, TrainingPlan, Views};
 use methods::{PairImages, TargetValues, Transform};
 use pose::ViewPose;
 
 use crate::bad_samples::Resolve;
-use crate::checkpoint::Position;
 use crate::config::Config;
 use crate::error::{Error, Result};
 
-/// One picture: (object, view).
-pub type Item = (usize, usize);
+pub use dataset::Item;
 
 /// Pairs of views, ready for a network.
 #[derive(Debug)]
@@ -64,117 +61,23 @@ impl<'a> PairBatch<'a> {
     }
 }
 
-/// Which objects are trained on, and how they are cut into steps.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TrainingPlan {
-    /// The seed of order and pairs.
-    pub seed: u64,
-    /// Training objects are `0..objects`.
-    pub objects: usize,
-    /// Views of each.
-    pub views: usize,
-    /// Objects in a step.
-    pub batch: usize,
-    /// Epochs.
-    pub epochs: u64,
-    /// The share of an epoch's images that are rendered anew; 0 for views on disk.
-    pub refresh: f64,
-}
-
-/// How often each view of the pool has been replaced by a fresh one.
-///
-/// An object has a pool of [`TrainingPlan::views`] views. An epoch takes two of them, and each of these two is, with
-/// probability [`TrainingPlan::refresh`], first replaced. The view that was replaced `n` times is view
-/// `place + n * views` of its object: what the pool holds is a function of (seed, epoch, object) alone.
-struct Pool {
-    plan: TrainingPlan,
-    /// By object and place; empty where nothing is ever replaced.
-    replaced: Vec<u32>,
-}
-
-impl Pool {
-    /// The pool before the first epoch.
-    fn new(plan: TrainingPlan) -> Self {
-        let places = if plan.refresh > 0.0 { plan.objects * plan.views } else { 0 };
-        Self { plan, replaced: vec![0; places] }
+/// The plan of a run over `views`, which must have objects to train on.
+pub fn training_plan(config: &Config, views: &dyn Views) -> Result<TrainingPlan> {
+    let objects = views.split(Split::Train).len();
+    if objects < 2 {
+        let what = views.description();
+        return Err(Error::Request(format!(
+            "a step needs two training objects, but of {what}, {objects} are for training"
+        )));
     }
-
-    /// The pool before `epoch`.
-    fn before(plan: TrainingPlan, epoch: u64) -> Self {
-        let mut pool = Self::new(plan);
-        if plan.refresh > 0.0 {
-            (0..epoch).for_each(|epoch| {
-                (0..plan.objects).for_each(|object| {
-                    pool.take(epoch, object);
-                });
-            });
-        }
-        pool
-    }
-
-    /// The two views of `object` in `epoch`, which is the next one.
-    fn take(&mut self, epoch: u64, object: usize) -> [usize; 2] {
-        let TrainingPlan { seed, views, refresh, .. } = self.plan;
-        let (first, second) = order::pair(seed, epoch, object, views);
-        if refresh <= 0.0 {
-            return [first, second];
-        }
-        let fresh = order::refreshed(seed, epoch, object, refresh);
-        std::array::from_fn(|k| {
-            let place = [first, second][k];
-            let replaced = &mut self.replaced[object * views + place];
-            *replaced += u32::from(fresh[k]);
-            place + *replaced as usize * views
-        })
-    }
-
-    /// The items of all steps of `epoch`, which is the next one.
-    fn steps(&mut self, epoch: u64) -> Vec<Vec<Item>> {
-        let TrainingPlan { seed, objects, batch, .. } = self.plan;
-        let order = order::epoch_order(seed, epoch, objects);
-        let step = |objects: &[u32]| {
-            let pairs: Vec<(usize, [usize; 2])> =
-                objects.iter().map(|&object| (object as usize, self.take(epoch, object as usize))).collect();
-            let view = |k: usize| pairs.iter().map(move |(object, views)| (*object, views[k]));
-            view(0).chain(view(1)).collect()
-        };
-        order::batches(&order, batch).into_iter().map(step).collect()
-    }
-}
-
-impl TrainingPlan {
-    /// The plan of a run over `views`, which must have objects to train on.
-    pub fn of(config: &Config, views: &dyn Views) -> Result<Self> {
-        let objects = views.split(Split::Train).len();
-        if objects < 2 {
-            let what = views.description();
-            return Err(Error::Request(format!(
-                "a step needs two training objects, but of {what}, {objects} are for training"
-            )));
-        }
-        Ok(Self {
-            seed: config.seed,
-            objects,
-            views: views.views(),
-            batch: config.method.batch,
-            epochs: config.epochs,
-            refresh: config.refresh,
-        })
-    }
-
-    /// Steps in every epoch.
-    pub fn steps_per_epoch(&self) -> u64 {
-        order::batch_count(self.objects, self.batch) as u64
-    }
-
-    /// The items of all steps from `position` to the end.
-    pub fn steps_from(self, position: Position) -> impl Iterator<Item = Vec<Item>> + Send + 'static {
-        let mut pool = Pool::before(self, position.epoch);
-        (position.epoch..self.epochs).flat_map(move |epoch| {
-            let skip = if epoch == position.epoch { position.step_in_epoch } else { 0 };
-            pool.steps(epoch).into_iter().skip(skip as usize)
-        })
-    }
+    Ok(TrainingPlan {
+        seed: config.seed,
+        objects,
+        views: views.views(),
+        batch: config.method.batch,
+        epochs: config.epochs,
+        refresh: config.refresh,
+    })
 }
 
 /// The items of pairs of `objects`: all first views, then all second ones.
@@ -192,56 +95,13 @@ pub fn pair_items(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn a_plan_can_start_anywhere(
-            seed: u64, objects in 2_usize..40, batch in 2_usize..12, epochs in 1_u64..6, cut in 0.0..1.0_f64,
-            refresh in prop::sample::select(vec![0.0, 0.1, 0.7, 1.0]),
-        ) {
-            let plan = TrainingPlan { seed, objects, views: 7, batch, epochs, refresh };
-            let whole: Vec<_> = plan.steps_from(Position::default()).collect();
-            let per_epoch = plan.steps_per_epoch();
-            prop_assert_eq!(whole.len() as u64, per_epoch * epochs);
-            let step = (cut * whole.len() as f64) as u64;
-            let position = Position { epoch: step / per_epoch, step, step_in_epoch: step % per_epoch };
-            let rest: Vec<_> = plan.steps_from(position).collect();
-            prop_assert_eq!(&whole[step as usize..], &rest[..]);
-        }
-    }
-
-    #[test]
-    fn items_are_first_views_then_second_views_of_the_same_objects() {
-        let plan = TrainingPlan { seed: 3, objects: 9, views: 5, batch: 4, epochs: 1, refresh: 0.0 };
-        let steps: Vec<_> = plan.steps_from(Position::default()).collect();
-        assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [8, 10]);
-        for items in steps {
-            let (first, second) = items.split_at(items.len() / 2);
-            assert!(first.iter().zip(second).all(|(a, b)| a.0 == b.0 && a.1 != b.1));
-        }
-    }
-
-    #[test]
-    fn every_epoch_has_its_own_order_and_its_own_pairs() {
-        let plan = TrainingPlan { seed: 3, objects: 12, views: 9, batch: 12, epochs: 2, refresh: 0.0 };
-        let steps: Vec<_> = plan.steps_from(Position::default()).collect();
-        let order = |items: &[Item]| items[..12].iter().map(|item| item.0).collect::<Vec<_>>();
-        assert_ne!(order(&steps[0]), order(&steps[1]));
-        let pairs = |items: &[Item]| {
-            let mut pairs: Vec<_> = (0..12).map(|k| (items[k], items[12 + k])).collect();
-            pairs.sort_unstable();
-            pairs
-        };
-        assert_ne!(pairs(&steps[0]), pairs(&steps[1]));
-    }
 
     #[test]
     fn poses_hues_and_labels_are_those_of_the_pictures_they_stand_beside() {
         let views = crate::testing::FakeViews::new(2, 3).with_translation();
         let items = vec![(1, 4), (5, 0), (1, 2), (5, 3)];
         let plan = vec![items.clone()];
-        let options = dataset::LoaderOptions { side: 4, workers: 1, queue: 1 };
+        let options = dataset::LoaderOptions { side: Some(4), workers: 1, queue: 1 };
         let shared: std::sync::Arc<dyn Views> = std::sync::Arc::new(views);
         let mut loader = dataset::Loader::start(std::sync::Arc::clone(&shared), plan, options).unwrap();
         let batch = loader.next().unwrap().unwrap();
@@ -268,27 +128,8 @@ mod tests {
             let change = latents(pair + 2).spot_hue - latents(pair).spot_hue;
             assert_eq!(pairs.targets.hues[2 * pair + 1], change as f32);
             let mut image = vec![0; 4 * 4 * 3];
-            shared.picture(object, view, 4, &mut image).unwrap();
+            shared.image(object, view, 4, &mut image).unwrap();
             assert_eq!(halves[side][pair * image.len()..][..image.len()], image);
         }
-    }
-
-    #[test]
-    fn a_share_of_the_images_is_fresh_and_the_rest_comes_from_the_pool() {
-        let seen_before = |refresh: f64| {
-            let plan = TrainingPlan { seed: 1, objects: 40, views: 5, batch: 8, epochs: 60, refresh };
-            let (mut seen, mut fresh) = (std::collections::HashSet::new(), Vec::new());
-            for (step, items) in plan.steps_from(Position::default()).enumerate() {
-                // The pool is filled in the first epochs.
-                let new = items.into_iter().filter(|item| seen.insert(*item)).count();
-                if step >= 20 * 5 {
-                    fresh.push(new as f64 / 16.0);
-                }
-            }
-            fresh.iter().sum::<f64>() / fresh.len() as f64
-        };
-        assert_eq!(seen_before(0.0), 0.0);
-        assert_eq!(seen_before(1.0), 1.0);
-        assert!((seen_before(0.25) - 0.25).abs() < 0.03, "{}", seen_before(0.25));
     }
 }

@@ -4,14 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use dataset::cuda::{DeviceObjects, PoolMemory, RenderPool};
 use dataset::{CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Split, Views};
 use engine::Device;
 use methods::{MethodConfig, MethodName, Task, Transform};
 use scene::LatentRanges;
 
-use crate::batches::TrainingPlan;
+use crate::batches::training_plan;
 use crate::config::{Config, LatentsName};
-use crate::device_views::{DeviceObjects, DeviceViews, Memory, cuda};
 use crate::error::{Error, Result};
 
 /// The views of a run, and where it is trained on them.
@@ -21,7 +21,7 @@ pub struct Data {
     /// Where they are trained on.
     pub device: Device,
     /// On a GPU, where they are rendered on the fly: what renders them there.
-    pub rendered: Option<DeviceViews>,
+    pub rendered: Option<RenderPool>,
 }
 
 impl Data {
@@ -80,7 +80,7 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
             config.data
         )));
     }
-    TrainingPlan::of(config, views).map(|_| ())
+    training_plan(config, views).map(|_| ())
 }
 
 fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
@@ -105,7 +105,6 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
         LatentsName::Bench => false,
         LatentsName::Auto => wants_translation(config).is_some(),
     };
-    let quality = settings.quality;
     let ids = set.ids();
     let memory = settings.memory_mib << 20;
     let options = OnTheFlyOptions {
@@ -117,22 +116,23 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
         prepared: settings.prepared_objects,
         ready: config.refresh > 0.0,
     };
-    if let Device::Cpu(_) = device {
-        let views: Arc<dyn Views> = Arc::new(OnTheFly::new(CpuRenderer::new(set, quality), &ids, options));
+    let renderer = CpuRenderer::new(set, settings.quality);
+    let Device::Cuda(cuda) = device else {
+        let views: Arc<dyn Views> = Arc::new(OnTheFly::new(renderer, &ids, options));
         check(config, &*views)?;
         return Ok(Data::on_host(views, device));
-    }
-    // Pictures for people are all that the host renders; the pool is the device's.
+    };
+    // Images for people are all that the host renders; the pool is the device's.
     let options = OnTheFlyOptions { memory: 0, ..options };
-    let views = Arc::new(OnTheFly::new(DeviceObjects { set, quality }, &ids, options));
+    let views = Arc::new(OnTheFly::new(DeviceObjects { loader: renderer }, &ids, options));
     check(config, &*views)?;
     let objects = Some(settings.objects_mib << 20).filter(|&bytes| bytes > 0);
-    let memory = Memory { pool: memory, objects };
-    let on_device = DeviceViews::new(Arc::clone(&views), cuda(device)?, config.method.image_size, memory)?;
+    let memory = PoolMemory { pool: memory, objects };
+    let pool = RenderPool::new(Arc::clone(&views), cuda.context(), config.method.image_size, memory)?;
     // Every epoch wants two views of an object.
     let wants_all = config.refresh < 0.5 && 2 * config.epochs >= settings.views as u64;
     let objects = if wants_all { views.split(Split::Train) } else { 0..0 };
-    Ok(Data { views, device: device.clone(), rendered: Some(on_device.fill(objects)) })
+    Ok(Data { views, device: device.clone(), rendered: Some(pool.fill(objects)) })
 }
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
         let data = open(&Config::resolve(layers).unwrap(), &Device::cpu()).unwrap();
         assert_eq!((data.views.objects().len(), data.views.classes().len()), (3, 2));
         let mut pixels = vec![0; 3 * 32 * 32];
-        data.views.picture(0, 123, 32, &mut pixels).unwrap();
+        data.views.image(0, 123, 32, &mut pixels).unwrap();
         assert!(pixels.iter().any(|&byte| byte != pixels[0]));
     }
 }

@@ -1,6 +1,6 @@
 //! The one error type of this crate: every message is one sentence that names the file or setting concerned.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use dataset::error::FileError;
 use dataset::shell_word;
@@ -62,19 +62,6 @@ impl Error {
     pub fn setting(error: &dyn std::error::Error) -> Self {
         Self::Setting(error.to_string())
     }
-
-    /// For `map_err` on reads of `path`.
-    pub fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        FileError::read(path)
-    }
-
-    /// For `map_err` on writes of `path`.
-    pub fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        FileError::write(path)
-    }
-
-    /// `path` holds something else than expected.
-    pub fn content(path: &Path, message: impl Into<String>) -> Self {
-        FileError::content(path, message).into()
-    }
 }
+
+dataset::file_errors!(Error);

@@ -10,7 +10,6 @@ mod clock;
 pub mod config;
 mod crc32c;
 pub mod data;
-pub mod device_views;
 pub mod environment;
 pub mod error;
 pub mod event;

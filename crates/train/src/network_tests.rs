@@ -40,7 +40,7 @@ fn learner(method: &str, settings: &[&str]) -> NetworkLearner {
 fn train(learner: &mut NetworkLearner, first: u64, steps: u64) -> Vec<Measurement> {
     let views: Arc<dyn Views> = Arc::new(FakeViews::new(3, 6));
     let plan: Vec<_> = (first..first + steps).map(|step| pair_items(0..6, 5, step, 6)).collect();
-    let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
+    let options = LoaderOptions { side: Some(32), workers: 1, queue: 1 };
     for batch in Loader::start(Arc::clone(&views), plan, options).unwrap() {
         let batch = batch.unwrap();
         let pairs = PairBatch::new(&*views, &AsPlanned, &batch, transform_of(learner));
@@ -154,7 +154,7 @@ fn weights_of_another_run_can_be_the_start() {
 fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
     let mut learner = learner("equicaps", &[]);
     let views: Arc<dyn Views> = Arc::new(FakeViews::new(3, 6));
-    let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
+    let options = LoaderOptions { side: Some(32), workers: 1, queue: 1 };
     let plan = vec![pair_items(0..12, 5, 0, 6)];
     let batch = Loader::start(Arc::clone(&views), plan, options).unwrap().next().unwrap().unwrap();
     for _ in 0..60 {
@@ -195,7 +195,7 @@ fn steps_are_those_of_the_method_on_the_same_pairs() {
         );
         // Without the probes.
         let mut bare = Step::new(&bare, &device, config.seed, StepOptions::default()).unwrap();
-        let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
+        let options = LoaderOptions { side: Some(32), workers: 1, queue: 1 };
         let plan: Vec<_> = (0..3).map(|step| pair_items(0..6, 5, step, 6)).collect();
         let views: Arc<dyn Views> = Arc::new(views);
         for (step, items) in plan.iter().enumerate() {
@@ -210,7 +210,7 @@ fn steps_are_those_of_the_method_on_the_same_pairs() {
                 for (picture, &(object, view)) in
                     bytes.chunks_exact_mut(32 * 32 * 3).zip(&items[side * 6..side * 6 + 6])
                 {
-                    views.picture(object, view, 32, picture).unwrap();
+                    views.image(object, view, 32, picture).unwrap();
                 }
                 Images::from_bytes(&device, [6, 32, 32], &bytes, mean, std).unwrap()
             };
@@ -258,7 +258,7 @@ fn steps_are_those_of_the_method_on_the_same_pairs() {
 #[test]
 fn probes_are_asked_for_translations_in_the_frame_that_is_trained_on() {
     let views: Arc<dyn Views> = Arc::new(FakeViews::new(3, 6).with_translation());
-    let options = LoaderOptions { side: 32, workers: 1, queue: 1 };
+    let options = LoaderOptions { side: Some(32), workers: 1, queue: 1 };
     for (transform, frame) in [
         ("rotation", FrameKind::Object),
         ("rotation+object", FrameKind::Object),

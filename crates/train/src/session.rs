@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::batches::TrainingPlan;
+use crate::batches::training_plan;
 use crate::checkpoint::{self, Checkpoint};
 use crate::config::Config;
 use crate::data::Data;
@@ -90,7 +90,7 @@ impl Session {
 
     /// Images in a step, in the mean over an epoch.
     pub fn images_per_step(&self) -> Result<f64> {
-        let plan = TrainingPlan::of(&self.config, &*self.data.views)?;
+        let plan = training_plan(&self.config, &*self.data.views)?;
         Ok(2.0 * plan.objects as f64 / plan.steps_per_epoch() as f64)
     }
 

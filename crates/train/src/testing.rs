@@ -88,7 +88,7 @@ impl Views for FakeViews {
             translation: self.translates.then(|| std::array::from_fn(|_| random.range(-0.5, 0.5))),
         }
     }
-    fn picture(&self, object: usize, view: usize, _side: usize, pixels: &mut [u8]) -> dataset::Result<()> {
+    fn image(&self, object: usize, view: usize, _side: usize, pixels: &mut [u8]) -> dataset::Result<()> {
         if (self.bad)((object, view)) {
             return Err(dataset::Error::Request(format!("object {object}, view {view} is unreadable")));
         }
@@ -97,6 +97,12 @@ impl Views for FakeViews {
             *byte = ((at % 97) as f64 * (angle + 2.0) + f64::from(self.objects[object].label) * 60.0) as u8;
         }
         Ok(())
+    }
+    fn prepare(&self, object: usize) -> dataset::Result<()> {
+        match (0..self.views()).all(|view| (self.bad)((object, view))) {
+            true => Err(dataset::Error::Request(format!("object {object} is unreadable"))),
+            false => Ok(()),
+        }
     }
     fn description(&self) -> String {
         "fake views".to_owned()

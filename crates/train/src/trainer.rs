@@ -12,17 +12,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataset::{Allocate, Loader, LoaderOptions, Split, Views, plan};
-use engine::Device;
+use dataset::cuda::{RenderPool, look_ahead};
+use dataset::{Allocate, Loader, LoaderOptions, Split, TrainingPlan, Views, plan};
+use engine::{DType, Device, Tensor};
 use methods::{Ask, PairImages};
 
 use crate::bad_samples::Skipping;
-use crate::batches::{PairBatch, TrainingPlan};
+use crate::batches::{Item, PairBatch, training_plan};
 use crate::checkpoint::{self, Checkpoint, Position};
 use crate::clock::Clock;
 use crate::config::{Config, OnBadSample};
 use crate::data::Data;
-use crate::device_views::{DeviceViews, look_ahead};
 use crate::environment::{self, Ended};
 use crate::error::{Error, Result};
 use crate::event::{Event, Outcome};
@@ -40,7 +40,7 @@ pub struct Trainer<'a> {
     views: Arc<Skipping>,
     device: Device,
     /// Where images are rendered on the device, what renders them.
-    rendered: Option<DeviceViews>,
+    rendered: Option<RenderPool>,
     learner: &'a mut dyn Learner,
     plan: TrainingPlan,
     position: Position,
@@ -68,7 +68,7 @@ pub fn train(
 ) -> Result<Outcome> {
     let folder = run.folder();
     let Data { views, device, rendered } = data;
-    let plan = TrainingPlan::of(config, &*views)?;
+    let plan = training_plan(config, &*views)?;
     if let Some(choices) = folder.choices()? {
         device.set_choices(&choices)?;
     }
@@ -131,9 +131,9 @@ pub fn train(
 impl Trainer<'_> {
     fn train(mut self, stop: &dyn Fn() -> bool) -> Result<Outcome> {
         let steps_per_epoch = self.plan.steps_per_epoch();
-        let mut loader = self.start_loader(self.plan.steps_from(self.position))?;
+        let mut loader = self.start_loader(self.steps())?;
         // What renders images on the device is told what is coming.
-        let mut ahead = self.rendered.is_some().then(|| self.plan.steps_from(self.position).fuse());
+        let mut ahead = self.rendered.is_some().then(|| self.steps().fuse());
         let (mut announced, look_ahead) = (self.position.step, look_ahead(self.config.method.batch));
         while self.position.epoch < self.config.epochs {
             // Behind the last step of an epoch; a session may also begin here.
@@ -162,7 +162,7 @@ impl Trainer<'_> {
                 && let Some(items) = ahead.as_mut().and_then(Iterator::next)
             {
                 let announce = self.rendered.as_mut().map_or(Ok(()), |rendered| rendered.announce(&items));
-                announce.map_err(|error| self.stopped_by(unseen(error)))?;
+                announce.map_err(|error| self.saved_before(&error))?;
                 announced += 1;
             }
             let ask = Ask {
@@ -172,8 +172,8 @@ impl Trainer<'_> {
             let views = Arc::clone(&self.views);
             let mut pairs = PairBatch::new(&*views, &*views, &batch, self.config.method.transform);
             if let Some(rendered) = &mut self.rendered {
-                let images = rendered.announced_pictures(&pairs.items);
-                pairs.images = PairImages::Device(images.map_err(|error| self.stopped_by(unseen(error)))?);
+                let images = rendered.announced_images(&pairs.items);
+                pairs.images = on_device(images.map_err(|error| self.saved_before(&error))?)?;
             }
             self.learner.step(pairs, ask).map_err(|error| self.stopped_by(error))?;
             self.clock.step(batch.items.len(), loader.waited() + self.waited() - waited);
@@ -193,9 +193,14 @@ impl Trainer<'_> {
         Ok(Outcome::Finished(self.checkpoint_path()))
     }
 
+    /// The items of the steps that are left.
+    fn steps(&self) -> impl Iterator<Item = Vec<Item>> + Send + use<> {
+        self.plan.steps_from(self.position.epoch, self.position.step_in_epoch)
+    }
+
     /// How long steps have waited for images that are rendered on the device.
     fn waited(&self) -> Duration {
-        self.rendered.as_ref().map_or(Duration::ZERO, DeviceViews::waited)
+        self.rendered.as_ref().map_or(Duration::ZERO, RenderPool::waited)
     }
 
     /// Shows the first pairs of a batch in TensorBoard.
@@ -211,7 +216,7 @@ impl Trainer<'_> {
             if batch.side == side {
                 pixels.copy_from_slice(&batch.pixels[index * bytes..][..bytes]);
             } else {
-                self.views.picture(object, view, side, &mut pixels)?;
+                self.views.image(object, view, side, &mut pixels)?;
             }
             pictures.push(pixels);
         }
@@ -226,7 +231,7 @@ impl Trainer<'_> {
             0 => rayon::current_num_threads(),
             workers => workers,
         };
-        let side = if self.rendered.is_some() { 0 } else { self.config.method.image_size };
+        let side = self.rendered.is_none().then_some(self.config.method.image_size);
         let options = LoaderOptions { side, workers, queue: self.config.loader.queue };
         let views = Arc::clone(&self.views) as Arc<dyn Views>;
         // Memory from which batches come to the device while it works.
@@ -310,14 +315,12 @@ impl Trainer<'_> {
     }
 }
 
-/// Views could not be made: a matter of the data, as nothing has been computed yet.
-fn unseen(error: Error) -> Error {
-    match error {
-        Error::Engine(error) => {
-            dataset::Error::Request(format!("views could not be rendered: {error}")).into()
-        }
-        other => other,
-    }
+/// Images that were rendered on the device, as tensors over the same memory.
+fn on_device(images: dataset::cuda::PairImages) -> Result<PairImages<'static>> {
+    let dims = images.dims();
+    let [first, second] = images.into_buffers();
+    let tensor = |buffer| Tensor::from_buffer(dims, DType::U8, buffer);
+    Ok(PairImages::Device([tensor(first)?, tensor(second)?]))
 }
 
 /// A checkpoint before the first step, of a run whose weights come from elsewhere.

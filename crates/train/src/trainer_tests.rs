@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::Device;
 use proptest::prelude::*;
 
-use crate::batches::TrainingPlan;
+use crate::batches::training_plan;
 use crate::checkpoint;
 use crate::config::Config;
 use crate::data::Data;
@@ -305,8 +305,8 @@ fn bad_samples_fail_by_name_or_are_replaced_and_counted() {
     // Pictures that come back later let the run go on as if they had been there all the time.
     let (plain, mended) = (root.path().join("plain"), root.path().join("mended"));
     session(&plain, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
-    let plan = TrainingPlan::of(&config(&[]), &FakeViews::new(4, 5)).unwrap();
-    let steps: Vec<_> = plan.steps_from(checkpoint::Position::default()).collect();
+    let plan = training_plan(&config(&[]), &FakeViews::new(4, 5)).unwrap();
+    let steps: Vec<_> = plan.steps_from(0, 0).collect();
     let late = steps[6].iter().find(|item| !steps[..6].concat().contains(item)).copied().unwrap();
     let views = FakeViews::new(4, 5).with_bad(move |item| item == late);
     let (outcome, _) = session_on(views, &mended, &config(&[]), &mut FakeLearner::new(), u64::MAX);

@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::work::finish::{Finished, complete, finish_store, read_skipped};
 use crate::work::store::{Opened, Skipped, Status, Store};
 
-/// What turns objects into pictures.
+/// What turns objects into images.
 pub trait ViewSource: Sync {
     /// An object ready to be rendered.
     type Prepared: Send + Sync;
@@ -26,7 +26,7 @@ pub trait ViewSource: Sync {
     /// Loads an object; the error is the reason for which it is skipped.
     fn prepare(&self, object: &Object) -> std::result::Result<Self::Prepared, String>;
 
-    /// Renders views of an object, `side * side` RGB pixels each, one after the other; every picture is a pure function
+    /// Renders views of an object, `side * side` RGB pixels each, one after the other; every image is a pure function
     /// of the object, its latents and the side.
     fn render(
         &self,
@@ -79,11 +79,11 @@ pub struct ProduceOptions<'a> {
     pub shard: Shard,
     /// Whether a dataset begun on another kind of device may be continued.
     pub allow_mixed_devices: bool,
-    /// Set by somebody else to stop after the pictures in hand.
+    /// Set by somebody else to stop after the images in hand.
     pub stop: &'a AtomicBool,
-    /// Called once with the number of objects that are there already and the number of pictures to render.
+    /// Called once with the number of objects that are there already and the number of images to render.
     pub on_begin: &'a (dyn Fn(usize, u64) + Sync),
-    /// Called with the number of pictures settled since the last call.
+    /// Called with the number of images settled since the last call.
     pub on_images: &'a (dyn Fn(u64) + Sync),
 }
 
@@ -98,7 +98,7 @@ pub struct Outcome {
     pub objects_before: usize,
     /// Objects rendered now.
     pub objects_rendered: usize,
-    /// Pictures rendered now.
+    /// Images rendered now.
     pub images_rendered: u64,
     /// Objects that nobody has settled yet: those of other shards, or what an interruption left.
     pub objects_missing: usize,
@@ -183,7 +183,7 @@ pub fn produce<S: ViewSource>(
 struct Active<P> {
     index: usize,
     prepared: P,
-    pictures: Mutex<Vec<Vec<u8>>>,
+    images: Mutex<Vec<Vec<u8>>>,
     left: AtomicUsize,
     /// Why it turned out to be unusable, if it did.
     unusable: OnceLock<String>,
@@ -298,9 +298,9 @@ impl<'a, S: ViewSource> Run<'a, S> {
         self.changed.notify_all();
         match (prepared, skipped) {
             (Ok(prepared), _) => {
-                let pictures = Mutex::new(vec![Vec::new(); views]);
+                let images = Mutex::new(vec![Vec::new(); views]);
                 let left = AtomicUsize::new(views);
-                let active = Active { index, prepared, pictures, left, unusable: OnceLock::new() };
+                let active = Active { index, prepared, images, left, unusable: OnceLock::new() };
                 state.active.push((Arc::new(active), 0));
                 Ok(())
             }
@@ -324,13 +324,13 @@ impl<'a, S: ViewSource> Run<'a, S> {
         match self.source.render(&active.prepared, &latents, side) {
             Ok(pixels) => {
                 for (view, pixels) in views.zip(pixels.chunks(3 * side * side)) {
-                    let picture = u16::try_from(side)
+                    let image = u16::try_from(side)
                         .map_err(|_| "the side is too long for a JPEG".to_owned())
                         .and_then(|side| jpeg::encode(pixels, side, plan.settings.channel_order))
                         .map_err(|message| {
                             Error::Request(format!("{}, view {view}: {message}", object.id()))
                         })?;
-                    active.pictures.lock().unwrap_or_else(PoisonError::into_inner)[view] = picture;
+                    active.images.lock().unwrap_or_else(PoisonError::into_inner)[view] = image;
                     self.images.fetch_add(1, Ordering::Relaxed);
                     (self.options.on_images)(1);
                 }
@@ -350,9 +350,9 @@ impl<'a, S: ViewSource> Run<'a, S> {
                     self.lock().skipped.push(skipped);
                 }
                 None => {
-                    let pictures =
-                        std::mem::take(&mut *active.pictures.lock().unwrap_or_else(PoisonError::into_inner));
-                    self.store.commit(active.index, pictures)?;
+                    let images =
+                        std::mem::take(&mut *active.images.lock().unwrap_or_else(PoisonError::into_inner));
+                    self.store.commit(active.index, images)?;
                     self.rendered.fetch_add(1, Ordering::Relaxed);
                 }
             }

@@ -220,24 +220,24 @@ impl Store {
         Ok(complete)
     }
 
-    /// Object `index` has all its views: `pictures` are the JPEGs in order.
-    pub fn commit(&self, index: usize, pictures: Vec<Vec<u8>>) -> Result<()> {
+    /// Object `index` has all its views: `images` are the JPEGs in order.
+    pub fn commit(&self, index: usize, images: Vec<Vec<u8>>) -> Result<()> {
         let object = &self.plan.objects[index];
         let latents = |view| arrays::vector(&self.plan.latents(object, view).to_vec());
         match self.plan.settings.format {
             Format::Files => {
-                let files: Vec<(String, Vec<u8>)> = pictures
+                let files: Vec<(String, Vec<u8>)> = images
                     .into_iter()
                     .enumerate()
-                    .flat_map(|(view, picture)| file_names(view).into_iter().zip([picture, latents(view)]))
+                    .flat_map(|(view, image)| file_names(view).into_iter().zip([image, latents(view)]))
                     .collect();
                 self.staging.publish_folder(&self.object_folder(object), &files)?;
             }
             Format::Shards => {
                 let mut fragment = Vec::new();
-                for (view, picture) in pictures.iter().enumerate() {
+                for (view, image) in images.iter().enumerate() {
                     let key = sample_key(object, view);
-                    tar::append(&mut fragment, &format!("{key}.jpg"), picture);
+                    tar::append(&mut fragment, &format!("{key}.jpg"), image);
                     tar::append(&mut fragment, &format!("{key}.latent.npy"), &latents(view));
                     tar::append(&mut fragment, &format!("{key}.cls"), object.label.to_string().as_bytes());
                 }

@@ -18,10 +18,10 @@ use dataset::{Dataset, Object, Split, Views};
 use scene::Latents;
 use scene::latents::LatentRanges;
 
-/// Flat pictures whose colour is the floor's hue; objects named `bad...` cannot be used.
+/// Flat images whose colour is the floor's hue; objects named `bad...` cannot be used.
 struct Fake {
     rendered: AtomicU64,
-    /// Sets `stop` after so many pictures.
+    /// Sets `stop` after so many images.
     stop_after: u64,
     stop: AtomicBool,
 }
@@ -44,8 +44,8 @@ impl ViewSource for Fake {
         if self.rendered.fetch_add(count, Ordering::Relaxed) + count >= self.stop_after {
             self.stop.store(true, Ordering::Relaxed);
         }
-        let picture = |latents: &Latents| [(latents.floor_hue * 255.0) as u8, 128, 30].repeat(side * side);
-        Ok(latents.iter().flat_map(picture).collect())
+        let image = |latents: &Latents| [(latents.floor_hue * 255.0) as u8, 128, 30].repeat(side * side);
+        Ok(latents.iter().flat_map(image).collect())
     }
 
     fn batch(&self) -> usize {
@@ -208,7 +208,7 @@ fn what_was_made_is_read_back() {
             assert_eq!(latents, b.latents(object, view));
             assert_eq!(latents, LatentRanges::BENCH_T.sample(5, &a.objects()[object].id(), view as u64));
             let mut pixels = vec![0; 8 * 8 * 3];
-            b.picture(object, view, 8, &mut pixels).unwrap();
+            b.image(object, view, 8, &mut pixels).unwrap();
             assert!(pixels[0].abs_diff((latents.floor_hue * 255.0) as u8) < 6);
         }
     }
@@ -388,12 +388,12 @@ fn views_on_the_fly_are_those_that_would_be_written() {
     for object in 0..made.objects().len() {
         for view in 0..2 {
             assert_eq!(made.latents(object, view), written.latents(object, view));
-            let picture = |views: &dyn Views| {
+            let image = |views: &dyn Views| {
                 let mut pixels = vec![0; side * side * 3];
-                views.picture(object, view, side, &mut pixels).unwrap();
+                views.image(object, view, side, &mut pixels).unwrap();
                 pixels
             };
-            let (a, b) = (picture(&*made), picture(&written));
+            let (a, b) = (image(&*made), image(&written));
             let mean = a.iter().zip(&b).map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / a.len() as f64;
             assert!(mean < 6.0, "object {object}, view {view}: mean difference {mean}");
         }

@@ -81,7 +81,6 @@ kernel_files! {
         &["STORAGE=float", "VECTOR=1", "WIDTH=5", "LANES=32"],
     ];
     LOSS = PRELUDE "loss.cu", &[&["STORAGE=float"]];
-    PICTURES = PRELUDE "pictures.cu", &[&["STORAGE=float"]];
     POOL = PRELUDE "pool.cu", VECTORS_OF_ALL_TYPES;
     POSE_TRANSFORM = PRELUDE "pose_transform.cu", &[&["STORAGE=float", "SIDE=3"], &["STORAGE=float", "SIDE=4"]];
     ROUTING_TENSOR = PRELUDE "routing_tensor.cu" + "routing_tensor_backward.cu", &[

@@ -48,7 +48,7 @@ impl Image {
     pub fn load(&self, side: usize) -> anyhow::Result<Vec<u8>> {
         let Some((dataset, object, view)) = &self.packed else { return picture_file::load(&self.path, side) };
         let mut pixels = vec![0; side * side * 3];
-        dataset.picture(*object, *view, side, &mut pixels)?;
+        dataset.image(*object, *view, side, &mut pixels)?;
         Ok(pixels)
     }
 }

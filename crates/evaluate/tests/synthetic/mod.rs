@@ -59,7 +59,7 @@ impl Views for Synthetic {
             translation: Some([0; 3].map(|_| random.range(-0.5, 0.5))),
         }
     }
-    fn picture(&self, object: usize, view: usize, _: usize, pixels: &mut [u8]) -> dataset::Result<()> {
+    fn image(&self, object: usize, view: usize, _: usize, pixels: &mut [u8]) -> dataset::Result<()> {
         pixels.fill(0);
         pixels[..2].copy_from_slice(&(object as u16).to_le_bytes());
         pixels[2..4].copy_from_slice(&(view as u16).to_le_bytes());

@@ -1,9 +1,9 @@
 //! The end of an epoch: a look at held-out objects, a checkpoint.
 
 use dataset::{Split, Views};
-use methods::{PairImages, Tallies};
+use methods::Tallies;
 
-use super::Trainer;
+use super::{Trainer, on_device};
 use crate::batches::{PairBatch, pair_items};
 use crate::error::{Error, Result};
 use crate::metrics::Kind;
@@ -71,7 +71,7 @@ impl Trainer<'_> {
             let batch = batch?;
             let mut pairs = PairBatch::new(&*self.views, &*self.views, &batch, self.config.method.transform);
             if let Some(rendered) = &mut self.rendered {
-                pairs.images = PairImages::Device(rendered.pictures(&pairs.items)?);
+                pairs.images = on_device(rendered.images(&pairs.items)?)?;
             }
             tallies.merge(&self.learner.probe(pairs)?);
             loader.recycle(batch);

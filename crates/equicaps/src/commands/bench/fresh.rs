@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use dataset::{Split, Views};
+use dataset::Split;
 use engine::Device;
 use serde_json::{Value, json};
 use train::data::Data;

@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         let batches = order::batches(&order, batch).into_iter();
         batches.map(|objects| objects.iter().flat_map(items).collect()).collect::<Vec<_>>()
     });
-    let mut loader = Loader::start(views, plan, LoaderOptions { side, workers, queue: 2 })?;
+    let mut loader = Loader::start(views, plan, LoaderOptions { side: Some(side), workers, queue: 2 })?;
     let (began, cpu_before) = (Instant::now(), cpu_seconds());
     let mut images = 0_usize;
     while began.elapsed() < Duration::from_secs_f64(arguments.seconds) {

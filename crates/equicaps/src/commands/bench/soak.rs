@@ -84,7 +84,7 @@ impl Views for MadeUp {
     fn latents(&self, object: usize, view: usize) -> Latents {
         LatentRanges::BENCH_T.sample(0, &self.objects[object].name, view as u64)
     }
-    fn picture(&self, object: usize, view: usize, _side: usize, pixels: &mut [u8]) -> dataset::Result<()> {
+    fn image(&self, object: usize, view: usize, _side: usize, pixels: &mut [u8]) -> dataset::Result<()> {
         let start = object * 31 + view * 7;
         pixels.iter_mut().enumerate().for_each(|(at, byte)| *byte = (start + at * 3) as u8);
         Ok(())

@@ -80,7 +80,7 @@ pub fn of_dataset(dataset: &Dataset, out: &Path, cell: usize, per_class: usize) 
         let chosen: Vec<(usize, usize)> = all.take(per_class).collect();
         let picture = |&(object, view): &(usize, usize)| -> anyhow::Result<Arc<Picture>> {
             let mut pixels = vec![0; cell * cell * 3];
-            dataset.picture(object, view, cell, &mut pixels)?;
+            dataset.image(object, view, cell, &mut pixels)?;
             Ok(Arc::new(Picture::new(cell as u32, cell as u32, pixels)?))
         };
         let pictures = chosen.par_iter().map(picture).collect::<anyhow::Result<_>>()?;

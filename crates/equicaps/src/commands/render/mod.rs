@@ -163,7 +163,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
         None => (AnyRenderer::Cpu(loader), "cpu".to_owned()),
         Some(renderer) => {
             let kind = CudaRenderer::kind(renderer.context());
-            (AnyRenderer::Cuda(CudaRenderer::new(loader, renderer)), kind)
+            (AnyRenderer::Cuda(CudaRenderer::new(loader, renderer)?), kind)
         }
     };
     // Half of the jobs wait for the GPU while the others load and encode.
@@ -220,7 +220,7 @@ impl AnyRenderer {
     fn loader(&self) -> &CpuRenderer {
         match self {
             Self::Cpu(loader) => loader,
-            Self::Cuda(renderer) => &renderer.loader,
+            Self::Cuda(renderer) => renderer.loader(),
         }
     }
 }

@@ -107,7 +107,7 @@ fn neighbours(
             }
             let mut pixels = vec![0; side * side * 3];
             let valid = object < dataset.objects().len() && view < dataset.views();
-            if !valid || dataset.picture(object, view, side, &mut pixels).is_err() {
+            if !valid || dataset.image(object, view, side, &mut pixels).is_err() {
                 return None;
             }
             let picture = Arc::new(Picture::new(side as u32, side as u32, pixels).ok()?);

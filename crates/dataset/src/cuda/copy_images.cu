@@ -1,7 +1,7 @@
-// Copies of pictures between places in device memory: many at once, each of the same size.
+// Copies of images between places in device memory: many at once, each of the same size.
 
 // Addresses come in pairs: from, to. `vectors` times 16 bytes each.
-extern "C" __global__ void copy_pictures(const unsigned long long* addresses, int vectors)
+extern "C" __global__ void copy_images(const unsigned long long* addresses, int vectors)
 {
     const uint4* from = reinterpret_cast<const uint4*>(addresses[2 * blockIdx.y]);
     uint4* to = reinterpret_cast<uint4*>(addresses[2 * blockIdx.y + 1]);

@@ -1,0 +1,164 @@
+//! Which pairs of views training sees when: a pure function of (seed, epoch), which can start at any step.
+
+use crate::loader::Item;
+use crate::order;
+
+/// Which objects are trained on, and how they are cut into steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrainingPlan {
+    /// The seed of order and pairs.
+    pub seed: u64,
+    /// Training objects are `0..objects`.
+    pub objects: usize,
+    /// Views of each.
+    pub views: usize,
+    /// Objects in a step.
+    pub batch: usize,
+    /// Epochs.
+    pub epochs: u64,
+    /// The share of an epoch's images that are rendered anew; 0 for views on disk.
+    pub refresh: f64,
+}
+
+/// How often each view of the pool has been replaced by a fresh one.
+///
+/// An object has a pool of [`TrainingPlan::views`] views. An epoch takes two of them, and each of these two is, with
+/// probability [`TrainingPlan::refresh`], first replaced. The view that was replaced `n` times is view
+/// `place + n * views` of its object: what the pool holds is a function of (seed, epoch, object) alone.
+struct Pool {
+    plan: TrainingPlan,
+    /// By object and place; empty where nothing is ever replaced.
+    replaced: Vec<u32>,
+}
+
+impl Pool {
+    /// The pool before the first epoch.
+    fn new(plan: TrainingPlan) -> Self {
+        let places = if plan.refresh > 0.0 { plan.objects * plan.views } else { 0 };
+        Self { plan, replaced: vec![0; places] }
+    }
+
+    /// The pool before `epoch`.
+    fn before(plan: TrainingPlan, epoch: u64) -> Self {
+        let mut pool = Self::new(plan);
+        if plan.refresh > 0.0 {
+            (0..epoch).for_each(|epoch| {
+                (0..plan.objects).for_each(|object| {
+                    pool.take(epoch, object);
+                });
+            });
+        }
+        pool
+    }
+
+    /// The two views of `object` in `epoch`, which is the next one.
+    fn take(&mut self, epoch: u64, object: usize) -> [usize; 2] {
+        let TrainingPlan { seed, views, refresh, .. } = self.plan;
+        let (first, second) = order::pair(seed, epoch, object, views);
+        if refresh <= 0.0 {
+            return [first, second];
+        }
+        let fresh = order::refreshed(seed, epoch, object, refresh);
+        std::array::from_fn(|k| {
+            let place = [first, second][k];
+            let replaced = &mut self.replaced[object * views + place];
+            *replaced += u32::from(fresh[k]);
+            place + *replaced as usize * views
+        })
+    }
+
+    /// The items of all steps of `epoch`, which is the next one.
+    fn steps(&mut self, epoch: u64) -> Vec<Vec<Item>> {
+        let TrainingPlan { seed, objects, batch, .. } = self.plan;
+        let order = order::epoch_order(seed, epoch, objects);
+        let step = |objects: &[u32]| {
+            let pairs: Vec<(usize, [usize; 2])> =
+                objects.iter().map(|&object| (object as usize, self.take(epoch, object as usize))).collect();
+            let view = |k: usize| pairs.iter().map(move |(object, views)| (*object, views[k]));
+            view(0).chain(view(1)).collect()
+        };
+        order::batches(&order, batch).into_iter().map(step).collect()
+    }
+}
+
+impl TrainingPlan {
+    /// Steps in every epoch.
+    pub fn steps_per_epoch(&self) -> u64 {
+        order::batch_count(self.objects, self.batch) as u64
+    }
+
+    /// The items of all steps from step `step` of epoch `first` on, both counted from 0, to the end.
+    pub fn steps_from(self, first: u64, step: u64) -> impl Iterator<Item = Vec<Item>> + Send + 'static {
+        let mut pool = Pool::before(self, first);
+        (first..self.epochs).flat_map(move |epoch| {
+            let skip = if epoch == first { step } else { 0 };
+            pool.steps(epoch).into_iter().skip(skip as usize)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_plan_can_start_anywhere(
+            seed: u64, objects in 2_usize..40, batch in 2_usize..12, epochs in 1_u64..6, cut in 0.0..1.0_f64,
+            refresh in prop::sample::select(vec![0.0, 0.1, 0.7, 1.0]),
+        ) {
+            let plan = TrainingPlan { seed, objects, views: 7, batch, epochs, refresh };
+            let whole: Vec<_> = plan.steps_from(0, 0).collect();
+            let per_epoch = plan.steps_per_epoch();
+            prop_assert_eq!(whole.len() as u64, per_epoch * epochs);
+            let step = (cut * whole.len() as f64) as u64;
+            let rest: Vec<_> = plan.steps_from(step / per_epoch, step % per_epoch).collect();
+            prop_assert_eq!(&whole[step as usize..], &rest[..]);
+        }
+    }
+
+    #[test]
+    fn items_are_first_views_then_second_views_of_the_same_objects() {
+        let plan = TrainingPlan { seed: 3, objects: 9, views: 5, batch: 4, epochs: 1, refresh: 0.0 };
+        let steps: Vec<_> = plan.steps_from(0, 0).collect();
+        assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [8, 10]);
+        for items in steps {
+            let (first, second) = items.split_at(items.len() / 2);
+            assert!(first.iter().zip(second).all(|(a, b)| a.0 == b.0 && a.1 != b.1));
+        }
+    }
+
+    #[test]
+    fn every_epoch_has_its_own_order_and_its_own_pairs() {
+        let plan = TrainingPlan { seed: 3, objects: 12, views: 9, batch: 12, epochs: 2, refresh: 0.0 };
+        let steps: Vec<_> = plan.steps_from(0, 0).collect();
+        let order = |items: &[Item]| items[..12].iter().map(|item| item.0).collect::<Vec<_>>();
+        assert_ne!(order(&steps[0]), order(&steps[1]));
+        let pairs = |items: &[Item]| {
+            let mut pairs: Vec<_> = (0..12).map(|k| (items[k], items[12 + k])).collect();
+            pairs.sort_unstable();
+            pairs
+        };
+        assert_ne!(pairs(&steps[0]), pairs(&steps[1]));
+    }
+
+    #[test]
+    fn a_share_of_the_images_is_fresh_and_the_rest_comes_from_the_pool() {
+        let seen_before = |refresh: f64| {
+            let plan = TrainingPlan { seed: 1, objects: 40, views: 5, batch: 8, epochs: 60, refresh };
+            let (mut seen, mut fresh) = (std::collections::HashSet::new(), Vec::new());
+            for (step, items) in plan.steps_from(0, 0).enumerate() {
+                // The pool is filled in the first epochs.
+                let new = items.into_iter().filter(|item| seen.insert(*item)).count();
+                if step >= 20 * 5 {
+                    fresh.push(new as f64 / 16.0);
+                }
+            }
+            fresh.iter().sum::<f64>() / fresh.len() as f64
+        };
+        assert_eq!(seen_before(0.0), 0.0);
+        assert_eq!(seen_before(1.0), 1.0);
+        assert!((seen_before(0.25) - 0.25).abs() < 0.03, "{}", seen_before(0.25));
+    }
+}
