@@ -13,7 +13,6 @@ pub mod cuda;
 mod floor;
 mod grid;
 mod image;
-mod lanes;
 mod lights;
 mod lit_scene;
 mod mesh;

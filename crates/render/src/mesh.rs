@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use glam::{Vec2, Vec3};
 use scene::Vertex;
+use simd::prefetch;
 
 use crate::bsdf::Surface;
 use crate::bvh;
 use crate::colour::srgb_decode;
-use crate::lanes::prefetch;
 use crate::simplify::{Face, simplify};
 use crate::trace::{Geometry, Hit, Triangle};
 use crate::wide::Wide;
