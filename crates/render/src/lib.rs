@@ -21,6 +21,7 @@ mod path;
 mod points;
 mod sampling;
 mod settings;
+mod shared;
 mod simplify;
 mod trace;
 mod view;
