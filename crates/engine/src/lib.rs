@@ -12,10 +12,12 @@
 //!
 //! Results repeat bit for bit on the same device, whatever the number of threads.
 
+#[macro_use(multiversion)]
+extern crate simd;
+
 mod adam;
 pub mod agreement;
 mod collective;
-#[macro_use]
 pub mod cpu;
 pub mod cuda;
 mod device;

@@ -22,30 +22,48 @@ fn folder(image: &str) -> tempfile::TempDir {
     folder
 }
 
-fn check(folder: &Path) -> Output {
+fn check(folder: &Path, quality: &str) -> Output {
     let views = folder.join("views.json");
     let (views, root) = (views.to_str().unwrap_or_default(), folder.to_str().unwrap_or_default());
-    equicaps(&["check", "renders", "--views", views, "--root", root, "--quality", "fast", "--json"])
+    equicaps(&["check", "renders", "--views", views, "--root", root, "--quality", quality, "--json"])
+}
+
+/// What the README says of a preset against Cycles: mean and worst of the objects, worst empty scene, in dB.
+fn published(quality: &str) -> [f64; 3] {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).expect("the README");
+    let start = format!("| `{quality}` |");
+    let row = readme.lines().find_map(|line| line.strip_prefix(&start)).expect("a row of the preset");
+    let mut figures = row.split('|').map(|cell| cell.trim().parse().expect("a figure in dB"));
+    std::array::from_fn(|_| figures.next().expect("three figures"))
 }
 
 #[test]
-fn pictures_within_the_bounds_succeed() {
+fn pictures_within_the_bounds_succeed_and_the_bounds_are_one_decibel_below_the_published_figures() {
     let folder = folder("b.png");
-    let output = check(folder.path());
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{report}");
-    assert!(report["empty"]["worst_db"].as_f64().unwrap() > 48.0);
-    assert_eq!(report["within_bounds"], Value::Bool(true));
+    for quality in ["reference", "standard", "fast"] {
+        let output = check(folder.path(), quality);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{report}");
+        assert_eq!(report["within_bounds"], Value::Bool(true));
+        let (objects, empty) = (&report["objects"], &report["empty"]);
+        let bounds = [&objects["bound_mean_db"], &objects["bound_worst_db"], &empty["bound_worst_db"]];
+        for (bound, figure) in bounds.into_iter().zip(published(quality)) {
+            let bound = bound.as_f64().unwrap();
+            assert!((figure - bound - 1.0).abs() < 1e-9, "{quality}: {bound} dB, {figure} dB published");
+        }
+        assert!(empty["worst_db"].as_f64().unwrap() > 50.6);
+    }
 }
 
 #[test]
 fn wrong_pictures_fail_and_unusable_lists_are_usage_errors() {
     let wrong = folder("b.png");
     image::RgbImage::new(256, 256).save(wrong.path().join("b.png")).unwrap();
-    assert_eq!(check(wrong.path()).status.code(), Some(1));
+    assert_eq!(check(wrong.path(), "fast").status.code(), Some(1));
     for image in ["missing.png", "../b.png"] {
         let unusable = folder(image);
-        let output = check(unusable.path());
+        let output = check(unusable.path(), "fast");
         assert_eq!(output.status.code(), Some(2), "{image}");
         assert!(String::from_utf8_lossy(&output.stderr).contains(image), "{image}");
     }

@@ -1,6 +1,7 @@
 //! Rays that have left their packet: each walks the wide hierarchy by itself.
 
-use crate::lanes::{Floats, Lanes, Mask, WIDTH};
+use simd::{Floats, Lanes, Mask, WIDTH};
+
 use crate::wide::{Entry, MAX_LEVELS, SingleRay, Wide, is_block};
 
 /// What is done with the triangles that a ray meets. A trait, not a closure: closures would not be compiled with the

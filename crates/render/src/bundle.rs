@@ -5,8 +5,8 @@
 //! rays that leave a surface spend their time. What is found is the same.
 
 use glam::Vec3;
+use simd::{Floats, Mask, WIDTH};
 
-use crate::lanes::{Floats, Mask, WIDTH};
 use crate::packet::{Fan, Parallel};
 use crate::trace::{Geometry, Hits, Traceable};
 

@@ -8,9 +8,9 @@
 use std::f32::consts::{FRAC_1_PI, PI};
 
 use glam::{Vec2, Vec3};
+use simd::{Floats, Mask, WIDTH};
 
 use crate::grid::{Grid, Layout};
-use crate::lanes::{Floats, Mask, WIDTH};
 use crate::lights::{FLOOR_Z, LAMP_RADIUS, SUN_FLOOR_IRRADIANCE, WORLD_RADIANCE};
 use crate::lit_scene::{Directions, hemisphere_directions, lamp_points, object_radiance, sun_directions};
 use crate::packet::{Fan, Parallel};

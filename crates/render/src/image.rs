@@ -5,9 +5,9 @@
 //! The pixel filter then brings all samples down to pixels.
 
 use glam::Vec3;
+use simd::{Floats, WIDTH};
 
 use crate::camera;
-use crate::lanes::{Floats, WIDTH};
 use crate::lights::FLOOR_Z;
 use crate::lit_scene::LitScene;
 use crate::packet::Fan;

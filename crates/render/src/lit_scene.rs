@@ -4,9 +4,9 @@
 use std::f32::consts::FRAC_1_PI;
 
 use glam::Vec3;
+use simd::{Floats, Mask, WIDTH};
 
 use crate::floor::{CoarseFloor, FloorLight};
-use crate::lanes::{Floats, Mask, WIDTH};
 use crate::lights::{self, LAMP_RADIUS, WORLD_RADIANCE};
 use crate::packet::{Fan, Parallel};
 use crate::sampling;

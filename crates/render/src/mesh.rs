@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use glam::{Vec2, Vec3};
 use scene::Vertex;
+use simd::prefetch;
 
 use crate::bsdf::Surface;
 use crate::bvh;
 use crate::colour::srgb_decode;
-use crate::lanes::prefetch;
+use crate::shared::shared;
 use crate::simplify::{Face, simplify};
 use crate::trace::{Geometry, Hit, Triangle};
 use crate::wide::Wide;
@@ -26,24 +27,24 @@ pub struct Corners {
     pub material: u32,
 }
 
-/// A material; `texture_width` 0 means that `base_colour` counts.
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct MaterialData {
-    /// Linear albedo.
-    pub base_colour: [f32; 3],
-    /// Burley and GGX roughness.
-    pub roughness: f32,
-    /// Principled specular.
-    pub specular: f32,
-    /// Opacity.
-    pub alpha: f32,
-    /// First texel in [`PreparedMesh::texels`].
-    pub texture_start: u32,
-    /// Width of the texture, or 0.
-    pub texture_width: u32,
-    /// Height of the texture.
-    pub texture_height: u32,
+shared! {
+    /// A material; `texture_width` 0 means that `base_colour` counts.
+    pub struct MaterialData as "Material" {
+        /// Linear albedo.
+        pub base_colour: [f32; 3],
+        /// Burley and GGX roughness.
+        pub roughness: f32,
+        /// Principled specular.
+        pub specular: f32,
+        /// Opacity.
+        pub alpha: f32,
+        /// First texel in [`PreparedMesh::texels`].
+        pub texture_start: u32,
+        /// Width of the texture, or 0.
+        pub texture_width: u32,
+        /// Height of the texture.
+        pub texture_height: u32,
+    }
 }
 
 /// A mesh with its bounding volume hierarchy, built once an object and shared by all its views.

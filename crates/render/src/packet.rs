@@ -4,9 +4,9 @@
 //! are looked at by the camera. What is shared is computed once a box or triangle instead of once a ray.
 
 use glam::Vec3;
+use simd::{Floats, Lanes, Mask, WIDTH};
 
 use crate::bvh::Node;
-use crate::lanes::{Floats, Lanes, Mask, WIDTH};
 use crate::trace::Triangle;
 
 /// Nearer hits than this are the surface the ray started from.
@@ -77,8 +77,9 @@ pub(crate) trait Rays<L: Lanes> {
     fn lane(&self, lane: usize) -> (Vec3, Vec3);
 }
 
+/// Three axes from memory.
 #[inline(always)]
-fn load<L: Lanes>(from: &[Floats; 3]) -> [L; 3] {
+pub(crate) fn load<L: Lanes>(from: &[Floats; 3]) -> [L; 3] {
     [L::load(&from[0]), L::load(&from[1]), L::load(&from[2])]
 }
 
@@ -87,8 +88,9 @@ fn dot<L: Lanes>(a: &[L; 3], b: Vec3) -> L {
     a[0].mul(L::splat(b.x)).add(a[1].mul(L::splat(b.y))).add(a[2].mul(L::splat(b.z)))
 }
 
+/// Lanes whose ray hits within the triangle, between its start and `limit`.
 #[inline(always)]
-fn inside<L: Lanes>(t: L, u: L, v: L, limit: L) -> Mask {
+pub(crate) fn inside<L: Lanes>(t: L, u: L, v: L, limit: L) -> Mask {
     let low = L::splat(-EDGE);
     low.le(u) & low.le(v) & u.add(v).le(L::splat(1.0 + EDGE)) & L::splat(MIN_T).lt(t) & t.lt(limit)
 }

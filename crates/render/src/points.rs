@@ -10,10 +10,10 @@
 use std::f32::consts::{FRAC_1_PI, PI};
 
 use glam::Vec3;
+use simd::{Floats, Mask, WIDTH, multiversion};
 
 use crate::bsdf;
 use crate::bundle::Bundle;
-use crate::lanes::{Floats, Mask, WIDTH, multiversion};
 use crate::lights::{self, LAMP_RADIUS, SUN_STRENGTH, WORLD_RADIANCE};
 use crate::lit_scene::{LitScene, object_radiance};
 use crate::view::{SurfacePoint, floor_distance};

@@ -4,11 +4,9 @@
 
 use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
+use simd::{Floats, Lanes, Mask, WIDTH, multiversion, prefetch};
 
 use crate::bvh::{MAX_DEPTH, Nodes};
-use crate::lanes::{Floats, Lanes, Mask, Portable, WIDTH, prefetch};
-#[cfg(target_arch = "x86_64")]
-use crate::lanes::{Level, level};
 use crate::packet::{EDGE, Fan, FanRays, MIN_T, Parallel, ParallelRays, Rays, reciprocal};
 use crate::wide::Wide;
 
@@ -196,36 +194,19 @@ fn walk_packet<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, limit: L, lea
 
 /// Declares a walk for one kind of packet: compiled once a level, and called through the one for this processor.
 macro_rules! walk {
-    ($name:ident = $walk:ident($packet:ty as $rays:ident, $($argument:ident: $type:ty)?) $(-> $result:ty)?) => {
-        fn $name(geometry: &Geometry, packet: &$packet, $($argument: $type)?) $(-> $result)? {
-            #[cfg(target_arch = "x86_64")]
-            {
-                use crate::lanes::x86::{Avx2, Avx512};
-                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,popcnt,bmi1")]
-                fn wide(geometry: &Geometry, packet: &$packet, $($argument: $type)?) $(-> $result)? {
-                    $walk::<Avx512>(geometry, &$rays::new(packet), $($argument)?)
-                }
-                #[target_feature(enable = "avx2,popcnt,bmi1")]
-                fn narrow(geometry: &Geometry, packet: &$packet, $($argument: $type)?) $(-> $result)? {
-                    $walk::<Avx2>(geometry, &$rays::new(packet), $($argument)?)
-                }
-                match level() {
-                    // SAFETY: the level says that the processor has the features.
-                    Level::Wide => return unsafe { wide(geometry, packet, $($argument)?) },
-                    // SAFETY: as above.
-                    Level::Narrow => return unsafe { narrow(geometry, packet, $($argument)?) },
-                    Level::Least => {}
-                }
+    ($name:ident = $walk:ident($packet:ty as $rays:ident $(, $argument:ident: $type:ty)?) $(-> $result:ty)?) => {
+        multiversion! {
+            fn $name<S>(geometry: &Geometry, packet: &$packet $(, $argument: $type)?) $(-> $result)? {
+                $walk::<S::Sixteen>(geometry, &$rays::new(packet) $(, $argument)?)
             }
-            $walk::<Portable>(geometry, &$rays::new(packet), $($argument)?)
         }
     };
 }
 
 walk!(nearest_parallel = nearest(Parallel as ParallelRays, hits: &mut Hits));
 walk!(nearest_fan = nearest(Fan as FanRays, hits: &mut Hits));
-walk!(blocked_parallel = blocked(Parallel as ParallelRays,) -> Mask);
-walk!(blocked_fan = blocked(Fan as FanRays,) -> Mask);
+walk!(blocked_parallel = blocked(Parallel as ParallelRays) -> Mask);
+walk!(blocked_fan = blocked(Fan as FanRays) -> Mask);
 walk!(filtered_parallel = filtered(Parallel as ParallelRays, left: &mut Floats));
 walk!(filtered_fan = filtered(Fan as FanRays, left: &mut Floats));
 

@@ -40,12 +40,9 @@ pub(crate) struct SurfacePoint {
 
 impl<'a> View<'a> {
     pub fn new(mesh: &'a PreparedMesh, latents: &Latents) -> Self {
-        let [x, y, z] = latents.rotation.map(|angle| angle.sin_cos());
-        let about_x = [[1.0, 0.0, 0.0], [0.0, x.1, -x.0], [0.0, x.0, x.1]];
-        let about_y = [[y.1, 0.0, y.0], [0.0, 1.0, 0.0], [-y.0, 0.0, y.1]];
-        let about_z = [[z.1, -z.0, 0.0], [z.0, z.1, 0.0], [0.0, 0.0, 1.0]];
-        let rows = multiply(&about_z, &multiply(&about_y, &about_x));
-        let object_from_world = Mat3::from_cols_array_2d(&rows.map(|row| row.map(|value| value as f32)));
+        // The rows of a rotation are the columns of its inverse.
+        let rows = latents.world_from_object().rotation().to_f32();
+        let object_from_world = Mat3::from_cols_array_2d(&rows);
         Self {
             mesh,
             world_from_object: object_from_world.transpose(),
@@ -137,14 +134,10 @@ pub(crate) fn floor_distance(origin: Vec3, direction: Vec3) -> f32 {
     if direction.z < 0.0 && origin.z > FLOOR_Z { (FLOOR_Z - origin.z) / direction.z } else { f32::INFINITY }
 }
 
-/// Product of two matrices given by rows.
-fn multiply(a: &[[f64; 3]; 3], b: &[[f64; 3]; 3]) -> [[f64; 3]; 3] {
-    std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scene::LatentRanges;
 
     #[test]
     fn translation_comes_first_then_the_extrinsic_rotation() {
@@ -162,5 +155,45 @@ mod tests {
         assert!((view.to_world(Vec3::ZERO) - Vec3::new(0.0, 0.0, 0.5)).length() < 1e-6);
         assert!((view.to_world(Vec3::X) - Vec3::new(0.0, 1.0, 0.5)).length() < 1e-6);
         assert!((view.to_object(view.to_world(Vec3::ONE)) - Vec3::ONE).length() < 1e-5);
+    }
+
+    #[test]
+    fn views_are_placed_as_the_pose_algebra_says() {
+        let mesh = PreparedMesh::default();
+        for view in 0..100 {
+            let latents = LatentRanges::BENCH_T.sample(9, "placed", view);
+            let placed = View::new(&mesh, &latents);
+            let motion = latents.world_from_object();
+            for point in [[0.0, 0.0, 0.0], [0.3, -0.2, 0.7]] {
+                let wanted = Vec3::from(motion.apply(point).map(|value| value as f32));
+                let found = placed.to_world(Vec3::from(point.map(|value| value as f32)));
+                assert!((found - wanted).length() < 1e-6, "{view}: {found} {wanted}");
+                assert!(
+                    (placed.to_object(wanted) - Vec3::from(point.map(|value| value as f32))).length() < 1e-6
+                );
+            }
+        }
+    }
+
+    /// `Rz (Ry Rx)` by elementary rotations, as the first data sets were rendered.
+    fn product_of_elementary_rotations(angles: [f64; 3]) -> [[f32; 3]; 3] {
+        type Rows = [[f64; 3]; 3];
+        let multiply = |a: &Rows, b: &Rows| -> Rows {
+            std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
+        };
+        let [x, y, z] = angles.map(f64::sin_cos);
+        let about_x = [[1.0, 0.0, 0.0], [0.0, x.1, -x.0], [0.0, x.0, x.1]];
+        let about_y = [[y.1, 0.0, y.0], [0.0, 1.0, 0.0], [-y.0, 0.0, y.1]];
+        let about_z = [[z.1, -z.0, 0.0], [z.0, z.1, 0.0], [0.0, 0.0, 1.0]];
+        multiply(&about_z, &multiply(&about_y, &about_x)).map(|row| row.map(|value| value as f32))
+    }
+
+    #[test]
+    fn rotations_have_the_bits_of_the_product_of_elementary_ones() {
+        for view in 0..20_000 {
+            let latents = LatentRanges::BENCH.sample(4, "bits", view);
+            let rows = latents.world_from_object().rotation().to_f32();
+            assert_eq!(rows, product_of_elementary_rotations(latents.rotation), "{view}");
+        }
     }
 }

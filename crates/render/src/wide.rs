@@ -5,10 +5,10 @@
 //! scatters them, each ray goes on alone from here. Every wide node and every block stands for one binary node.
 
 use glam::Vec3;
+use simd::{Floats, Lanes, Mask, WIDTH, prefetch};
 
 use crate::bvh::Node;
-use crate::lanes::{Floats, Lanes, Mask, WIDTH, prefetch};
-use crate::packet::{EDGE, MIN_T};
+use crate::packet::{inside, load};
 use crate::trace::Triangle;
 
 /// No parent.
@@ -261,11 +261,6 @@ fn splat<L: Lanes>(vector: Vec3) -> [L; 3] {
 }
 
 #[inline(always)]
-fn load<L: Lanes>(from: &[Floats; 3]) -> [L; 3] {
-    [L::load(&from[0]), L::load(&from[1]), L::load(&from[2])]
-}
-
-#[inline(always)]
 fn dot<L: Lanes>(a: &[L; 3], b: &[L; 3]) -> L {
     a[0].mul(b[0]).add(a[1].mul(b[1])).add(a[2].mul(b[2]))
 }
@@ -321,13 +316,7 @@ impl<L: Lanes> SingleRay<L> {
         let q = cross(&s, &edge1);
         let v = dot(&self.direction, &q).mul(inverse);
         let t = dot(&edge2, &q).mul(inverse);
-        let low = L::splat(-EDGE);
-        let mask = low.le(u)
-            & low.le(v)
-            & u.add(v).le(L::splat(1.0 + EDGE))
-            & L::splat(MIN_T).lt(t)
-            & t.lt(L::splat(limit));
-        (mask, [t, u, v])
+        (inside(t, u, v, L::splat(limit)), [t, u, v])
     }
 }
 

@@ -5,10 +5,7 @@
 //!   points at its pixel's channels.
 //! - [`outer`]: sums outer products over a list of runs of pixels: a weight gradient straight from the images.
 
-use super::level::Level;
-#[cfg(target_arch = "x86_64")]
-use super::vector::{Avx2, Avx512};
-use super::vector::{Portable, Vector};
+use simd::{Level, Vector};
 
 /// The most rows of a tile at any level.
 pub(crate) const MAX_ROWS: usize = 14;
@@ -42,49 +39,9 @@ pub(crate) struct Output<'a> {
     pub accumulate: bool,
 }
 
-/// `output[r] (+)= sum over segments, k < len of segment.rows[r][k] * b[segment.offset + k * ldb ..]`.
-///
-/// # Safety
-/// All addresses must be valid for the lengths named, the output rows disjoint from everything else in use.
-pub(crate) unsafe fn gather(
-    level: Level,
-    segments: &[Segment],
-    len: usize,
-    b: *const f32,
-    ldb: usize,
-    output: Output<'_>,
-) {
-    // SAFETY: the caller's promise; the level is the processor's.
-    unsafe {
-        match level {
-            Level::Portable => gather_rows::<Portable>(segments, len, b, ldb, output),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => gather_avx2(segments, len, b, ldb, output),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => gather_avx512(segments, len, b, ldb, output),
-            #[cfg(not(target_arch = "x86_64"))]
-            _ => gather_rows::<Portable>(segments, len, b, ldb, output),
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn gather_avx2(segments: &[Segment], len: usize, b: *const f32, ldb: usize, output: Output<'_>) {
-    // SAFETY: the caller's promise.
-    unsafe { gather_rows::<Avx2>(segments, len, b, ldb, output) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
-unsafe fn gather_avx512(segments: &[Segment], len: usize, b: *const f32, ldb: usize, output: Output<'_>) {
-    // SAFETY: the caller's promise.
-    unsafe { gather_rows::<Avx512>(segments, len, b, ldb, output) }
-}
-
 /// Calls `$kernel::<V, ROWS>` with the number of rows as a constant.
 macro_rules! with_rows {
-    ($count:expr, $kernel:ident::<$v:ident>($($arg:expr),*)) => {
+    ($count:expr, $kernel:ident::<$v:ty>($($arg:expr),*)) => {
         match $count {
             1 => $kernel::<$v, 1>($($arg),*),
             2 => $kernel::<$v, 2>($($arg),*),
@@ -105,16 +62,25 @@ macro_rules! with_rows {
     };
 }
 
-#[inline(always)]
-unsafe fn gather_rows<V: Vector>(
-    segments: &[Segment],
-    len: usize,
-    b: *const f32,
-    ldb: usize,
-    output: Output<'_>,
-) {
-    // SAFETY: the caller's promise.
-    unsafe { with_rows!(output.rows.len(), gather_tile::<V>(segments, len, b, ldb, output)) }
+multiversion! {
+    /// `output[r] (+)= sum over segments, k < len of segment.rows[r][k] * b[segment.offset + k * ldb ..]`.
+    ///
+    /// # Safety
+    /// The level must be the processor's, all addresses must be valid for the lengths named, the output rows disjoint
+    /// from everything else in use.
+    pub(crate) unsafe fn gather<S>(
+        level: Level;
+        segments: &[Segment],
+        len: usize,
+        b: *const f32,
+        ldb: usize,
+        output: Output<'_>,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            with_rows!(output.rows.len(), gather_tile::<S::Register>(segments, len, b, ldb, output))
+        }
+    }
 }
 
 #[inline(always)]
@@ -127,15 +93,15 @@ unsafe fn gather_tile<V: Vector, const ROWS: usize>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let mut sums = [[V::zero(); 2]; ROWS];
+        let mut sums = [[V::splat(0.0); 2]; ROWS];
         if output.columns == 2 * V::LANES {
             for segment in segments {
                 let rows: [*const f32; ROWS] = std::array::from_fn(|r| segment.rows[r]);
                 let mut b = b.add(segment.offset);
                 for k in 0..len {
-                    let right = [V::load(b), V::load(b.add(V::LANES))];
+                    let right = [V::load_at(b), V::load_at(b.add(V::LANES))];
                     for r in 0..ROWS {
-                        let left = V::broadcast(rows[r].add(k));
+                        let left = V::splat(*rows[r].add(k));
                         sums[r][0] = sums[r][0].add_product(left, right[0]);
                         sums[r][1] = sums[r][1].add_product(left, right[1]);
                     }
@@ -150,7 +116,7 @@ unsafe fn gather_tile<V: Vector, const ROWS: usize>(
                 for k in 0..len {
                     let right = [V::load_first(b, first), V::load_first(b.wrapping_add(V::LANES), second)];
                     for (r, sum) in sums.iter_mut().enumerate() {
-                        let left = V::broadcast(segment.rows[r].add(k));
+                        let left = V::splat(*segment.rows[r].add(k));
                         sum[0] = sum[0].add_product(left, right[0]);
                         sum[1] = sum[1].add_product(left, right[1]);
                     }
@@ -170,10 +136,10 @@ unsafe fn write<V: Vector, const ROWS: usize>(sums: [[V; 2]; ROWS], output: Outp
             let to = output.rows[r];
             if output.columns == 2 * V::LANES {
                 if output.accumulate {
-                    sum = [sum[0].add(V::load(to)), sum[1].add(V::load(to.add(V::LANES)))];
+                    sum = [sum[0].add(V::load_at(to)), sum[1].add(V::load_at(to.add(V::LANES)))];
                 }
-                sum[0].store(to);
-                sum[1].store(to.add(V::LANES));
+                sum[0].store_at(to);
+                sum[1].store_at(to.add(V::LANES));
             } else {
                 let first = output.columns.min(V::LANES);
                 let second = output.columns - first;
@@ -199,55 +165,22 @@ pub(crate) struct Run {
     pub count: usize,
 }
 
-/// `output[r] (+)= sum over runs, k < count of a[run.a + k * lda + r] * b[run.b + k * ldb ..]`.
-/// `a` and `b` are given as start and stride (`lda`, `ldb`).
-///
-/// # Safety
-/// As for [`gather`].
-pub(crate) unsafe fn outer(
-    level: Level,
-    runs: &[Run],
-    a: (*const f32, usize),
-    b: (*const f32, usize),
-    output: Output<'_>,
-) {
-    // SAFETY: the caller's promise; the level is the processor's.
-    unsafe {
-        match level {
-            Level::Portable => outer_rows::<Portable>(runs, a, b, output),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => outer_avx2(runs, a, b, output),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => outer_avx512(runs, a, b, output),
-            #[cfg(not(target_arch = "x86_64"))]
-            _ => outer_rows::<Portable>(runs, a, b, output),
-        }
+multiversion! {
+    /// `output[r] (+)= sum over runs, k < count of a[run.a + k * lda + r] * b[run.b + k * ldb ..]`.
+    /// `a` and `b` are given as start and stride (`lda`, `ldb`).
+    ///
+    /// # Safety
+    /// As for [`gather`].
+    pub(crate) unsafe fn outer<S>(
+        level: Level;
+        runs: &[Run],
+        a: (*const f32, usize),
+        b: (*const f32, usize),
+        output: Output<'_>,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe { with_rows!(output.rows.len(), outer_tile::<S::Register>(runs, a, b, output)) }
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn outer_avx2(runs: &[Run], a: (*const f32, usize), b: (*const f32, usize), output: Output<'_>) {
-    // SAFETY: the caller's promise.
-    unsafe { outer_rows::<Avx2>(runs, a, b, output) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
-unsafe fn outer_avx512(runs: &[Run], a: (*const f32, usize), b: (*const f32, usize), output: Output<'_>) {
-    // SAFETY: the caller's promise.
-    unsafe { outer_rows::<Avx512>(runs, a, b, output) }
-}
-
-#[inline(always)]
-unsafe fn outer_rows<V: Vector>(
-    runs: &[Run],
-    a: (*const f32, usize),
-    b: (*const f32, usize),
-    output: Output<'_>,
-) {
-    // SAFETY: the caller's promise.
-    unsafe { with_rows!(output.rows.len(), outer_tile::<V>(runs, a, b, output)) }
 }
 
 #[inline(always)]
@@ -259,7 +192,7 @@ unsafe fn outer_tile<V: Vector, const ROWS: usize>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let mut sums = [[V::zero(); 2]; ROWS];
+        let mut sums = [[V::splat(0.0); 2]; ROWS];
         let full = output.columns == 2 * V::LANES;
         let first = output.columns.min(V::LANES);
         let second = output.columns - first;
@@ -267,12 +200,12 @@ unsafe fn outer_tile<V: Vector, const ROWS: usize>(
             let (mut left, mut right) = (a.0.add(run.a), b.0.add(run.b));
             for _ in 0..run.count {
                 let columns = if full {
-                    [V::load(right), V::load(right.add(V::LANES))]
+                    [V::load_at(right), V::load_at(right.add(V::LANES))]
                 } else {
                     [V::load_first(right, first), V::load_first(right.wrapping_add(V::LANES), second)]
                 };
                 for (r, sum) in sums.iter_mut().enumerate() {
-                    let row = V::broadcast(left.add(r));
+                    let row = V::splat(*left.add(r));
                     sum[0] = sum[0].add_product(row, columns[0]);
                     sum[1] = sum[1].add_product(row, columns[1]);
                 }

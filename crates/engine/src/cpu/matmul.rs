@@ -7,9 +7,9 @@
 //! | [`tn`] | C = A^T B | A (k, m), B (k, n) |
 
 use rayon::prelude::*;
+use simd::level;
 
 use super::kernels::{self, MAX_ROWS, Output, Run, Segment};
-use super::level::level;
 use super::parallel::{SendPtr, blocks};
 use crate::device::Device;
 use crate::error::Result;
@@ -137,9 +137,9 @@ pub(crate) fn transpose(source: Matrix<'_>, target: &mut [f32]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::level::available;
     use super::*;
     use random::{Random, Stream};
+    use simd::available;
 
     fn values(len: usize, index: u64) -> Vec<f32> {
         let mut random = Random::new(1, Stream::new("matmul"), index);

@@ -5,6 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
 
 use crate::bvh::MAX_DEPTH;
+use crate::shared::{CType, shared};
 use crate::trace::{Geometry, Triangle};
 
 /// Marks leaves in references.
@@ -25,20 +26,24 @@ pub(super) const LEAVES: usize = 3;
 /// Margin around boxes over the largest coordinate: more than the rounding of the box test.
 const PADDING: f32 = 1e-6;
 
-/// A node, as `types.cu` has it.
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct Node {
-    children: [PackedChild; WIDTH],
+shared! {
+    /// A node: its children.
+    pub(super) struct Node as "Node" {
+        children: [PackedChild; WIDTH],
+    }
 }
 
-/// The box of a child, and the child.
+/// The box of a child (x, y, z of middle and half extent), and the child; one load on the device.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct PackedChild {
     middle: [u16; 3],
     half: [u16; 3],
     reference: u32,
+}
+
+impl CType for PackedChild {
+    const NAME: &'static str = "uint4";
 }
 
 impl PackedChild {

@@ -1,100 +1,146 @@
-//! What host and device share: the structs of `types.cu`, field by field.
+//! What host and device share: one definition of every struct, from which the kernels' declarations are written.
 
-use bytemuck::{Pod, Zeroable};
+use std::sync::LazyLock;
 
-/// One view of a batch.
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct ViewData {
-    pub nodes: u64,
-    pub triangles: u64,
-    pub transparency: u64,
-    pub shading: u64,
-    pub materials: u64,
-    pub texels: u64,
-    pub cut: u64,
-    pub sample_start: u64,
-    pub cell_start: u64,
-    pub rotation: [f32; 9],
-    pub translation: [f32; 3],
-    pub floor_albedo: [f32; 3],
-    pub spot_position: [f32; 3],
-    pub spot_axis: [f32; 3],
-    pub spot_intensity: [f32; 3],
-    pub centre: [f32; 3],
-    pub irradiance_origin: [f32; 2],
-    pub irradiance_side: f32,
-    pub cut_count: i32,
-    pub has_transparency: i32,
-    pub is_empty: i32,
-    pub x0: i32,
-    pub y0: i32,
-    pub width: i32,
-    pub height: i32,
-    pub columns: i32,
-    pub rows: i32,
-    pub layers: i32,
-    pub picture: i32,
-    pub unused: i32,
-}
+use super::hierarchy::Node;
+use super::object::{Planes, Shading};
+use crate::mesh::MaterialData;
+use crate::shared::{Shared, declarations, shared};
 
-/// Bytes of `Derived`, which only the device reads and writes.
-pub(super) const DERIVED_BYTES: usize = 32;
-/// Bytes of `Both`.
-pub(super) const BOTH_BYTES: usize = 32;
-/// Bytes of `Sample`.
-pub(super) const SAMPLE_BYTES: usize = 64;
+/// All structs as the kernels see them: the text before `types.cu`.
+pub(super) static STRUCTS: LazyLock<String> = LazyLock::new(|| {
+    declarations(&[
+        Node::LAYOUT,
+        Planes::LAYOUT,
+        Shading::LAYOUT,
+        MaterialData::LAYOUT,
+        Both::LAYOUT,
+        Sample::LAYOUT,
+        ViewData::LAYOUT,
+        Derived::LAYOUT,
+        BatchData::LAYOUT,
+    ])
+});
 
-/// The argument of every kernel: addresses of all buffers, and the settings.
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct BatchData {
-    pub views: u64,
-    pub derived: u64,
-    pub directions: u64,
-    pub sphere_sets: u64,
-    pub lamp_sets: u64,
-    pub pool: u64,
-    pub lobe: u64,
-    pub sun_table: u64,
-    pub cone_table: u64,
-    pub srgb_table: u64,
-    pub filmic_table: u64,
-    pub filter: u64,
-    pub touched: u64,
-    pub nodes: u64,
-    pub irradiance: u64,
-    pub shadow: u64,
-    pub open_floor: u64,
-    pub coarse_floor: u64,
-    pub floor_lattice: u64,
-    pub own: u64,
-    pub samples: u64,
-    pub cell_point: u64,
-    pub cell_extras: u64,
-    pub point_sample: u64,
-    pub shades: u64,
-    pub radiance: u64,
-    pub pictures: u64,
-    pub rays: u64,
-    pub view_count: i32,
-    pub size: i32,
-    pub supersampling: i32,
-    pub shading_step: i32,
-    pub floor_step: i32,
-    pub sun_count: i32,
-    pub lamp_count: i32,
-    pub sphere_count: i32,
-    pub lobe_count: i32,
-    pub floor_sun_count: i32,
-    pub hemisphere_count: i32,
-    pub floor_lamp_count: i32,
-    pub direction_count: i32,
-    pub irradiance_cells: i32,
-    pub shadow_cells: i32,
-    pub node_capacity: i32,
-    pub floor_nodes: i32,
-    pub irradiance_tolerance: f32,
-    pub shadow_tolerance: f32,
-    pub floor_sun_total: f32,
+shared! {
+    /// A direction or a point; only the device reads and writes it.
+    pub(super) struct Both as "Both" {
+        world: [f32; 4] as "float4",
+        object: [f32; 4] as "float4",
+    }
+
+    /// A hit of a camera ray; only the device reads and writes it.
+    pub(super) struct Sample as "Sample" {
+        /// And its share of what the ray sees.
+        position: [f32; 4] as "float4",
+        /// And the material (bits).
+        normal: [f32; 4] as "float4",
+        /// And what rays that leave it leave out (bits).
+        face: [f32; 4] as "float4",
+        albedo: [f32; 4] as "float4",
+    }
+
+    /// One view of a batch.
+    pub(super) struct ViewData as "View" {
+        pub nodes: u64 as "const Node*",
+        pub triangles: u64 as "const Triangle*",
+        pub transparency: u64 as "const float*",
+        pub shading: u64 as "const Shading*",
+        pub materials: u64 as "const Material*",
+        pub texels: u64 as "const uchar4*",
+        /// Boxes that together contain the object: lower and upper corners.
+        pub cut: u64 as "const float*",
+        pub sample_start: u64,
+        pub cell_start: u64,
+        /// Object from world, by rows.
+        pub rotation: [f32; 9],
+        pub translation: [f32; 3],
+        pub floor_albedo: [f32; 3],
+        pub spot_position: [f32; 3],
+        pub spot_axis: [f32; 3],
+        pub spot_intensity: [f32; 3],
+        pub centre: [f32; 3],
+        pub irradiance_origin: [f32; 2],
+        pub irradiance_side: f32,
+        pub cut_count: i32,
+        pub has_transparency: i32,
+        pub is_empty: i32,
+        /// The region around the object: first pixel, size in camera rays.
+        pub x0: i32,
+        pub y0: i32,
+        pub width: i32,
+        pub height: i32,
+        pub columns: i32,
+        pub rows: i32,
+        pub layers: i32,
+        pub picture: i32,
+        pub unused: i32,
+    }
+
+    /// What the device finds out about a view before it is shaded; only the device reads and writes it.
+    pub(super) struct Derived as "Derived" {
+        shadow_origin: [f32; 2],
+        shadow_side: f32,
+        has_shadow: i32,
+        node_count: i32,
+        point_count: i32,
+        unused: [i32; 2],
+    }
+
+    /// The argument of every kernel: addresses of all buffers, and the settings.
+    pub(super) struct BatchData as "Batch" {
+        pub views: u64 as "const View*",
+        pub derived: u64 as "Derived*",
+        pub directions: u64 as "Both*",
+        /// World directions: sun, gather, floor sun, hemisphere.
+        pub sphere_sets: u64 as "const float4*",
+        /// Offsets on the lamp: lamp, floor lamp.
+        pub lamp_sets: u64 as "const float2*",
+        /// Cosine and sine of 32 angles.
+        pub pool: u64 as "const float2*",
+        /// Radius, cosine, sine of the lobe's samples.
+        pub lobe: u64 as "const float4*",
+        pub sun_table: u64 as "const float*",
+        pub cone_table: u64 as "const float2*",
+        pub srgb_table: u64 as "const float*",
+        pub filmic_table: u64 as "const float*",
+        pub filter: u64 as "const float*",
+        pub touched: u64 as "unsigned char*",
+        pub nodes: u64 as "unsigned int*",
+        pub irradiance: u64 as "float4*",
+        pub shadow: u64 as "float*",
+        pub open_floor: u64 as "float4*",
+        pub coarse_floor: u64 as "float4*",
+        pub floor_lattice: u64 as "float4*",
+        pub own: u64 as "unsigned int*",
+        pub samples: u64 as "Sample*",
+        pub cell_point: u64 as "unsigned int*",
+        pub cell_extras: u64 as "unsigned int*",
+        pub point_sample: u64 as "unsigned int*",
+        /// Two a point: diffuse, specular.
+        pub shades: u64 as "float4*",
+        pub radiance: u64 as "float4*",
+        pub pictures: u64 as "unsigned char*",
+        pub rays: u64 as "unsigned long long*",
+        pub view_count: i32,
+        pub size: i32,
+        pub supersampling: i32,
+        pub shading_step: i32,
+        pub floor_step: i32,
+        pub sun_count: i32,
+        pub lamp_count: i32,
+        pub sphere_count: i32,
+        pub lobe_count: i32,
+        pub floor_sun_count: i32,
+        pub hemisphere_count: i32,
+        pub floor_lamp_count: i32,
+        pub direction_count: i32,
+        pub irradiance_cells: i32,
+        pub shadow_cells: i32,
+        pub node_capacity: i32,
+        pub floor_nodes: i32,
+        pub irradiance_tolerance: f32,
+        pub shadow_tolerance: f32,
+        pub floor_sun_total: f32,
+    }
 }

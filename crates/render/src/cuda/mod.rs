@@ -22,6 +22,7 @@ mod cache;
 mod hierarchy;
 mod layout;
 mod object;
+mod packed;
 mod renderer;
 mod tables;
 mod upload;
@@ -47,7 +48,7 @@ fn spot_group(settings: &Settings) -> usize {
 fn kernel_source(settings: &Settings) -> KernelSource {
     KernelSource {
         name: "render.cu",
-        prelude: "",
+        prelude: &layout::STRUCTS,
         text: concat!(
             include_str!("types.cu"),
             include_str!("trace.cu"),

@@ -3,13 +3,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Zeroable;
 use glam::{DVec3, Vec3};
 
 use super::layout::ViewData;
+use super::packed::Packed;
 use super::{behind, hierarchy};
-
 use crate::PreparedMesh;
+use crate::shared::shared;
 use crate::trace::Triangle;
 
 /// Boxes that bound the object's shadow.
@@ -31,10 +32,27 @@ pub struct Object {
     is_empty: bool,
 }
 
-/// A triangle as three planes, as `types.cu` has it: the distance from the triangle, and its barycentric coordinates.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Planes([[f32; 4]; 3]);
+shared! {
+    /// A triangle as three planes: the distance from the triangle, and its barycentric coordinates.
+    pub(super) struct Planes as "Triangle" {
+        plane: [f32; 4] as "float4",
+        u: [f32; 4] as "float4",
+        v: [f32; 4] as "float4",
+    }
+
+    /// What shading needs of a triangle.
+    pub(super) struct Shading as "Shading" {
+        corner: [f32; 3],
+        edge1: [f32; 3],
+        edge2: [f32; 3],
+        face: [f32; 3],
+        normals: [[f32; 3]; 3],
+        uvs: [[f32; 2]; 3],
+        material: u32,
+        /// What rays from the front and from the back leave out: see behind.rs.
+        behind: [u32; 2],
+    }
+}
 
 impl Planes {
     /// All zero where the triangle has no area: never hit.
@@ -48,25 +66,14 @@ impl Planes {
             let [x, y, z] = direction.as_vec3().to_array();
             [x, y, z, -direction.dot(corner) as f32]
         };
-        let planes =
-            [plane(normal), plane(across2 / edge1.dot(across2)), plane(across1 / edge2.dot(across1))];
-        if planes.iter().flatten().all(|value| value.is_finite()) { Self(planes) } else { Self::zeroed() }
+        let planes = Self {
+            plane: plane(normal),
+            u: plane(across2 / edge1.dot(across2)),
+            v: plane(across1 / edge2.dot(across1)),
+        };
+        let is_finite = [planes.plane, planes.u, planes.v].iter().flatten().all(|value| value.is_finite());
+        if is_finite { planes } else { Self::zeroed() }
     }
-}
-
-/// What shading needs of a triangle, as `types.cu` has it.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Shading {
-    corner: [f32; 3],
-    edge1: [f32; 3],
-    edge2: [f32; 3],
-    face: [f32; 3],
-    normals: [[f32; 3]; 3],
-    uvs: [[f32; 2]; 3],
-    material: u32,
-    /// What rays from the front and from the back leave out: see behind.rs.
-    behind: [u32; 2],
 }
 
 impl Object {
@@ -111,25 +118,19 @@ impl Object {
                 [node.min, node.max]
             })
             .collect();
-        let mut bytes = Vec::new();
-        let mut add = |part: &[u8]| {
-            bytes.resize(bytes.len().next_multiple_of(16), 0);
-            let start = bytes.len();
-            bytes.extend_from_slice(part);
-            start
-        };
+        let mut packed = Packed::default();
         let starts = [
-            add(bytemuck::cast_slice(&nodes)),
-            add(bytemuck::cast_slice(&planes)),
-            add(bytemuck::cast_slice(&transparency)),
-            add(bytemuck::cast_slice(&shading)),
-            add(bytemuck::cast_slice(&mesh.materials)),
-            add(bytemuck::cast_slice(&mesh.texels)),
-            add(bytemuck::cast_slice(&cut)),
+            packed.add(&nodes),
+            packed.add(&planes),
+            packed.add(&transparency),
+            packed.add(&shading),
+            packed.add(&mesh.materials),
+            packed.add(&mesh.texels),
+            packed.add(&cut),
         ];
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            bytes,
+            bytes: packed.bytes,
             starts,
             cut_count: cut.len(),
             has_transparency: geometry.has_transparency,

@@ -8,7 +8,7 @@ use gpu::{Argument, Buffer, Context, Error, Kernel, Launch, Result};
 use scene::Latents;
 
 use super::cache::Cache;
-use super::layout::{BOTH_BYTES, BatchData, DERIVED_BYTES, SAMPLE_BYTES, ViewData};
+use super::layout::{BatchData, Both, Derived, Sample, ViewData};
 use super::object::Object;
 use super::tables::Tables;
 use crate::settings::Settings;
@@ -28,7 +28,7 @@ const POINT_THREADS: usize = 4 << 20;
 /// Views rendered together at most.
 const MOST_VIEWS: usize = 1024;
 /// Bytes a slot of a camera ray takes in all buffers.
-const SLOT_BYTES: usize = 4 + SAMPLE_BYTES + 4 + 32 + 16;
+const SLOT_BYTES: usize = 4 + size_of::<Sample>() + 4 + 32 + 16;
 /// Nodes of the coarse floor.
 const COARSE_NODES: usize = 49 * 49;
 
@@ -202,8 +202,8 @@ impl Renderer {
         let square = |n: usize| (n + 1) * (n + 1);
         let allocate = |bytes: usize| context.allocate(bytes.max(16));
         let view_buffer = context.upload(bytemuck::cast_slice(&data))?;
-        let derived = allocate(count * DERIVED_BYTES)?;
-        let directions = allocate(count * self.direction_count() * BOTH_BYTES)?;
+        let derived = allocate(count * size_of::<Derived>())?;
+        let directions = allocate(count * self.direction_count() * size_of::<Both>())?;
         let touched = allocate(count * s.shadow_cells * s.shadow_cells)?;
         let nodes = allocate(count * self.node_capacity() * 4)?;
         let irradiance = allocate(count * square(s.irradiance_cells) * 16)?;
@@ -213,7 +213,7 @@ impl Renderer {
         let floor_nodes = self.floor_nodes(size);
         let floor_lattice = allocate(count * floor_nodes * floor_nodes * 16)?;
         let own = allocate(slots * 4)?;
-        let samples = allocate(slots * SAMPLE_BYTES)?;
+        let samples = allocate(slots * size_of::<Sample>())?;
         let cell_point = allocate(cells * 4)?;
         let cell_extras = allocate(cells * 4)?;
         let point_sample = allocate(slots * 4)?;

@@ -3,6 +3,7 @@
 use gpu::{Buffer, Context, Result};
 
 use super::layout::BatchData;
+use super::packed::Packed;
 use crate::settings::Settings;
 use crate::{camera, colour, lights, sampling};
 
@@ -60,25 +61,19 @@ impl Tables {
             })
             .collect();
         let filter = camera::filter_weights(settings.supersampling);
-        let mut bytes: Vec<u8> = Vec::new();
-        let mut add = |part: &[u8]| {
-            bytes.resize(bytes.len().next_multiple_of(16), 0);
-            let start = bytes.len();
-            bytes.extend_from_slice(part);
-            start
-        };
+        let mut packed = Packed::default();
         let starts = [
-            add(bytemuck::cast_slice(&sets)),
-            add(bytemuck::cast_slice(&lamps)),
-            add(bytemuck::cast_slice(&pool)),
-            add(bytemuck::cast_slice(&lobe)),
-            add(bytemuck::cast_slice(lights::sun_table())),
-            add(bytemuck::cast_slice(lights::cone_table())),
-            add(bytemuck::cast_slice(colour::srgb_table())),
-            add(bytemuck::cast_slice(colour::Filmic::get().table())),
-            add(bytemuck::cast_slice(&filter)),
+            packed.add(&sets),
+            packed.add(&lamps),
+            packed.add(&pool),
+            packed.add(&lobe),
+            packed.add(lights::sun_table()),
+            packed.add(lights::cone_table()),
+            packed.add(colour::srgb_table()),
+            packed.add(colour::Filmic::get().table()),
+            packed.add(&filter),
         ];
-        Ok(Self { buffer: context.upload(&bytes)?, starts, floor_sun_total })
+        Ok(Self { buffer: context.upload(&packed.bytes)?, starts, floor_sun_total })
     }
 
     /// Fills in where they are.

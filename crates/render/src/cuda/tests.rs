@@ -2,23 +2,43 @@
 
 use std::sync::Arc;
 
-use gpu::{Architecture, Compiler};
+use gpu::{Architecture, Compiler, KernelSource};
 use scene::LatentRanges;
 
 use super::{Object, Renderer, Shot};
 use crate::settings::Settings;
+use crate::shared::{Field, Layout, declarations};
 use crate::{PreparedMesh, Quality};
+
+/// NVRTC, where it is installed.
+fn compiler() -> Option<&'static Compiler> {
+    Compiler::get()
+        .inspect_err(|error| {
+            assert!(std::env::var_os("EQUICAPS_REQUIRE_NVRTC").is_none(), "{error}");
+            eprintln!("skipped: {error}");
+        })
+        .ok()
+}
+
+#[test]
+fn the_compiler_refuses_a_struct_that_differs_from_the_host() {
+    let Some(compiler) = compiler() else { return };
+    let compile = |bytes: usize, offset: usize| {
+        let word = Field { name: "word", offset: 0, bytes: 4, c_type: "unsigned int", count: None };
+        let pair = Field { name: "pair", offset, bytes: 8, c_type: "float", count: Some(2) };
+        let fields = Box::leak(Box::new([word, pair]));
+        let text = declarations(&[Layout { name: "Probe", bytes, fields }]);
+        let source = KernelSource { name: "probe.cu", prelude: "", text: text.leak(), defines: vec![] };
+        compiler.compile(&source, Architecture { major: 9, minor: 0 }).map_err(|error| error.to_string())
+    };
+    assert!(compile(12, 4).is_ok());
+    assert!(compile(12, 8).unwrap_err().contains("place of Probe::pair"));
+    assert!(compile(16, 4).unwrap_err().contains("size of Probe"));
+}
 
 #[test]
 fn kernels_compile_for_every_supported_architecture() {
-    let compiler = match Compiler::get() {
-        Ok(compiler) => compiler,
-        Err(error) => {
-            assert!(std::env::var_os("EQUICAPS_REQUIRE_NVRTC").is_none(), "{error}");
-            eprintln!("skipped: {error}");
-            return;
-        }
-    };
+    let Some(compiler) = compiler() else { return };
     for (major, minor) in [(8, 0), (9, 0)] {
         let image = compiler
             .compile(&super::kernel_source(&Settings::new(Quality::Fast)), Architecture { major, minor });

@@ -31,7 +31,6 @@ DEVICE Ray make_ray(float3 origin, float3 direction) {
     return ray;
 }
 
-#ifndef EMULATED
 DEVICE void unpack(u32 halves, float& low, float& high) {
     asm("{.reg .b16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h;}"
         : "=f"(low), "=f"(high)
@@ -39,7 +38,6 @@ DEVICE void unpack(u32 halves, float& low, float& high) {
 }
 DEVICE uint4 read(const uint4& value) { return __ldg(&value); }
 DEVICE float4 read(const float4& value) { return __ldg(&value); }
-#endif
 
 /// Whether a ray meets the box of a child, before `limit` where it has one; and where.
 template <bool HAS_LIMIT>

@@ -1,17 +1,11 @@
-// Vectors, and what host and device share: views, their objects and the buffers of a batch. The structs mirror those
-// of layout.rs field by field.
+// Vectors, and how to get at what host and device share: views, their objects and the buffers of a batch. Those structs
+// stand before this text, written by layout.rs.
 
-#ifndef WARP
 #define WARP 32
-#endif
 #define DEVICE static __device__ __forceinline__
 #define KERNEL extern "C" __global__ void
 /// Kernels that trace rays wait for memory: many warps are worth more than many registers, of which these leave 48.
-#ifndef EMULATED
 #define TRACE_KERNEL extern "C" __global__ void __launch_bounds__(BLOCK, 1280 / BLOCK)
-#else
-#define TRACE_KERNEL KERNEL
-#endif
 #define PI 3.14159265f
 #define INVERSE_PI 0.318309886f
 #define INFINITE __int_as_float(0x7f800000)
@@ -44,13 +38,11 @@ DEVICE float mix(float a, float b, float t) { return a + (b - a) * t; }
 DEVICE float3 mix(float3 a, float3 b, float t) { return a + t * (b - a); }
 /// Quotients and roots to about 22 bits, as a picture needs them.
 DEVICE float quotient(float a, float b) { return __fdividef(a, b); }
-#ifndef EMULATED
 DEVICE float root(float x) {
     float result;
     asm("sqrt.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
     return result;
 }
-#endif
 /// `a` over its length, or `otherwise` where it has none.
 DEVICE float3 normalized(float3 a, float3 otherwise) {
     float inverse = rsqrtf(dot(a, a));
@@ -64,93 +56,6 @@ DEVICE void frame(float3 n, float3& s, float3& t) {
     s = vec(1.0f + sign * n.x * n.x * a, sign * b, -sign * n.x);
     t = vec(b, sign + n.y * n.y * a, -n.y);
 }
-
-/// The boxes of a node's children: half-precision middle and half extent (x, y, z of each), and the child's reference:
-/// see hierarchy.rs.
-struct Node {
-    uint4 children[WIDTH];
-};
-/// A triangle as three planes: distance from it, and its barycentric coordinates.
-struct Triangle {
-    float4 plane, u, v;
-};
-struct Shading {
-    float corner[3], edge1[3], edge2[3], face[3], normals[9], uvs[6];
-    u32 material, behind[2];  // what rays from the front and from the back leave out: see behind.rs
-};
-struct Material {
-    float base_colour[3], roughness, specular, alpha;
-    u32 texture_start, texture_width, texture_height;
-};
-/// A direction or a point, in the world and in the object frame.
-struct Both {
-    float4 world, object;
-};
-/// A hit of a camera ray.
-struct Sample {
-    float4 position;  // and its share of what the ray sees
-    float4 normal;    // and the material (bits)
-    float4 face;      // and what rays that leave it leave out (bits)
-    float4 albedo;
-};
-struct View {
-    const Node* nodes;
-    const Triangle* triangles;
-    const float* transparency;
-    const Shading* shading;
-    const Material* materials;
-    const uchar4* texels;
-    const float* cut;  // boxes that together contain the object: lower and upper corners
-    u64 sample_start, cell_start;
-    float rotation[9];  // object from world, by rows
-    float translation[3], floor_albedo[3], spot_position[3], spot_axis[3], spot_intensity[3], centre[3];
-    float irradiance_origin[2], irradiance_side;
-    int cut_count, has_transparency, is_empty;
-    int x0, y0, width, height;  // the region around the object: first pixel, size in camera rays
-    int columns, rows, layers, picture;
-    int unused;
-};
-/// What the device finds out about a view before it is shaded.
-struct Derived {
-    float shadow_origin[2], shadow_side;
-    int has_shadow, node_count, point_count;
-    int unused[2];
-};
-struct Batch {
-    const View* views;
-    Derived* derived;
-    Both* directions;
-    const float4* sphere_sets;  // world directions: sun, gather, floor sun, hemisphere
-    const float2* lamp_sets;    // offsets on the lamp: lamp, floor lamp
-    const float2* pool;         // cos and sin of 32 angles
-    const float4* lobe;         // radius, cos, sin of the lobe's samples
-    const float* sun_table;
-    const float2* cone_table;
-    const float* srgb_table;
-    const float* filmic_table;
-    const float* filter;
-    u8* touched;
-    u32* nodes;
-    float4* irradiance;
-    float* shadow;
-    float4* open_floor;
-    float4* coarse_floor;
-    float4* floor_lattice;
-    u32* own;
-    Sample* samples;
-    u32* cell_point;
-    u32* cell_extras;
-    u32* point_sample;
-    float4* shades;  // two a point: diffuse, specular
-    float4* radiance;
-    u8* pictures;
-    u64* rays;
-    int view_count, size, supersampling, shading_step, floor_step;
-    int sun_count, lamp_count, sphere_count, lobe_count;
-    int floor_sun_count, hemisphere_count, floor_lamp_count, direction_count;
-    int irradiance_cells, shadow_cells, node_capacity, floor_nodes;
-    float irradiance_tolerance, shadow_tolerance, floor_sun_total;
-};
 
 DEVICE const Both* sun_set(const Batch* b, int view) { return b->directions + (u64)view * b->direction_count; }
 DEVICE const Both* lamp_set(const Batch* b, int view) { return sun_set(b, view) + b->sun_count; }
@@ -175,7 +80,6 @@ DEVICE float3 to_object(const View& v, float3 p) { return turn_to_object(v, p) -
 DEVICE float3 to_world(const View& v, float3 p) { return turn_to_world(v, p + vec(v.translation)); }
 
 /// Warps work as one: every lane is there at every call of these.
-#ifndef EMULATED
 #define FULL 0xffffffffu
 DEVICE u32 ballot(bool value) { return __ballot_sync(FULL, value); }
 DEVICE int lane_index() { return threadIdx.x & 31; }
@@ -215,4 +119,3 @@ DEVICE void count_rays(const Batch* b, u32 rays) {
     u32 sum = __reduce_add_sync(FULL, rays);
     if (lane_index() == 0 && sum != 0) atomicAdd(b->rays, (u64)sum);
 }
-#endif

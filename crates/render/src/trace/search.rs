@@ -2,10 +2,10 @@
 //! the leaves, and ray by ray where rays go on alone.
 
 use glam::Vec3;
+use simd::{Floats, Lanes, Mask, WIDTH};
 
 use super::{Geometry, Hits, MISS, Triangle, walk_packet};
 use crate::alone::{Visitor, walk};
-use crate::lanes::{Floats, Lanes, Mask, WIDTH};
 use crate::packet::{Rays, reciprocal};
 use crate::wide::SingleRay;
 

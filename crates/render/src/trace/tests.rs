@@ -105,6 +105,23 @@ fn packets_find_what_brute_force_finds() {
     assert!(wrong * 1000 < total, "{wrong} of {total}");
 }
 
+multiversion! {
+    /// Nearest hits of both packets, and what the fan's rays meet and what is left of their light, at one level.
+    unsafe fn find_at<S>(
+        level: Level;
+        geometry: &Geometry,
+        packets: (&Parallel, &Fan),
+        hits: &mut [Hits; 2],
+        left: &mut Floats,
+    ) -> Mask {
+        let (parallel, fan) = packets;
+        nearest::<S::Sixteen>(geometry, &ParallelRays::new(parallel), &mut hits[0]);
+        nearest::<S::Sixteen>(geometry, &FanRays::new(fan), &mut hits[1]);
+        filtered::<S::Sixteen>(geometry, &FanRays::new(fan), left);
+        blocked::<S::Sixteen>(geometry, &FanRays::new(fan))
+    }
+}
+
 #[test]
 fn every_level_gives_the_same_bits() {
     let mut random = Random::new(6, Stream::new("trace-test"), 1);
@@ -113,23 +130,24 @@ fn every_level_gives_the_same_bits() {
         let points: [Vec3; WIDTH] = std::array::from_fn(|_| vector(&mut random, 1.0));
         let origin = [0, 1, 2].map(|axis| Floats(points.map(|point| point[axis])));
         let direction = vector(&mut random, 1.0);
-        let packet = Parallel { origin, direction, limit: Floats::splat(f32::INFINITY), active: 0xffff };
-        let (mut here, mut least) = (Hits::NONE, Hits::NONE);
-        packet.nearest(&geometry, &mut here);
-        nearest::<Portable>(&geometry, &ParallelRays::new(&packet), &mut least);
-        assert_eq!((here.triangle, here.mask), (least.triangle, least.mask));
-        if here.mask != 0 {
-            assert_eq!((here.t, here.u, here.v), (least.t, least.u, least.v));
-        }
+        let parallel = Parallel { origin, direction, limit: Floats::splat(f32::INFINITY), active: 0xffff };
         let fan = Fan::to_points(direction, &origin, 0xffff);
-        fan.nearest(&geometry, &mut here);
-        nearest::<Portable>(&geometry, &FanRays::new(&fan), &mut least);
-        assert_eq!((here.triangle, here.mask), (least.triangle, least.mask));
-        assert_eq!(fan.blocked(&geometry), blocked::<Portable>(&geometry, &FanRays::new(&fan)));
-        let [mut here, mut least] = [Floats::splat(0.0); 2];
-        fan.filtered(&geometry, &mut here);
-        filtered::<Portable>(&geometry, &FanRays::new(&fan), &mut least);
-        assert_eq!(here, least);
+        let (mut here, mut left_here) = ([Hits::NONE; 2], Floats::splat(0.0));
+        parallel.nearest(&geometry, &mut here[0]);
+        fan.nearest(&geometry, &mut here[1]);
+        fan.filtered(&geometry, &mut left_here);
+        for level in simd::available() {
+            let (mut hits, mut left) = ([Hits::NONE; 2], Floats::splat(0.0));
+            // SAFETY: the level is one of this processor's.
+            let met = unsafe { find_at(level, &geometry, (&parallel, &fan), &mut hits, &mut left) };
+            for (here, there) in here.iter().zip(&hits) {
+                assert_eq!((here.triangle, here.mask), (there.triangle, there.mask), "{level:?}");
+                if here.mask != 0 {
+                    assert_eq!((here.t, here.u, here.v), (there.t, there.u, there.v), "{level:?}");
+                }
+            }
+            assert_eq!((fan.blocked(&geometry), left_here), (met, left), "{level:?}");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::super::layout::{BOTH_BYTES, ViewData};
+use super::super::layout::{Both, ViewData};
 use super::super::object::Object;
 use super::{COARSE_NODES, MOST_VIEWS, Renderer, SLOT_BYTES, Shot};
 use crate::image::{MARGIN, MAX_LAYERS};
@@ -63,7 +63,7 @@ impl Renderer {
     pub(super) fn fixed_bytes(&self, size: u32) -> usize {
         let square = |n: usize| (n + 1) * (n + 1);
         let settings = &self.settings;
-        self.direction_count() * BOTH_BYTES
+        self.direction_count() * size_of::<Both>()
             + square(settings.shadow_cells) * (1 + 4)
             + square(settings.irradiance_cells) * 16
             + self.node_capacity() * 4
