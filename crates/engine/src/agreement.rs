@@ -2,6 +2,7 @@
 //! whose gradients are checked by finite differences, is the measure.
 
 mod convolutional;
+mod heads;
 mod losses;
 mod transformer;
 
@@ -221,6 +222,7 @@ fn cases() -> Vec<Case> {
     convolutional::cases(&mut cases);
     capsules(&mut cases);
     losses::cases(&mut cases);
+    heads::cases(&mut cases);
     transformer::cases(&mut cases);
     cases
 }

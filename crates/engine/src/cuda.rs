@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gpu::{Argument, Context, Kernel, Launch, View};
 
-use crate::cuda::kernels::{KernelKey, Program};
+use crate::cuda::kernels::{KernelFile, KernelKey, Program};
 use crate::device::Precision;
 use crate::error::{Error, Result};
 use crate::pool::PoolReport;
@@ -101,8 +101,22 @@ impl CudaDevice {
         Ok(())
     }
 
+    /// Launches the kernel `name` of a file of another crate.
+    ///
+    /// # Safety
+    /// The arguments must be those that the kernel declares, and every address valid for what it does with it.
+    pub unsafe fn launch_kernel(
+        &self,
+        file: KernelFile,
+        name: &'static str,
+        launch: Launch,
+        arguments: &[Argument],
+    ) -> Result<()> {
+        self.launch(&Program::new(file, DType::F32), name, launch, arguments)
+    }
+
     /// Blocks of 256 threads that fill the device for an elementwise kernel over `count` items.
-    pub(crate) fn elementwise(&self, count: usize) -> Launch {
+    pub fn elementwise(&self, count: usize) -> Launch {
         let most = self.multiprocessors() * 16;
         Launch::linear(count.div_ceil(256).min(most), 256)
     }

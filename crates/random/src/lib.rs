@@ -21,13 +21,40 @@ impl Stream {
 
 /// 64-bit FNV-1a: turns names and ids into indices that do not depend on their position in a list.
 pub const fn fnv1a(bytes: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut i = 0;
-    while i < bytes.len() {
-        hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0000_0100_0000_01b3);
-        i += 1;
+    let mut hash = Fnv1a::new();
+    hash.add(bytes);
+    hash.value()
+}
+
+/// 64-bit FNV-1a of bytes that come piece by piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fnv1a(u64);
+
+impl Fnv1a {
+    /// The hash of nothing.
+    pub const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
     }
-    hash
+
+    /// Goes on with `bytes`.
+    pub const fn add(&mut self, bytes: &[u8]) {
+        let mut i = 0;
+        while i < bytes.len() {
+            self.0 = (self.0 ^ bytes[i] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+            i += 1;
+        }
+    }
+
+    /// The hash of all bytes so far.
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+}
+
+impl Default for Fnv1a {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// One Philox4x32-10 block: 128 random bits for a counter and a key.
@@ -127,6 +154,15 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fnv1a_agrees_with_the_published_values_in_any_pieces() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+        let mut pieces = Fnv1a::new();
+        [&b"f"[..], b"", b"oobar"].iter().for_each(|piece| pieces.add(piece));
+        assert_eq!(pieces.value(), fnv1a(b"foobar"));
+    }
 
     #[test]
     fn philox_agrees_with_the_published_test_vectors() {

@@ -21,6 +21,13 @@ pub struct KernelFile {
     pub variants: &'static [&'static [&'static str]],
 }
 
+impl KernelFile {
+    /// A file of another crate, whose kernels are for float32.
+    pub const fn new(name: &'static str, text: &'static str) -> Self {
+        Self { name, prelude: PRELUDE, text, variants: &[&["STORAGE=float"]] }
+    }
+}
+
 macro_rules! kernel_files {
     ($($constant:ident = $prelude:ident $path:literal $(+ $more:literal)*, $variants:expr;)*) => {
         $(
@@ -74,6 +81,7 @@ kernel_files! {
     CONV2D = PRELUDE "conv2d.cu", ALL_TYPES;
     ELEMENTWISE = PRELUDE "elementwise.cu", ALL_TYPES;
     GELU = PRELUDE "gelu.cu", VECTORS;
+    HEADS = PRELUDE "heads.cu", &[&["STORAGE=float"]];
     LAYER_NORM = PRELUDE "layer_norm.cu", &[
         &["STORAGE=bf16", "VECTOR=4", "WIDTH=192", "LANES=16"],
         &["STORAGE=float", "VECTOR=4", "WIDTH=768", "LANES=16"],

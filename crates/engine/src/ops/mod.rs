@@ -23,6 +23,7 @@ mod add_norm;
 mod attention;
 mod avg_pool;
 mod batch_norm;
+mod batched_linear;
 mod concat;
 mod conv2d;
 mod elementwise;
@@ -36,6 +37,7 @@ mod max_pool;
 mod pose_transform;
 mod relu;
 mod reshape;
+mod rows;
 mod self_routing;
 mod sharpen;
 mod sigmoid;
@@ -51,6 +53,7 @@ pub use add_norm::linear_add_norm;
 pub use attention::{AttentionGeometry, attention, linear_attention};
 pub use avg_pool::avg_pool;
 pub use batch_norm::{Norm, RunningStatistics, Shortcut, batch_norm, norm_add_relu, norm_relu_conv};
+pub use batched_linear::{batched_linear, batched_linear_relu};
 pub use concat::{columns, concat};
 pub use conv2d::{Geometry, Padding, conv2d};
 pub use gelu::{gelu, linear_gelu};
@@ -59,13 +62,14 @@ pub use image_conv::{Images, image_conv};
 pub use layer_norm::layer_norm;
 pub use linear::linear;
 pub use loss::{
-    activation_cross_entropy, class_cross_entropy, covariance, info_nce, me_max, mse, variance_hinge,
-    weighted_sum,
+    activation_cross_entropy, class_cross_entropy, covariance, grouped_mse, info_nce, me_max, mse,
+    variance_hinge, weighted_sum,
 };
 pub use max_pool::max_pool;
 pub use pose_transform::pose_transform;
 pub use relu::relu;
 pub use reshape::reshape;
+pub use rows::{add_scaled, copy_rows, gather_rows};
 pub use self_routing::{RoutingGeometry, routing_activations, self_routing};
 pub use sharpen::sharpen;
 pub use sigmoid::sigmoid;

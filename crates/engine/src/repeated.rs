@@ -1,0 +1,107 @@
+//! A step that is done again and again on tensors that stay where they are: the first time it is issued, the second time
+//! captured as a [`Graph`], later the graph is repeated. The kernels and their order are the same, and so are all bits;
+//! only the host's work is less. Devices without graphs do the step every time.
+
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::parameters::ParameterStore;
+
+/// One step; what it leaves is a `T`, whose tensors hold until the next work is issued.
+#[derive(Debug)]
+pub struct Repeated<T>(State<T>);
+
+#[derive(Debug)]
+enum State<T> {
+    /// It was never done.
+    Unknown,
+    /// It was done once, so nothing is chosen or compiled any more.
+    Once,
+    /// It is captured.
+    Captured(Captured<T>),
+    /// It cannot be captured.
+    Issued,
+}
+
+#[derive(Debug)]
+struct Captured<T> {
+    graph: Graph,
+    left: T,
+    /// The gradients it writes.
+    written: Vec<bool>,
+    /// How much it adds to each count.
+    counted: Vec<u64>,
+}
+
+impl<T: Clone> Repeated<T> {
+    /// A step that was not done yet.
+    pub fn new() -> Self {
+        Self(State::Unknown)
+    }
+
+    /// Does the step, which must be the same `work` on the same tensors every time: gradients of `store`, or anything else
+    /// that neither waits for the device nor copies from the host.
+    pub fn run(
+        &mut self,
+        store: &mut ParameterStore,
+        mut work: impl FnMut(&mut ParameterStore) -> Result<T>,
+    ) -> Result<T> {
+        let device = store.device().clone();
+        match &self.0 {
+            State::Unknown => {
+                self.0 = if device.has_graphs() { State::Once } else { State::Issued };
+                work(store)
+            }
+            State::Issued => work(store),
+            State::Captured(Captured { graph, left, written, counted }) => {
+                graph.launch()?;
+                store.set_written(written);
+                let counts: Vec<u64> = store.counts().iter().zip(counted).map(|(a, b)| a + b).collect();
+                store.set_counts(&counts);
+                Ok(left.clone())
+            }
+            State::Once => {
+                let (written, before) = (store.written().to_vec(), store.counts());
+                let Ok((left, graph)) = device.capture(|| work(store)) else {
+                    // A graph is never needed, only fast.
+                    self.0 = State::Issued;
+                    store.set_written(&written);
+                    store.set_counts(&before);
+                    return work(store);
+                };
+                graph.launch()?;
+                let counted =
+                    store.counts().iter().zip(&before).map(|(after, before)| after - before).collect();
+                let written = store.written().to_vec();
+                self.0 = State::Captured(Captured { graph, left: left.clone(), written, counted });
+                Ok(left)
+            }
+        }
+    }
+}
+
+impl<T: Clone> Default for Repeated<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, StoreBuilder};
+
+    #[test]
+    fn without_graphs_the_step_is_done_every_time() {
+        let mut store = StoreBuilder::new().build(&Device::cpu(), 0).unwrap();
+        let (mut step, mut done) = (Repeated::new(), 0);
+        for wanted in 1..=4 {
+            let mut work = |_: &mut ParameterStore| {
+                done += 1;
+                Ok(done)
+            };
+            assert_eq!(step.run(&mut store, &mut work).unwrap(), wanted);
+        }
+        let failing = step.run(&mut store, |_| Err(crate::Error::shape("step", "fails")));
+        assert!(failing.is_err(), "an error of the step is the caller's");
+    }
+}
