@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use engine::{
-    AdamConfig, DType, Device, Feed, Initialise, Layout, ParameterId, ParameterStore, Part, Repeated, State,
+    AdamConfig, DType, Device, Feed, Initialise, Layout, ParameterId, ParameterStore, Part, State, StepGraph,
     StoreBuilder, Tape, Tensor, Var, ops,
 };
 
@@ -59,7 +59,7 @@ pub struct Heads<'a> {
 struct Place {
     inputs: Tensor,
     targets: Tensor,
-    step: Repeated<()>,
+    step: StepGraph<()>,
 }
 
 impl<'a> Heads<'a> {
@@ -160,7 +160,7 @@ impl<'a> Heads<'a> {
                 place.insert(Place {
                     inputs: table.room(&device, count * views)?,
                     targets: Tensor::empty(&device, shape.as_slice(), round[1].dtype())?,
-                    step: Repeated::new(),
+                    step: StepGraph::new(),
                 })
             }
         };

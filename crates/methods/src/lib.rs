@@ -43,7 +43,6 @@ mod sie;
 mod simclr;
 mod simclr_augself;
 mod step;
-mod step_graph;
 pub mod suggest;
 mod supervised;
 mod tally;

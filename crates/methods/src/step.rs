@@ -1,15 +1,16 @@
 //! The training step: forward of both views, loss, online probes where there are any, backward, Adam. What trains, what
 //! is measured and what is compared with the published code are this one.
 
-use engine::{AdamConfig, Device, Result, Tape, Var, ops};
+use std::collections::HashMap;
+
+use engine::{AdamConfig, Device, ParameterStore, Result, StepGraph, Tape, Var, ops};
 
 use crate::batch::PairBatch;
 use crate::config::MethodConfig;
 use crate::measurement::StepOutput;
 use crate::method::PartName;
-use crate::network::Network;
+use crate::network::{Model, Network};
 use crate::probes::{Answers, Probes, ProbesConfig};
-use crate::step_graph::StepGraph;
 
 /// What a step may do besides the step itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,15 +26,17 @@ pub struct StepOptions {
 /// A network and how it is trained.
 #[derive(Debug)]
 pub struct Step {
-    pass: Pass,
-    graph: StepGraph,
+    network: Network,
+    probes: Option<Probes>,
+    /// By batch size; none where steps are issued one by one.
+    graphs: Option<HashMap<usize, Captured>>,
 }
 
-/// Forward, loss, probes and backward of a network.
-#[derive(Debug)]
-pub(crate) struct Pass {
-    pub(crate) network: Network,
-    probes: Option<Probes>,
+/// A step that is repeated, and where it finds its batch.
+#[derive(Debug, Default)]
+struct Captured {
+    graph: StepGraph<StepOutput>,
+    inputs: Option<PairBatch>,
 }
 
 impl Step {
@@ -43,44 +46,53 @@ impl Step {
             options.probes.map(|probes| probes.init(model, builder))
         })?;
         network.model.set_recompute(options.recompute);
-        let graph = StepGraph::new(options.graphs && device.has_graphs());
-        Ok(Self { pass: Pass { network, probes }, graph })
+        let graphs = (options.graphs && device.has_graphs()).then(HashMap::new);
+        Ok(Self { network, probes, graphs })
     }
 
     /// The network.
     pub fn network(&self) -> &Network {
-        &self.pass.network
+        &self.network
     }
 
     /// The network, to be changed.
     pub fn network_mut(&mut self) -> &mut Network {
-        &mut self.pass.network
-    }
-
-    /// The online probes, where there are any.
-    pub fn probes(&self) -> Option<&Probes> {
-        self.pass.probes.as_ref()
+        &mut self.network
     }
 
     /// One training step. What it shows must be read, or begun to be read, before the next.
     pub fn step(&mut self, batch: &PairBatch, adam: &AdamConfig) -> Result<StepOutput> {
         let output = self.gradients(batch)?;
-        self.pass.network.store.adam_step(adam)?;
+        self.network.store.adam_step(adam)?;
         Ok(output)
     }
 
     /// All of a step but the update: leaves the gradients in the store.
     pub fn gradients(&mut self, batch: &PairBatch) -> Result<StepOutput> {
-        if let Some(output) = self.graph.step(&mut self.pass, batch)? {
-            return Ok(output);
+        let Self { network: Network { store, model }, probes, graphs } = self;
+        let device = store.device().clone();
+        let pass = |store: &mut ParameterStore, batch: &PairBatch| pass(store, model, probes.as_ref(), batch);
+        let Some(graphs) = graphs else { return device.scratch(|| pass(store, batch)) };
+        let Captured { graph, inputs } = graphs.entry(batch.len()).or_default();
+        if !graph.is_known() {
+            return graph.run(store, |store| pass(store, batch));
         }
-        let device = self.pass.network.store.device().clone();
-        device.scratch(|| self.pass.gradients(batch))
+        let inputs = match inputs {
+            Some(inputs) => {
+                for (target, source) in inputs.tensors().zip(batch.tensors()) {
+                    // SAFETY: nobody but the graph uses its inputs.
+                    unsafe { device.refill(target, source)? };
+                }
+                inputs
+            }
+            None => inputs.insert(batch.copy(&device)?),
+        };
+        graph.run(store, |store| pass(store, inputs))
     }
 
     /// What the probes say of pairs that are not trained on; nothing changes. `None` where there are no probes.
     pub fn probe(&mut self, batch: &PairBatch) -> Result<Option<Answers>> {
-        let Pass { network: Network { store, model }, probes: Some(probes) } = &mut self.pass else {
+        let Self { network: Network { store, model }, probes: Some(probes), .. } = self else {
             return Ok(None);
         };
         let mut tape = Tape::inference(store);
@@ -91,31 +103,34 @@ impl Step {
     }
 }
 
-impl Pass {
-    /// Forward, loss and backward: leaves the gradients in the store.
-    pub(crate) fn gradients(&mut self, batch: &PairBatch) -> Result<StepOutput> {
-        self.network.store.clear_gradients();
-        let mut tape = Tape::training(&mut self.network.store);
-        let loss = self.network.model.loss(&mut tape, batch)?;
-        let mut answers = None;
-        let total = match &self.probes {
-            Some(probes) => {
-                let (losses, said) = probes.forward(&mut tape, &loss.views, &batch.targets)?;
-                answers = Some(said);
-                let mut all: Vec<(&Var, f32)> = vec![(&loss.total, 1.0)];
-                all.extend(losses.iter().map(|(loss, weight)| (loss, *weight)));
-                ops::weighted_sum(&mut tape, &all)?
-            }
-            None => loss.total.clone(),
-        };
-        tape.backward(&total)?;
-        let [first, _] = &loss.views;
-        Ok(StepOutput {
-            representation: first.representation.value().clone(),
-            activations: first.part(PartName::Activations).ok().map(|part| part.value().clone()),
-            terms: loss.terms.iter().map(|term| (term.name, term.value.value().clone())).collect(),
-            loss: loss.total.value().clone(),
-            answers,
-        })
-    }
+/// Forward of both views, loss, probes and backward: leaves the gradients in the store.
+fn pass(
+    store: &mut ParameterStore,
+    model: &Model,
+    probes: Option<&Probes>,
+    batch: &PairBatch,
+) -> Result<StepOutput> {
+    store.clear_gradients();
+    let mut tape = Tape::training(store);
+    let loss = model.loss(&mut tape, batch)?;
+    let mut answers = None;
+    let total = match probes {
+        Some(probes) => {
+            let (losses, said) = probes.forward(&mut tape, &loss.views, &batch.targets)?;
+            answers = Some(said);
+            let mut all: Vec<(&Var, f32)> = vec![(&loss.total, 1.0)];
+            all.extend(losses.iter().map(|(loss, weight)| (loss, *weight)));
+            ops::weighted_sum(&mut tape, &all)?
+        }
+        None => loss.total.clone(),
+    };
+    tape.backward(&total)?;
+    let [first, _] = &loss.views;
+    Ok(StepOutput {
+        representation: first.representation.value().clone(),
+        activations: first.part(PartName::Activations).ok().map(|part| part.value().clone()),
+        terms: loss.terms.iter().map(|term| (term.name, term.value.value().clone())).collect(),
+        loss: loss.total.value().clone(),
+        answers,
+    })
 }

@@ -8,7 +8,7 @@ use crate::parameters::ParameterStore;
 
 /// One step; what it leaves is a `T`, whose tensors hold until the next work is issued.
 #[derive(Debug)]
-pub struct Repeated<T>(State<T>);
+pub struct StepGraph<T>(State<T>);
 
 #[derive(Debug)]
 enum State<T> {
@@ -32,14 +32,20 @@ struct Captured<T> {
     counted: Vec<u64>,
 }
 
-impl<T: Clone> Repeated<T> {
+impl<T: Clone> StepGraph<T> {
     /// A step that was not done yet.
     pub fn new() -> Self {
         Self(State::Unknown)
     }
 
-    /// Does the step, which must be the same `work` on the same tensors every time: gradients of `store`, or anything else
-    /// that neither waits for the device nor copies from the host.
+    /// Whether the step was done before: from then on its tensors have to stay where they are.
+    pub fn is_known(&self) -> bool {
+        !matches!(self.0, State::Unknown)
+    }
+
+    /// Does the step with scratch memory ([`Device::scratch`](crate::Device::scratch)). From the second time on it must
+    /// be the same `work` on the same tensors: gradients of `store`, or anything else that neither waits for the device
+    /// nor copies from the host.
     pub fn run(
         &mut self,
         store: &mut ParameterStore,
@@ -49,9 +55,9 @@ impl<T: Clone> Repeated<T> {
         match &self.0 {
             State::Unknown => {
                 self.0 = if device.has_graphs() { State::Once } else { State::Issued };
-                work(store)
+                device.scratch(|| work(store))
             }
-            State::Issued => work(store),
+            State::Issued => device.scratch(|| work(store)),
             State::Captured(Captured { graph, left, written, counted }) => {
                 graph.launch()?;
                 store.set_written(written);
@@ -66,7 +72,7 @@ impl<T: Clone> Repeated<T> {
                     self.0 = State::Issued;
                     store.set_written(&written);
                     store.set_counts(&before);
-                    return work(store);
+                    return device.scratch(|| work(store));
                 };
                 graph.launch()?;
                 let counted =
@@ -79,7 +85,7 @@ impl<T: Clone> Repeated<T> {
     }
 }
 
-impl<T: Clone> Default for Repeated<T> {
+impl<T: Clone> Default for StepGraph<T> {
     fn default() -> Self {
         Self::new()
     }
@@ -93,7 +99,7 @@ mod tests {
     #[test]
     fn without_graphs_the_step_is_done_every_time() {
         let mut store = StoreBuilder::new().build(&Device::cpu(), 0).unwrap();
-        let (mut step, mut done) = (Repeated::new(), 0);
+        let (mut step, mut done) = (StepGraph::new(), 0);
         for wanted in 1..=4 {
             let mut work = |_: &mut ParameterStore| {
                 done += 1;
