@@ -240,7 +240,7 @@ impl Card {
             }
             Format::Shards => {
                 "- `shards/train-NNNNNN.tar`, `shards/val-NNNNNN.tar`: samples `SYNSET/OBJECT/VIEW` of `jpg`, `latent.npy`, `cls` (WebDataset)\n\
-                 - `shards/*.npy`: beside each archive, (offset, length) in bytes of the pictures in it, int64, one row a view\n"
+                 - `shards/*.npy`: beside each archive, (offset, length) in bytes of the images in it, int64, one row a view\n"
             }
         };
         text += "- `{train,val}_images.npy`, `{train,val}_labels.npy`: object folders `/SYNSET/OBJECT/` and their class labels\n\

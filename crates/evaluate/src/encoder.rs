@@ -1,10 +1,10 @@
-//! What evaluation needs of a trained network: pictures in, frozen features out.
+//! What evaluation needs of a trained network: images in, frozen features out.
 
 use crate::error::{Error, Result};
 use crate::prediction::Transformation;
 use crate::protocol::Task;
 
-/// Widths of the features of one picture.
+/// Widths of the features of one image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Widths {
     /// Of `h`, the globally pooled output of the backbone.
@@ -28,13 +28,13 @@ pub struct Encoded {
 
 /// A network in evaluation mode.
 pub trait Encoder {
-    /// Side of the pictures it takes, in pixels.
+    /// Side of the images it takes, in pixels.
     fn side(&self) -> usize;
 
-    /// What comes out for each picture.
+    /// What comes out for each image.
     fn widths(&self) -> Widths;
 
-    /// Features of `count` pictures, `[count, side, side, 3]` bytes, RGB.
+    /// Features of `count` images, `[count, side, side, 3]` bytes, RGB.
     fn encode(&mut self, pixels: &[u8], count: usize) -> Result<Encoded>;
 
     /// How equivariant embeddings follow a change of view; `None` for methods without.

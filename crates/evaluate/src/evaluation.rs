@@ -72,7 +72,7 @@ pub enum Event {
 pub struct Outcome {
     /// The numbers.
     pub results: Results,
-    /// The features, for pictures.
+    /// The features, for images.
     pub features: Features,
     /// What is known about the views.
     pub truth: GroundTruth,

@@ -1,7 +1,7 @@
 //! Frozen features of all views, computed once and kept on disk.
 //!
 //! A folder of parts, one for a block of objects, named by a key of weights and data: an interrupted extraction goes
-//! on with the first missing part, and other weights or other pictures never meet an old feature. Parts are written by
+//! on with the first missing part, and other weights or other images never meet an old feature. Parts are written by
 //! a thread of their own while the network goes on.
 
 mod parts;
@@ -76,11 +76,11 @@ pub struct Extraction {
     pub weights_key: String,
     /// Hash of the data.
     pub data_key: String,
-    /// What else decides the features: the side of pictures, and the arithmetic where it is not float32.
+    /// What else decides the features: the side of images, and the arithmetic where it is not float32.
     pub kind: String,
-    /// Pictures in a batch, at most.
+    /// Images in a batch, at most.
     pub batch: usize,
-    /// Threads that decode pictures.
+    /// Threads that decode images.
     pub workers: usize,
 }
 
@@ -200,7 +200,7 @@ impl Features {
     }
 }
 
-/// A hash of what decides the pictures: objects, views, side, all latents, and the bytes of some pictures.
+/// A hash of what decides the images: objects, views, side, all latents, and the bytes of some images.
 pub fn data_key(views: &dyn Views) -> Result<String> {
     let mut hash = random::Fnv1a::new();
     hash.add(&(views.views() as u64).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Nearest neighbours of whole pictures: which other views look alike to a network. Cosine similarity of
+//! Nearest neighbours of whole images: which other views look alike to a network. Cosine similarity of
 //! representations; the query itself is excluded.
 
 use dataset::Split;

@@ -145,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_encoded_the_same_alone_and_among_others() {
-        let picture = 32 * 32 * 3;
+    fn a_image_is_encoded_the_same_alone_and_among_others() {
+        let image = 32 * 32 * 3;
         let mut random = random::Random::new(1, random::Stream::new("encoder-tests"), 0);
-        let pixels: Vec<u8> = (0..5 * picture).map(|_| random.next_u32() as u8).collect();
+        let pixels: Vec<u8> = (0..5 * image).map(|_| random.next_u32() as u8).collect();
         for method in [MethodName::EQUICAPS, MethodName::SIE, MethodName::VICREG, MethodName::SUPERVISED] {
             let mut encoder = untrained(&config(method, Transform::Rotation));
             let widths = encoder.widths();
@@ -159,8 +159,8 @@ mod tests {
                 (&all.invariant, widths.invariant.unwrap_or(0)),
             ];
             assert!(parts.iter().all(|(values, width)| values.len() == 5 * width), "{method}");
-            for (index, picture) in pixels.chunks_exact(picture).enumerate() {
-                let one = encoder.encode(picture, 1).unwrap();
+            for (index, image) in pixels.chunks_exact(image).enumerate() {
+                let one = encoder.encode(image, 1).unwrap();
                 let ones = [&one.representation, &one.equivariant, &one.invariant];
                 for ((values, width), one) in parts.iter().zip(ones) {
                     assert_eq!(values[index * width..(index + 1) * width], **one, "{method} {index}");

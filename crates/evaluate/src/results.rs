@@ -138,7 +138,7 @@ pub struct Data {
     pub views: usize,
     /// Classes.
     pub classes: usize,
-    /// Side of the pictures as the network saw them.
+    /// Side of the images as the network saw them.
     pub side: usize,
     /// Hash of the data.
     pub data_key: String,

@@ -15,7 +15,7 @@ use pose::{FrameKind, ViewPose};
 use random::{Random, Stream};
 use synthetic::{items, synthetic};
 
-/// Embeddings `P0(object) M(view)`, plus noise, with capsules of very different lengths; counts the pictures it has
+/// Embeddings `P0(object) M(view)`, plus noise, with capsules of very different lengths; counts the images it has
 /// seen.
 struct Equivariant {
     truth: GroundTruth,
@@ -219,7 +219,7 @@ impl Encoder for Knowing {
         Widths { representation: 0, equivariant: Some(self.table().width), invariant: None }
     }
     fn encode(&mut self, _: &[u8], _: usize) -> Result<Encoded> {
-        Err(Error::Request("no pictures".into()))
+        Err(Error::Request("no images".into()))
     }
     fn transformation(&self) -> Option<Transformation> {
         Some(Transformation::Predictor { translation: self.translation })

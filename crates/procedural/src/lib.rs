@@ -2,7 +2,7 @@
 //!
 //! An instance is a pure function of `(seed, label, index)`. Objects stand upright (z up), face +y, towards the
 //! camera of the scene, where they have a front, are centred on their bounding box and have diagonal 1. None looks
-//! the same after a quarter or half turn, so that a pose can be read off the picture.
+//! the same after a quarter or half turn, so that a pose can be read off the image.
 
 mod builder;
 mod classes;

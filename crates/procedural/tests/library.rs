@@ -1,9 +1,9 @@
 //! What the library promises about every class: distinct, well-formed, normalised, repeatable objects whose pose
-//! shows in the picture.
+//! shows in the image.
 
-mod pictures;
+mod images;
 
-use pictures::Seen;
+use images::Seen;
 use rayon::prelude::*;
 use render::PreparedMesh;
 use scene::Mesh;
@@ -124,19 +124,16 @@ fn an_instance_depends_only_on_seed_class_and_index() {
 }
 
 #[test]
-fn quarter_and_half_turns_change_the_picture() {
+fn quarter_and_half_turns_change_the_image() {
     for_each_class(|label| {
         let name = procedural::classes()[label].name;
         for index in 0..3 {
             let mesh = procedural::build(SEED, label, index);
             let prepared = PreparedMesh::new(&mesh);
-            let upright = pictures::draw(&prepared, &mesh, [0.0; 3], 64);
-            for turn in pictures::TURNS {
-                let d = pictures::difference(&upright, &pictures::draw(&prepared, &mesh, turn, 64));
-                assert!(
-                    d >= 8.0,
-                    "{name} {index}: turning by {turn:?} changes the picture by only {d:.1}/255"
-                );
+            let upright = images::draw(&prepared, &mesh, [0.0; 3], 64);
+            for turn in images::TURNS {
+                let d = images::difference(&upright, &images::draw(&prepared, &mesh, turn, 64));
+                assert!(d >= 8.0, "{name} {index}: turning by {turn:?} changes the image by only {d:.1}/255");
             }
         }
     });
@@ -150,7 +147,7 @@ fn surfaces_face_outwards() {
             let mesh = procedural::build(SEED, label, index);
             let (mut seen, mut inside) = (0, 0);
             for turn in [[0.0; 3], [180.0, 0.0, 40.0], [60.0, 0.0, 120.0], [90.0, 30.0, 200.0]] {
-                let pixels = pictures::facing(&mesh, turn, 64);
+                let pixels = images::facing(&mesh, turn, 64);
                 seen += pixels.iter().filter(|s| **s != Seen::Floor).count();
                 inside += pixels.iter().filter(|s| **s == Seen::Inside).count();
             }

@@ -1,4 +1,4 @@
-//! From hues to linear colours, and from scene-linear light to the 8-bit picture through the Filmic curve.
+//! From hues to linear colours, and from scene-linear light to the 8-bit image through the Filmic curve.
 
 use std::sync::OnceLock;
 
@@ -110,7 +110,7 @@ impl Filmic {
     }
 
     /// Display value rounded to 8 bits, raised by the mean of the output dither of the reference renders (which is
-    /// never negative), so that pictures have their brightness.
+    /// never negative), so that images have their brightness.
     #[inline]
     pub fn encode(&self, linear: f32) -> u8 {
         (self.display(linear) + (0.5 + DITHER_MEAN)) as u8

@@ -1,4 +1,4 @@
-//! Pictures of the published scenes: an object over a floor, lit by a wide sun, a coloured spot and a faint world,
+//! Images of the published scenes: an object over a floor, lit by a wide sun, a coloured spot and a faint world,
 //! through the Filmic camera response. `docs/rendering.md` describes the model and what each preset approximates.
 //!
 //! [`render`] is a pure function of its arguments and runs on one thread; callers render many views at once.
@@ -34,7 +34,7 @@ use scene::Latents;
 
 pub use mesh::PreparedMesh;
 
-/// How much care a picture gets.
+/// How much care an image gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Quality {
     /// As close to the Cycles references as they are to each other.
@@ -89,7 +89,7 @@ impl FromStr for Quality {
     }
 }
 
-/// An 8-bit picture.
+/// An 8-bit image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// Width in pixels.
@@ -100,7 +100,7 @@ pub struct Image {
     pub pixels: Vec<u8>,
 }
 
-/// What making a picture took.
+/// What making an image took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RenderStats {
     /// Rays traced against the object.
@@ -148,7 +148,7 @@ fn encode(linear: &[glam::Vec3], size: u32) -> Image {
     Image { width: size, height: size, pixels }
 }
 
-/// Peak signal-to-noise ratio in dB of two 8-bit pictures of the same size; infinite where they are equal, NaN where
+/// Peak signal-to-noise ratio in dB of two 8-bit images of the same size; infinite where they are equal, NaN where
 /// their sizes differ.
 pub fn psnr(a: &[u8], b: &[u8]) -> f64 {
     if a.len() != b.len() {

@@ -21,7 +21,7 @@ pub(crate) struct Both {
     pub object: Vec3,
 }
 
-/// The sets of directions of one picture.
+/// The sets of directions of one image.
 pub(crate) struct Directions {
     /// Unit directions to the sun.
     pub sun: Vec<Both>,

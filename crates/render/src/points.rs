@@ -1,6 +1,6 @@
 //! Light at sixteen surface points at a time.
 //!
-//! All points of a picture share one set of directions, so a packet's rays run side by side. What is known without
+//! All points of an image share one set of directions, so a packet's rays run side by side. What is known without
 //! the object (the irradiance of the open sun and of the open spot) is not sampled: rays only find which share of it
 //! arrives.
 

@@ -12,7 +12,7 @@ use crate::mesh::MaterialData;
 
 /// Distance by which rays start above the true surface, against meeting the merged one.
 pub(crate) const LIFT: f32 = 1.5e-3;
-/// Largest picture, in pixels along a side, whose light is found on the merged surface.
+/// Largest image, in pixels along a side, whose light is found on the merged surface.
 pub(crate) const MAX_SIZE: u32 = 512;
 /// Meshes with fewer triangles are left alone.
 const MIN_FACES: usize = 30_000;

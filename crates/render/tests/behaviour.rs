@@ -1,4 +1,4 @@
-//! What pictures do whatever they show: transparency, textures, winding, odd meshes and sizes, threads.
+//! What images do whatever they show: transparency, textures, winding, odd meshes and sizes, threads.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn square(material: Material) -> Mesh {
     }
 }
 
-fn picture(mesh: &Mesh, quality: Quality) -> Image {
+fn image(mesh: &Mesh, quality: Quality) -> Image {
     render(Some(&PreparedMesh::new(mesh)), &latents(), SIZE, quality)
 }
 
@@ -50,9 +50,9 @@ fn pixel(image: &Image, x: u32, y: u32) -> [u8; 3] {
 fn opacity_mixes_with_what_lies_behind() {
     let with_alpha = |alpha| square(Material { alpha, base_colour: [0.9, 0.1, 0.1], ..Material::default() });
     let nothing = render(None, &latents(), SIZE, Quality::Fast);
-    let clear = picture(&with_alpha(0.0), Quality::Fast);
+    let clear = image(&with_alpha(0.0), Quality::Fast);
     assert!(psnr(&clear.pixels, &nothing.pixels) > 50.0);
-    let (half, solid) = (picture(&with_alpha(0.5), Quality::Fast), picture(&with_alpha(1.0), Quality::Fast));
+    let (half, solid) = (image(&with_alpha(0.5), Quality::Fast), image(&with_alpha(1.0), Quality::Fast));
     let middle = |image: &Image| pixel(image, SIZE / 2, SIZE / 2).map(f64::from);
     let [clear, half, solid] = [middle(&clear), middle(&half), middle(&solid)];
     for channel in [0, 2] {
@@ -62,7 +62,7 @@ fn opacity_mixes_with_what_lies_behind() {
     }
     // Half the light passes, so the shadow is lighter; the square's shadow lies below the middle.
     let shadow =
-        |alpha| picture(&with_alpha(alpha), Quality::Fast).pixels.iter().map(|&v| u64::from(v)).sum::<u64>();
+        |alpha| image(&with_alpha(alpha), Quality::Fast).pixels.iter().map(|&v| u64::from(v)).sum::<u64>();
     assert!(shadow(0.5) > shadow(1.0));
 }
 
@@ -74,7 +74,7 @@ fn textures_are_upright_and_replace_the_base_colour() {
     let material =
         Material { texture: Some(Arc::new(texture)), base_colour: [0.0; 3], ..Material::default() };
     for quality in Quality::ALL {
-        let image = picture(&square(material.clone()), quality);
+        let image = image(&square(material.clone()), quality);
         let at = |dx: i32, dy: i32| {
             pixel(&image, (SIZE as i32 / 2 + dx) as u32, (SIZE as i32 / 2 + dy) as u32).map(i32::from)
         };
@@ -98,13 +98,13 @@ fn winding_and_side_do_not_matter() {
     for vertex in &mut turned.vertices {
         vertex.normal = vertex.normal.map(|x| -x);
     }
-    let expected = picture(&mesh, Quality::Fast);
-    assert!(psnr(&expected.pixels, &picture(&reversed, Quality::Fast).pixels) > 50.0);
-    assert!(psnr(&expected.pixels, &picture(&turned, Quality::Fast).pixels) > 50.0);
+    let expected = image(&mesh, Quality::Fast);
+    assert!(psnr(&expected.pixels, &image(&reversed, Quality::Fast).pixels) > 50.0);
+    assert!(psnr(&expected.pixels, &image(&turned, Quality::Fast).pixels) > 50.0);
 }
 
 #[test]
-fn odd_meshes_give_pictures() {
+fn odd_meshes_give_images() {
     let good = square(Material::default());
     let mut not_finite = good.clone();
     not_finite.vertices[0].position[1] = f32::NAN;
@@ -172,7 +172,7 @@ fn any_size_shows_the_same_scene() {
 }
 
 #[test]
-fn pictures_are_the_same_on_any_number_of_threads() {
+fn images_are_the_same_on_any_number_of_threads() {
     let meshes: Vec<PreparedMesh> =
         procedural::benchmark_set().iter().take(3).map(PreparedMesh::new).collect();
     let views: Vec<(usize, Latents)> =

@@ -1,4 +1,4 @@
-//! Pictures against Cycles renders, against measured values, and presets against the path tracer.
+//! Images against Cycles renders, against measured values, and presets against the path tracer.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn reference(name: &str) -> Vec<u8> {
-    image::open(data(name)).expect("a test picture").to_rgb8().into_raw()
+    image::open(data(name)).expect("a test image").to_rgb8().into_raw()
 }
 
 fn empty(floor_hue: f64, spot_theta: f64, spot_phi: f64, spot_hue: f64) -> Latents {
@@ -44,7 +44,7 @@ fn the_empty_scene_has_its_measured_values() {
 }
 
 #[test]
-fn pictures_match_cycles() {
+fn images_match_cycles() {
     let mut mesh = scene::load_mesh(&data("mug.obj"), &Default::default()).unwrap().mesh;
     scene::normalise(&mut mesh).unwrap();
     let mug = PreparedMesh::new(&mesh);

@@ -1,4 +1,4 @@
-//! Meshes, materials and the latents of a view: everything a picture is made from, before there are pixels.
+//! Meshes, materials and the latents of a view: everything an image is made from, before there are pixels.
 
 pub mod latents;
 pub mod load;

@@ -18,14 +18,14 @@ pub struct Vertex {
     pub uv: [f32; 2],
 }
 
-/// An 8-bit sRGB picture; row 0 is the top row.
+/// An 8-bit sRGB image; row 0 is the top row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Texture {
     /// Width in pixels, at least 1.
     pub width: u32,
     /// Height in pixels, at least 1.
     pub height: u32,
-    /// `width * height` pixels, red, green, blue, alpha; opacity is the material's alone, not the picture's.
+    /// `width * height` pixels, red, green, blue, alpha; opacity is the material's alone, not the image's.
     pub pixels: Vec<[u8; 4]>,
 }
 

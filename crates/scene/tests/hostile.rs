@@ -172,8 +172,8 @@ const FRAGMENTS: &[&str] = &[
     " ",
 ];
 
-/// A picture with some structure.
-fn picture(format: image::ImageFormat) -> Vec<u8> {
+/// An image with some structure.
+fn image(format: image::ImageFormat) -> Vec<u8> {
     let mut bytes = std::io::Cursor::new(Vec::new());
     let colour = |x: u32, y: u32| image::Rgb([(x * 37) as u8, (y * 53) as u8, (x * y) as u8]);
     image::RgbImage::from_fn(19, 23, colour).write_to(&mut bytes, format).expect("encodes");
@@ -193,7 +193,7 @@ proptest! {
     ) {
         let _turn = TURN.lock();
         let folder = tempfile::TempDir::new().expect("a temporary folder");
-        let mut bytes = picture(format);
+        let mut bytes = image(format);
         for (at, value) in changes {
             let at = at.index(bytes.len());
             bytes[at] = value;

@@ -39,8 +39,8 @@ fn message(text: impl AsRef<[u8]>) -> String {
 
 fn png(colour: [u8; 4], width: u32, height: u32) -> Vec<u8> {
     let mut bytes = std::io::Cursor::new(Vec::new());
-    let picture = image::RgbaImage::from_pixel(width, height, image::Rgba(colour));
-    picture.write_to(&mut bytes, image::ImageFormat::Png).expect("encodes");
+    let image = image::RgbaImage::from_pixel(width, height, image::Rgba(colour));
+    image.write_to(&mut bytes, image::ImageFormat::Png).expect("encodes");
     bytes.into_inner()
 }
 

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn poses_hues_and_labels_are_those_of_the_pictures_they_stand_beside() {
+    fn poses_hues_and_labels_are_those_of_the_images_they_stand_beside() {
         let views = crate::testing::FakeViews::new(2, 3).with_translation();
         let items = vec![(1, 4), (5, 0), (1, 2), (5, 3)];
         let plan = vec![items.clone()];

@@ -57,7 +57,7 @@ impl Clock {
         ]
     }
 
-    /// A step on `images` pictures, for which `waited` was spent waiting.
+    /// A step on `images` images, for which `waited` was spent waiting.
     pub fn step(&mut self, images: usize, waited: Duration) {
         self.images += images;
         self.waited += waited;
@@ -85,7 +85,7 @@ impl Clock {
         self.waited = Duration::ZERO;
     }
 
-    /// How long `images` pictures will take.
+    /// How long `images` images will take.
     pub fn time_for(&self, images: f64) -> Duration {
         Duration::try_from_secs_f64(images / self.rate.max(1e-9)).unwrap_or_default()
     }

@@ -209,7 +209,7 @@ const FREE_KEYS: [&str; 14] = [
     "graphs",
     "loader.workers",
     "loader.queue",
-    // Only a picture that cannot be read makes a difference, and without "skip" it would have ended the run.
+    // Only an image that cannot be read makes a difference, and without "skip" it would have ended the run.
     "loader.on_bad_sample",
     "procedural.memory_mib",
     "procedural.objects_mib",

@@ -4,7 +4,7 @@ use serde_json::Map;
 
 use crate::error::Result;
 use crate::metrics::{Kind, MetricsFile, Record, number};
-use crate::pairs_picture;
+use crate::pairs_image;
 use crate::run_folder::RunFolder;
 use crate::tensorboard::EventFile;
 
@@ -54,12 +54,12 @@ impl Journal {
     }
 
     /// Shows pairs in TensorBoard: all first views, then all second ones.
-    pub fn show_pairs(&mut self, pictures: &[Vec<u8>], side: usize) -> Result<()> {
-        if pictures.is_empty() {
+    pub fn show_pairs(&mut self, images: &[Vec<u8>], side: usize) -> Result<()> {
+        if images.is_empty() {
             return Ok(());
         }
-        let picture = pairs_picture::draw(pictures, side)?;
-        self.events.picture(0, &picture.for_tensorboard("pairs"))
+        let image = pairs_image::draw(images, side)?;
+        self.events.image(0, &image.for_tensorboard("pairs"))
     }
 
     /// Makes all lines durable; to be done before a checkpoint that is later than they are.

@@ -22,7 +22,7 @@ pub mod metrics;
 pub mod network;
 #[cfg(test)]
 mod network_tests;
-mod pairs_picture;
+mod pairs_image;
 pub mod run_folder;
 mod saver;
 mod schedule;

@@ -169,7 +169,7 @@ fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
     assert!(score(last, name) > score(first, name) + 0.3, "{} -> {}", score(first, name), score(last, name));
 }
 
-/// A learner's steps are those of the bare method on the same pictures, with targets and settings put together here.
+/// A learner's steps are those of the bare method on the same images, with targets and settings put together here.
 #[test]
 fn steps_are_those_of_the_method_on_the_same_pairs() {
     for (method, transform, settings) in [
@@ -207,10 +207,10 @@ fn steps_are_those_of_the_method_on_the_same_pairs() {
             let (mean, std) = ([0.5016, 0.5037, 0.5060], [0.1030, 0.0999, 0.0969]);
             let images = |side: usize| {
                 let mut bytes = vec![0; 6 * 32 * 32 * 3];
-                for (picture, &(object, view)) in
+                for (image, &(object, view)) in
                     bytes.chunks_exact_mut(32 * 32 * 3).zip(&items[side * 6..side * 6 + 6])
                 {
-                    views.image(object, view, 32, picture).unwrap();
+                    views.image(object, view, 32, image).unwrap();
                 }
                 Images::from_bytes(&device, [6, 32, 32], &bytes, mean, std).unwrap()
             };

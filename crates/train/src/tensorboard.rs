@@ -13,9 +13,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::crc32c;
 use crate::error::{Error, Result};
 
-/// A picture for TensorBoard.
+/// An image for TensorBoard.
 #[derive(Debug)]
-pub struct Picture<'a> {
+pub struct Image<'a> {
     /// What it is called.
     pub tag: &'a str,
     /// Width in pixels.
@@ -71,18 +71,18 @@ impl EventFile {
         self.event(step, |event| field_bytes(event, 5, &summary))
     }
 
-    /// Writes a picture at `step`.
-    pub fn picture(&mut self, step: u64, picture: &Picture<'_>) -> Result<()> {
+    /// Writes an image at `step`.
+    pub fn image(&mut self, step: u64, image: &Image<'_>) -> Result<()> {
         // Image { 1: height, 2: width, 3: colorspace (3 = RGB), 4: encoded }
-        let mut image = Vec::new();
-        field_varint(&mut image, 1, picture.height as u64);
-        field_varint(&mut image, 2, picture.width as u64);
-        field_varint(&mut image, 3, 3);
-        field_bytes(&mut image, 4, picture.png);
+        let mut encoded = Vec::new();
+        field_varint(&mut encoded, 1, image.height as u64);
+        field_varint(&mut encoded, 2, image.width as u64);
+        field_varint(&mut encoded, 3, 3);
+        field_bytes(&mut encoded, 4, image.png);
         // Value { 1: tag, 4: image }
         let mut entry = Vec::new();
-        field_bytes(&mut entry, 1, picture.tag.as_bytes());
-        field_bytes(&mut entry, 4, &image);
+        field_bytes(&mut entry, 1, image.tag.as_bytes());
+        field_bytes(&mut entry, 4, &encoded);
         let mut summary = Vec::new();
         field_bytes(&mut summary, 1, &entry);
         self.event(step, |event| field_bytes(event, 5, &summary))
@@ -149,8 +149,8 @@ mod tests {
         for session in 0..2_u64 {
             let mut events = EventFile::create(folder.path(), session * 10).unwrap();
             events.scalars(session * 10 + 1, [("loss", 2.5), ("terms/variance", 300.0)]).unwrap();
-            let picture = Picture { tag: "pairs", width: 300, height: 2, png: b"png" };
-            events.picture(session * 10 + 1, &picture).unwrap();
+            let image = Image { tag: "pairs", width: 300, height: 2, png: b"png" };
+            events.image(session * 10 + 1, &image).unwrap();
         }
         let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
         names.sort();

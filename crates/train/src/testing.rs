@@ -12,7 +12,7 @@ use crate::checkpoint::{Checkpoint, Numbers};
 use crate::error::{Error, Result};
 use crate::learner::Learner;
 
-/// Small pictures whose colours tell class and rotation.
+/// Small images whose colours tell class and rotation.
 pub(crate) struct FakeViews {
     objects: Vec<Object>,
     classes: Vec<Class>,
@@ -44,7 +44,7 @@ impl FakeViews {
         }
     }
 
-    /// The same, with pictures that cannot be read.
+    /// The same, with images that cannot be read.
     pub(crate) fn with_bad(mut self, bad: impl Fn(Item) -> bool + Send + Sync + 'static) -> Self {
         self.bad = Box::new(bad);
         self

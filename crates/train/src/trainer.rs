@@ -208,7 +208,7 @@ impl Trainer<'_> {
         let side = self.config.method.image_size;
         let (all, pairs) =
             (batch.items.len() / 2, self.config.logging.image_pairs.min(batch.items.len() / 2));
-        let mut pictures = Vec::with_capacity(2 * pairs);
+        let mut images = Vec::with_capacity(2 * pairs);
         for index in (0..pairs).chain(all..all + pairs) {
             let bytes = side * side * 3;
             let mut pixels = vec![0; bytes];
@@ -218,9 +218,9 @@ impl Trainer<'_> {
             } else {
                 self.views.image(object, view, side, &mut pixels)?;
             }
-            pictures.push(pixels);
+            images.push(pixels);
         }
-        self.journal.show_pairs(&pictures, side)
+        self.journal.show_pairs(&images, side)
     }
 
     fn start_loader(

@@ -224,7 +224,7 @@ fn a_look_that_cannot_be_finished_is_taken_when_the_run_goes_on() {
     let position = checkpoint::Checkpoint::read(&path).unwrap().position;
     assert_eq!((position.epoch, position.step, position.step_in_epoch), (1, 8, 4));
     assert!(records(&stopped).iter().all(|record| record.kind != Kind::HeldOut));
-    // A held-out picture that comes back later.
+    // A held-out image that comes back later.
     let views = FakeViews::new(4, 5).with_bad(|(object, _)| object == 21);
     let (outcome, _) = session_on(views, &mended, &config, &mut FakeLearner::new(), u64::MAX);
     let message = outcome.unwrap_err().to_string();
@@ -302,7 +302,7 @@ fn bad_samples_fail_by_name_or_are_replaced_and_counted() {
     let failing = root.path().join("failing");
     let (outcome, _) = session_on(bad(), &failing, &config(&[]), &mut FakeLearner::new(), u64::MAX);
     assert!(outcome.unwrap_err().to_string().contains("object 7, view"));
-    // Pictures that come back later let the run go on as if they had been there all the time.
+    // Images that come back later let the run go on as if they had been there all the time.
     let (plain, mended) = (root.path().join("plain"), root.path().join("mended"));
     session(&plain, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
     let plan = training_plan(&config(&[]), &FakeViews::new(4, 5)).unwrap();
@@ -317,7 +317,7 @@ fn bad_samples_fail_by_name_or_are_replaced_and_counted() {
     session(&mended, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
     assert_eq!((final_bytes(&plain), records(&plain)), (final_bytes(&mended), records(&mended)));
     let skip = config(&["loader.on_bad_sample=skip"]);
-    // A run that met a bad picture may go on without it, as if it had been meant to from the beginning.
+    // A run that met a bad image may go on without it, as if it had been meant to from the beginning.
     let (late_skip, early_skip) = (root.path().join("late"), root.path().join("early"));
     let one_bad = || FakeViews::new(4, 5).with_bad(move |item| item == late);
     session_on(one_bad(), &late_skip, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap_err();
@@ -329,7 +329,7 @@ fn bad_samples_fail_by_name_or_are_replaced_and_counted() {
     let (whole, broken) = (root.path().join("whole"), root.path().join("broken"));
     let (outcome, warnings) = session_on(bad(), &whole, &skip, &mut FakeLearner::new(), u64::MAX);
     outcome.unwrap();
-    assert!(warnings[0].contains("pictures replaced in epoch 1: "), "{warnings:?}");
+    assert!(warnings[0].contains("images replaced in epoch 1: "), "{warnings:?}");
     for steps in [5, u64::MAX] {
         session_on(bad(), &broken, &skip, &mut FakeLearner::new(), steps).0.unwrap();
     }

@@ -19,7 +19,7 @@ pub struct Address(u64);
 impl ImageBuffer {
     /// Room for `count` images of `side` x `side` pixels, with arbitrary contents.
     pub fn new(context: &Context, count: usize, side: usize) -> Result<Self> {
-        let image_bytes = Renderer::picture_bytes(side as u32);
+        let image_bytes = Renderer::image_bytes(side as u32);
         Ok(Self { buffer: context.allocate(count * image_bytes)?, image_bytes })
     }
 
@@ -99,7 +99,7 @@ impl Copies {
             return Err(Error::Request(format!("{what}, but {side} was asked for")));
         }
         let kernel = context.kernel(&kernel_source(), "copy_images")?;
-        let vectors = Renderer::picture_bytes(side as u32) / 16;
+        let vectors = Renderer::image_bytes(side as u32) / 16;
         Ok(Self { context: context.clone(), kernel, vectors, waiting: Vec::new() })
     }
 

@@ -109,7 +109,7 @@ impl RenderPool {
         let copies = Copies::new(context, side)?;
         let free = context.free_bytes()?;
         let share = |share: f64| (share * free as f64) as usize;
-        let bytes = Renderer::picture_bytes(side as u32);
+        let bytes = Renderer::image_bytes(side as u32);
         let pool = memory.pool.min(share(MOST_OF_FREE));
         let places = (views.objects().len() * views.views()).min(pool / bytes);
         let most_at_once = (share(MOST_AHEAD) / (MOST_REQUESTS * bytes)).clamp(16, MOST_AT_ONCE);

@@ -63,7 +63,7 @@ impl Expected {
 #[test]
 fn every_batch_shows_what_was_planned_whatever_fits_into_memory() {
     let Some(context) = context() else { return };
-    let image = Renderer::picture_bytes(SIDE as u32);
+    let image = Renderer::image_bytes(SIDE as u32);
     let mut expected = Expected::new(&context);
     for (refresh, places, objects, fills) in [
         (0.0, 200, None, true),
@@ -103,7 +103,7 @@ fn every_batch_shows_what_was_planned_whatever_fits_into_memory() {
 }
 
 fn check(expected: &mut Expected, items: &[Item], batch: PairImages) {
-    let image_bytes = Renderer::picture_bytes(SIDE as u32);
+    let image_bytes = Renderer::image_bytes(SIDE as u32);
     for (half, items) in batch.into_buffers().iter().zip(items.chunks(items.len() / 2)) {
         let mut bytes = vec![0; items.len() * image_bytes];
         // SAFETY: the buffer is alive.
@@ -140,7 +140,7 @@ fn the_host_gets_the_same_images_whoever_else_asks() {
         let expected: Vec<u8> = (0..VIEWS).flat_map(|view| expected.image((object, view)).to_vec()).collect();
         assert!(*images == expected, "{object}");
     }
-    assert!(rendered[3].len() == VIEWS * Renderer::picture_bytes(2 * SIDE as u32));
+    assert!(rendered[3].len() == VIEWS * Renderer::image_bytes(2 * SIDE as u32));
 }
 
 /// A device, where there is one.

@@ -210,7 +210,7 @@ impl Worker {
         let context = self.renderer.context().clone();
         let side = requests.first().map_or(1, |request| request.side) as u32;
         let shots: Vec<Shot> = requests.iter().flat_map(|request| request.shots.iter().cloned()).collect();
-        let target = context.allocate(shots.len() * Renderer::picture_bytes(side))?;
+        let target = context.allocate(shots.len() * Renderer::image_bytes(side))?;
         self.renderer.render(&shots, side, target.view())?;
         // SAFETY: the buffer goes back to the pool of the stream on which it is read.
         unsafe { context.begin_read(&[target.view()]) }
@@ -224,7 +224,7 @@ impl Worker {
         };
         let mut rest = pixels;
         for request in batch.requests {
-            let bytes = request.shots.len() * Renderer::picture_bytes(request.side as u32);
+            let bytes = request.shots.len() * Renderer::image_bytes(request.side as u32);
             let (images, others) = rest.split_at(bytes);
             let _ = request.reply.send(Ok(images.to_vec()));
             rest = others;

@@ -16,13 +16,13 @@ pub(super) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Puts the features of `count` pictures from `row` on.
+    /// Puts the features of `count` images from `row` on.
     pub fn put(&mut self, row: usize, count: usize, encoded: &Encoded) -> Result<()> {
         let all = [&encoded.representation, &encoded.equivariant, &encoded.invariant];
         for ((to, from), width) in self.values.iter_mut().zip(all).zip(self.widths) {
             let places = to.get_mut(row * width..(row + count) * width).filter(|to| to.len() == from.len());
             let Some(places) = places else {
-                let message = format!("{} features for {count} pictures, {width} each expected", from.len());
+                let message = format!("{} features for {count} images, {width} each expected", from.len());
                 return Err(Error::Request(message));
             };
             places.copy_from_slice(from);

@@ -1,4 +1,4 @@
-//! A dataset without pictures: every "picture" names its object and view, and encoders look the rest up.
+//! A dataset without images: every "image" names its object and view, and encoders look the rest up.
 #![allow(dead_code)]
 
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Views for Synthetic {
     }
 }
 
-/// Object and view of each picture of a batch.
+/// Object and view of each image of a batch.
 pub fn items(pixels: &[u8]) -> Vec<(usize, usize)> {
     let number = |bytes: &[u8]| usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
     pixels.chunks_exact(12).map(|p| (number(&p[..2]), number(&p[2..4]))).collect()

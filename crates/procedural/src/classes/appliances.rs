@@ -29,7 +29,7 @@ pub(super) fn case(b: &mut Builder) -> Case {
     Case { light: colour.brightness() > 0.4, body, panel, steel: b.steel(), black: b.black() }
 }
 
-/// A lit display and a row of buttons on a panel facing +y, from `x` leftwards in the picture.
+/// A lit display and a row of buttons on a panel facing +y, from `x` leftwards in the image.
 pub(super) fn controls(b: &mut Builder, x: f32, y: f32, z: f32, size: f32) {
     let hue = b.one_of(&[0.0, 0.33, 0.55, 0.1]);
     let glow = b.glowing(Colour::hsv(hue, 0.8, 0.95));

@@ -266,7 +266,7 @@ pub fn clock(b: &mut Builder) {
                 let bits = SEGMENTS[digit];
                 let flat = cuboid(u * 1.6, 0.012, u * 0.42);
                 let tall = cuboid(u * 0.42, 0.012, t * 0.85);
-                // Segments a to g; +x is to the left in the picture.
+                // Segments a to g; +x is to the left in the image.
                 let places = [
                     (0.0, t),
                     (-u, t * 0.5),

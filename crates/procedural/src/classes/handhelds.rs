@@ -177,7 +177,7 @@ pub fn camera(b: &mut Builder) {
     b.add(black, cylinder(w * 0.07, 0.06, 20).at(hx * 0.65, 0.0, h + 0.02));
     b.add(steel, cylinder(w * 0.05, 0.05, 18).at(-hx * 0.36, -0.02, h + 0.015));
     b.add(accent, cuboid(w * 0.12, 0.014, h * 0.07).at(hx * 0.7, hy + 0.006, h * 0.16));
-    let show = b.kind("picture", 3) as u64;
+    let show = b.kind("image", 3) as u64;
     let t = texture::screen(&mut b.random, show);
     let screen = b.textured(t, 0.2, 0.5);
     b.add(screen, cuboid(w * 0.52, 0.012, h * 0.55).at(x, -hy - 0.008, h * 0.48));

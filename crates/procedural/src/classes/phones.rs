@@ -19,7 +19,7 @@ pub fn cellphone(b: &mut Builder) {
     let (black, steel) = (b.black(), b.steel());
     let back_colour = b.contrast(colour);
     let back = b.paint(back_colour, 0.35, 0.5);
-    let show = b.kind("picture", 2) as u64 + 1;
+    let show = b.kind("image", 2) as u64 + 1;
     let t = texture::screen(&mut b.random, show);
     let screen = b.textured(t, 0.1, 0.6);
     let glass = b.glass();

@@ -17,7 +17,7 @@ pub fn display(b: &mut Builder) {
     let case = b.paint(case_colour, 0.4, 0.4);
     let stand_paint = if b.chance("metal_stand", 0.5) { b.steel() } else { case };
     let (black, accent) = (b.black(), b.accent());
-    let show = b.kind("picture", 4) as u64;
+    let show = b.kind("image", 4) as u64;
     let t = texture::screen(&mut b.random, show);
     let screen = b.textured(t, 0.15, 0.5);
     let lift = b.vary("lift", 0.12, 0.28);
@@ -47,7 +47,7 @@ pub fn display(b: &mut Builder) {
             b.add(accent, lean(cuboid(0.02, 0.008, 0.012).at(-hx + bezel * 1.5, 0.019, -hz + bezel * 0.6)));
         }
         2 => {
-            // Curved: a bent sheet with the picture, a case behind.
+            // Curved: a bent sheet with the image, a case behind.
             let bend = b.vary("curvature", 0.06, 0.14);
             let bow = move |x: f32| bend * (x / hx).powi(2);
             b.add(

@@ -67,7 +67,7 @@ pub fn print(b: &mut Builder, ground: Colour) -> Paint {
     b.textured(t, 0.5, 0.4)
 }
 
-/// A mug; its handle points to the right of the picture (-x).
+/// A mug; its handle points to the right of the image (-x).
 pub fn mug(b: &mut Builder) {
     let kind = b.kind("kind", 4);
     let r = b.vary("radius", 0.36, 0.46);

@@ -345,7 +345,7 @@ pub fn watercraft(b: &mut Builder) {
             b.add(accent, rounded(0.05, 0.16, 0.05, 0.02).at(w * 0.42, -l * 0.12, h + 0.08));
         }
     }
-    // Side lights: red to port (+x, seen from the bow on the picture's left), green to starboard.
+    // Side lights: red to port (+x, seen from the bow on the image's left), green to starboard.
     b.add(red, ellipsoid(0.02, 0.025, 0.02, 8).at(w * 0.3, l * 0.3, deck(0.6) + 0.03));
     b.add(green, ellipsoid(0.02, 0.025, 0.02, 8).at(-w * 0.3, l * 0.3, deck(0.6) + 0.03));
 }

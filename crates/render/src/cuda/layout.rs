@@ -73,7 +73,7 @@ shared! {
         pub columns: i32,
         pub rows: i32,
         pub layers: i32,
-        pub picture: i32,
+        pub image: i32,
         pub unused: i32,
     }
 
@@ -120,7 +120,7 @@ shared! {
         /// Two a point: diffuse, specular.
         pub shades: u64 as "float4*",
         pub radiance: u64 as "float4*",
-        pub pictures: u64 as "unsigned char*",
+        pub images: u64 as "unsigned char*",
         pub rays: u64 as "unsigned long long*",
         pub view_count: i32,
         pub size: i32,

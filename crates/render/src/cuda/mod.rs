@@ -5,12 +5,12 @@
 //! let mut renderer = cuda::Renderer::new(&context, Quality::Fast)?;
 //! let object = Arc::new(cuda::Object::of(&mesh));   // once an object, on any thread
 //! let shots = [Shot { object: Some(object.clone()), latents }, ...];      // any number, of any objects
-//! let pictures = context.allocate(shots.len() * Renderer::picture_bytes(256))?;
-//! renderer.render(&shots, 256, pictures.view())?;                         // returns before the device is done
+//! let images = context.allocate(shots.len() * Renderer::image_bytes(256))?;
+//! renderer.render(&shots, 256, images.view())?;                         // returns before the device is done
 //! ```
 //!
-//! [`Renderer::render`] leaves 8-bit RGB pictures, one after the other, rows from the top, in device memory; later work
-//! on the context's stream sees them. [`Renderer::render_to_host`] copies them back. A picture is a pure function of
+//! [`Renderer::render`] leaves 8-bit RGB images, one after the other, rows from the top, in device memory; later work
+//! on the context's stream sees them. [`Renderer::render_to_host`] copies them back. An image is a pure function of
 //! (object, latents, size, quality) on one kind of device: it does not depend on what else is in the batch.
 //!
 //! Objects are copied to the device when they are first needed and stay there until the cache is full; the least

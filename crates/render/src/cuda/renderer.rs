@@ -32,7 +32,7 @@ const SLOT_BYTES: usize = 4 + size_of::<Sample>() + 4 + 32 + 16;
 /// Nodes of the coarse floor.
 const COARSE_NODES: usize = 49 * 49;
 
-/// One picture to be made; `None` is the empty scene.
+/// One image to be made; `None` is the empty scene.
 #[derive(Clone, Debug)]
 pub struct Shot {
     /// What is seen.
@@ -102,8 +102,8 @@ impl Renderer {
         })
     }
 
-    /// Bytes of a picture of `size` x `size` pixels.
-    pub fn picture_bytes(size: u32) -> usize {
+    /// Bytes of an image of `size` x `size` pixels.
+    pub fn image_bytes(size: u32) -> usize {
         3 * size as usize * size as usize
     }
 
@@ -112,14 +112,14 @@ impl Renderer {
         &self.context
     }
 
-    /// Renders `shots`, `size` x `size` pixels each, into the device memory `target`, one picture after the other. The
+    /// Renders `shots`, `size` x `size` pixels each, into the device memory `target`, one image after the other. The
     /// work is issued on the context's stream and may not be done when this returns. Where device memory does not
     /// suffice for the whole batch, it is rendered in parts.
     pub fn render(&mut self, shots: &[Shot], size: u32, target: gpu::View) -> Result<()> {
         // Checks the size, too.
-        let target = target.part(0, shots.len() * Self::picture_bytes(size))?;
+        let target = target.part(0, shots.len() * Self::image_bytes(size))?;
         let planned: Vec<Planned> =
-            shots.iter().enumerate().map(|(picture, shot)| self.plan(shot, picture, size)).collect();
+            shots.iter().enumerate().map(|(image, shot)| self.plan(shot, image, size)).collect();
         let mut rest = planned.as_slice();
         while !rest.is_empty() {
             let count = self.part(rest, size);
@@ -130,16 +130,16 @@ impl Renderer {
         Ok(())
     }
 
-    /// [`Self::render`], and copies the pictures to the host: those of `shots` one after the other.
+    /// [`Self::render`], and copies the images to the host: those of `shots` one after the other.
     pub fn render_to_host(&mut self, shots: &[Shot], size: u32) -> Result<Vec<u8>> {
-        let mut pixels = vec![0; shots.len() * Self::picture_bytes(size)];
+        let mut pixels = vec![0; shots.len() * Self::image_bytes(size)];
         self.render_into(shots, size, &mut pixels)?;
         Ok(pixels)
     }
 
     /// [`Self::render_to_host`] into memory that is there already.
     pub fn render_into(&mut self, shots: &[Shot], size: u32, pixels: &mut [u8]) -> Result<()> {
-        let target = self.context.allocate(shots.len() * Self::picture_bytes(size))?;
+        let target = self.context.allocate(shots.len() * Self::image_bytes(size))?;
         self.render(shots, size, target.view())?;
         // SAFETY: the buffer is ours.
         unsafe { self.context.read(target.view(), pixels) }
@@ -164,21 +164,21 @@ impl Renderer {
     }
 
     /// Renders views together; where device memory turns out not to suffice, with an empty cache, and then in halves.
-    fn render_part(&mut self, views: &[Planned], size: u32, pictures: u64) -> Result<()> {
-        match self.issue(views, size, pictures) {
+    fn render_part(&mut self, views: &[Planned], size: u32, images: u64) -> Result<()> {
+        match self.issue(views, size, images) {
             Err(Error::OutOfMemory { .. }) => self.cache.clear()?,
             other => return other,
         }
         if views.len() == 1 {
-            return self.issue(views, size, pictures);
+            return self.issue(views, size, images);
         }
         let (first, second) = views.split_at(views.len() / 2);
-        self.render_part(first, size, pictures)?;
-        self.render_part(second, size, pictures)
+        self.render_part(first, size, images)?;
+        self.render_part(second, size, images)
     }
 
     /// Issues the work of views that fit together.
-    fn issue(&mut self, views: &[Planned], size: u32, pictures: u64) -> Result<()> {
+    fn issue(&mut self, views: &[Planned], size: u32, images: u64) -> Result<()> {
         let context = self.context.clone();
         let s = self.settings;
         self.cache.begin();
@@ -237,7 +237,7 @@ impl Renderer {
             point_sample: point_sample.address(),
             shades: shades.address(),
             radiance: radiance.address(),
-            pictures,
+            images,
             rays: self.rays.address(),
             view_count: count as i32,
             size: size as i32,

@@ -110,7 +110,7 @@ KERNEL write_pixels(const Batch* b, int unused) {
         }
         value = (1.0f - sum.w) * value + xyz(sum);
     }
-    u8* out = b->pictures + ((u64)view.picture * b->size * b->size + pixel) * 3;
+    u8* out = b->images + ((u64)view.image * b->size * b->size + pixel) * 3;
     out[0] = encode(b, value.x);
     out[1] = encode(b, value.y);
     out[2] = encode(b, value.z);

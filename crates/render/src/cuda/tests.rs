@@ -52,7 +52,7 @@ fn context() -> Option<gpu::Context> {
 }
 
 #[test]
-fn the_device_makes_the_pictures_of_the_cpu() {
+fn the_device_makes_the_images_of_the_cpu() {
     let Some(context) = context() else { return };
     let size = 64;
     for quality in Quality::ALL {
@@ -68,17 +68,16 @@ fn the_device_makes_the_pictures_of_the_cpu() {
                 shots.push(Shot { object: Some(object.clone()), latents });
             }
         }
-        let pictures = renderer.render_to_host(&shots, size).unwrap();
-        for (index, (ours, cpu)) in pictures.chunks(Renderer::picture_bytes(size)).zip(&expected).enumerate()
-        {
+        let images = renderer.render_to_host(&shots, size).unwrap();
+        for (index, (ours, cpu)) in images.chunks(Renderer::image_bytes(size)).zip(&expected).enumerate() {
             let psnr = crate::psnr(ours, &cpu.pixels);
             println!("{quality} view {index}: {psnr:.1} dB");
             assert!(psnr >= 45.0, "{quality}, view {index}: {psnr:.1} dB");
         }
-        // Neither the batch nor the objects that come and go change a picture.
+        // Neither the batch nor the objects that come and go change an image.
         let mut small = Renderer::with_memory(&context, quality, 3 << 20, 1).unwrap();
         for _ in 0..2 {
-            assert!(small.render_to_host(&shots, size).unwrap() == pictures);
+            assert!(small.render_to_host(&shots, size).unwrap() == images);
         }
     }
 }

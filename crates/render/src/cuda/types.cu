@@ -36,7 +36,7 @@ DEVICE float dot(float3 a, float3 b) { return a.x * b.x + a.y * b.y + a.z * b.z;
 DEVICE float clamp(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
 DEVICE float mix(float a, float b, float t) { return a + (b - a) * t; }
 DEVICE float3 mix(float3 a, float3 b, float t) { return a + t * (b - a); }
-/// Quotients and roots to about 22 bits, as a picture needs them.
+/// Quotients and roots to about 22 bits, as an image needs them.
 DEVICE float quotient(float a, float b) { return __fdividef(a, b); }
 DEVICE float root(float x) {
     float result;

@@ -60,7 +60,7 @@ pub(super) fn bake(mesh: &mut Mesh, colours: &[Option<[[u8; 3]; 3]>]) {
         for (colour, x, y) in [(a, 0, 0), (b, 1, 0), (c, 0, 1), (opposite, 1, 1)] {
             pixels[(row + y) * size + column + x] = [colour[0], colour[1], colour[2], 255];
         }
-        // Row 0 of a picture is its top, texture coordinates begin at the bottom.
+        // Row 0 of an image is its top, texture coordinates begin at the bottom.
         for (corner, (x, y)) in triangle.iter_mut().zip([(0, 0), (1, 0), (0, 1)]) {
             let uv =
                 [((column + x) as f64 + 0.5) / size as f64, 1.0 - ((row + y) as f64 + 0.5) / size as f64];

@@ -44,14 +44,14 @@ fn gltf_nodes_place_and_mirror_their_meshes() {
 #[test]
 fn gltf_materials_have_colour_texture_roughness_and_alpha() {
     let mut png = std::io::Cursor::new(Vec::new());
-    let picture = image::RgbaImage::from_pixel(2, 2, image::Rgba([255, 188, 0, 255]));
-    picture.write_to(&mut png, image::ImageFormat::Png).expect("encodes");
+    let image = image::RgbaImage::from_pixel(2, 2, image::Rgba([255, 188, 0, 255]));
+    image.write_to(&mut png, image::ImageFormat::Png).expect("encodes");
     let folder = TempDir::new().expect("a temporary folder");
     std::fs::write(folder.path().join("cube.bin"), cube_buffer()).expect("writes");
-    std::fs::write(folder.path().join("my picture.png"), png.into_inner()).expect("writes");
+    std::fs::write(folder.path().join("my image.png"), png.into_inner()).expect("writes");
     let load = |material: &str| {
         let extra = format!(
-            r#","materials":[{material}],"textures":[{{"source":0}}],"images":[{{"uri":"my%20picture.png"}}]"#
+            r#","materials":[{material}],"textures":[{{"source":0}}],"images":[{{"uri":"my%20image.png"}}]"#
         );
         let text = cube_gltf("cube.bin", r#"[{"mesh":0}]"#, &extra, r#","material":0"#);
         load_in(folder.path(), "cube.gltf", text.as_bytes(), None).expect("loads").mesh.materials[0].clone()

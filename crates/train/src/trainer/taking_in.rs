@@ -76,7 +76,7 @@ impl Trainer<'_> {
             values.push(("bad_samples".to_owned(), bad));
             let found = self.views.found();
             if let Some((_, what)) = found.first() {
-                let text = format!("pictures replaced in epoch {epoch}: {bad}; the first bad one: {what}");
+                let text = format!("images replaced in epoch {epoch}: {bad}; the first bad one: {what}");
                 (self.tell)(Event::Warning(text));
             }
         }

@@ -113,7 +113,7 @@ fn shots(objects: &[Arc<Object>], count: usize) -> Vec<Shot> {
 /// Images a second that stay on the device, and rays an image.
 fn measure(renderer: &mut Renderer, shots: &[Shot], size: u32, time: Duration) -> anyhow::Result<(f64, f64)> {
     let context = renderer.context().clone();
-    let target = context.allocate(shots.len() * Renderer::picture_bytes(size))?;
+    let target = context.allocate(shots.len() * Renderer::image_bytes(size))?;
     // Once for compiling, copying objects and taking memory.
     renderer.render(shots, size, target.view())?;
     let rays = renderer.rays()?;
@@ -132,7 +132,7 @@ fn measure(renderer: &mut Renderer, shots: &[Shot], size: u32, time: Duration) -
 
 fn profile(renderer: &mut Renderer, shots: &[Shot], size: u32) -> anyhow::Result<Vec<ProfileEntry>> {
     let context = renderer.context().clone();
-    let target = context.allocate(shots.len() * Renderer::picture_bytes(size))?;
+    let target = context.allocate(shots.len() * Renderer::image_bytes(size))?;
     context.start_profile();
     renderer.render(shots, size, target.view())?;
     Ok(context.finish_profile()?)
@@ -148,7 +148,7 @@ struct Encoded {
 fn encode(renderer: &mut Renderer, shots: &[Shot], size: u32, time: Duration) -> anyhow::Result<Encoded> {
     let side = u16::try_from(size).context("the side is too long for a JPEG")?;
     let context = renderer.context().clone();
-    let bytes = Renderer::picture_bytes(size);
+    let bytes = Renderer::image_bytes(size);
     let (filled, to_encode) = mpsc::sync_channel::<Readback>(1);
     let encoder = std::thread::spawn(move || -> Result<usize, String> {
         let mut images = 0;

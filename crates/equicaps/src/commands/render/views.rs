@@ -150,7 +150,7 @@ fn render_group(
     match pictures {
         Ok(pictures) => records
             .par_iter()
-            .zip(pictures.par_chunks(Renderer::picture_bytes(size)))
+            .zip(pictures.par_chunks(Renderer::image_bytes(size)))
             .filter(|_| !stopped())
             .filter_map(|(record, pixels)| {
                 let image = render::Image { width: size, height: size, pixels: pixels.to_vec() };

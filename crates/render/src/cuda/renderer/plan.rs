@@ -20,7 +20,7 @@ pub(super) struct Planned {
 }
 
 impl Renderer {
-    pub(super) fn plan(&self, shot: &Shot, picture: usize, size: u32) -> Planned {
+    pub(super) fn plan(&self, shot: &Shot, image: usize, size: u32) -> Planned {
         let object = shot.object.as_ref().unwrap_or(&self.empty);
         let nothing =
             PreparedMesh { centre: object.centre, radius: object.radius, ..PreparedMesh::default() };
@@ -48,7 +48,7 @@ impl Renderer {
             height: height as i32,
             columns: columns as i32,
             rows: rows as i32,
-            picture: picture as i32,
+            image: image as i32,
             ..bytemuck::Zeroable::zeroed()
         };
         object.place(0, &mut data);

@@ -16,9 +16,9 @@ pub struct GltfMaterial {
     name: String,
     /// Linear.
     pub base_colour: [f32; 3],
-    /// The picture of the base colour, if any.
+    /// The image of the base colour, if any.
     pub image: Option<usize>,
-    /// Which set of texture coordinates the picture uses.
+    /// Which set of texture coordinates the image uses.
     pub uv_set: u32,
     /// How they are moved before (KHR_texture_transform).
     pub uv_transform: UvTransform,
@@ -44,7 +44,7 @@ impl UvTransform {
         if rows.as_flattened().iter().all(|entry| entry.is_finite()) { Self(rows) } else { Self::IDENTITY }
     }
 
-    /// Where the point lies in the picture.
+    /// Where the point lies in the image.
     pub fn apply(&self, [u, v]: [f32; 2]) -> [f32; 2] {
         self.0.map(|[a, b, c]| a * u + b * v + c)
     }

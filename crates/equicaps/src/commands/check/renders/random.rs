@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> any
         .collect();
     let ours = renderer.render_to_host(&shots, arguments.size)?;
     let again = renderer.render_to_host(&shots, arguments.size)?;
-    let bytes = Renderer::picture_bytes(arguments.size);
+    let bytes = Renderer::image_bytes(arguments.size);
     let psnrs: Vec<f64> = prepared
         .par_iter()
         .zip(ours.par_chunks(bytes))

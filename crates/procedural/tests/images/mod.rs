@@ -1,4 +1,4 @@
-//! Pictures of an object by the renderer, which of their pixels show it, and whether they show a triangle's inside.
+//! Images of an object by the renderer, which of their pixels show it, and whether they show a triangle's inside.
 
 #![allow(dead_code)]
 
@@ -28,14 +28,14 @@ pub enum Seen {
     Inside,
 }
 
-/// An 8-bit picture and what its pixels see.
-pub struct Picture {
+/// An 8-bit image and what its pixels see.
+pub struct Image {
     pub rgb: Vec<u8>,
     pub seen: Vec<Seen>,
 }
 
 /// The object under fixed light, rotated by Rz Ry Rx.
-pub fn draw(prepared: &PreparedMesh, mesh: &Mesh, degrees: V, size: usize) -> Picture {
+pub fn draw(prepared: &PreparedMesh, mesh: &Mesh, degrees: V, size: usize) -> Image {
     let latents = Latents {
         rotation: degrees.map(|d| f64::from(d).to_radians()),
         floor_hue: 0.6,
@@ -45,11 +45,11 @@ pub fn draw(prepared: &PreparedMesh, mesh: &Mesh, degrees: V, size: usize) -> Pi
         translation: None,
     };
     let image = render::render(Some(prepared), &latents, size as u32, Quality::Fast);
-    Picture { rgb: image.pixels, seen: facing(mesh, degrees, size) }
+    Image { rgb: image.pixels, seen: facing(mesh, degrees, size) }
 }
 
-/// Mean absolute difference of two pictures over the pixels where either shows the object, in 1/255.
-pub fn difference(a: &Picture, b: &Picture) -> f32 {
+/// Mean absolute difference of two images over the pixels where either shows the object, in 1/255.
+pub fn difference(a: &Image, b: &Image) -> f32 {
     let (mut sum, mut count) = (0.0, 0_u32);
     for i in 0..a.seen.len() {
         if a.seen[i] != Seen::Floor || b.seen[i] != Seen::Floor {
