@@ -8,6 +8,7 @@ pub(crate) mod sums;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gpu::matmul::MatmulShape;
 use gpu::{Argument, Context, Kernel, Launch, View};
 
 use crate::cuda::kernels::{KernelFile, KernelKey, Program};
@@ -113,6 +114,24 @@ impl CudaDevice {
         arguments: &[Argument],
     ) -> Result<()> {
         self.launch(&Program::new(file, DType::F32), name, launch, arguments)
+    }
+
+    /// `to = op(a) op(b) + beta to`, for packed matrices that must be as long as `shape` says.
+    pub(crate) fn multiply(&self, shape: &MatmulShape, beta: f32, [a, b, to]: [View; 3]) -> Result<()> {
+        let MatmulShape { rows, columns, inner, batch, precision, output, .. } = *shape;
+        let needed = [
+            rows * inner * precision.bytes(),
+            inner * columns * precision.bytes(),
+            rows * columns * output.bytes(),
+        ];
+        let given = [a, b, to].map(|view| view.bytes);
+        if batch != 1 || given.iter().zip(needed).any(|(&given, needed)| given < needed) {
+            let detail = format!("{rows} x {inner} times {inner} x {columns} of {given:?} bytes");
+            return Err(Error::shape("matrix product", detail));
+        }
+        let (context, scales) = (&self.context, (1.0, beta));
+        // SAFETY: views are of live memory, and as long as the shape says by the check above.
+        Ok(unsafe { context.matmuls()?.multiply(context, shape, scales, a.address, b.address, to.address) }?)
     }
 
     /// Blocks of 256 threads that fill the device for an elementwise kernel over `count` items.

@@ -56,6 +56,14 @@ impl Device {
         Self::cuda(ordinal.ok_or_else(unknown)?, precision.unwrap_or(Precision::Bf16))
     }
 
+    /// The GPU, where it is one: for operations that only it has.
+    pub(crate) fn as_cuda(&self) -> Option<&Arc<CudaDevice>> {
+        match self {
+            Self::Cpu(_) => None,
+            Self::Cuda(cuda) => Some(cuda),
+        }
+    }
+
     /// `"cpu"`, `"cuda:0"`, ...
     pub fn name(&self) -> String {
         match self {

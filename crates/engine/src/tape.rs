@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use crate::collective::{Collective, SingleRank};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::ops::operation::{One, Outputs};
 use crate::parameters::{BufferId, BufferValue, ParameterId, ParameterStore};
 use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
@@ -210,14 +211,15 @@ impl<'s> Tape<'s> {
             _ => Vec::new(),
         };
         let (x, Var { value, rounded, .. }) = (x.clone(), y?);
-        let y = self.record("recompute", &[x.gradient], value, move |context, dy| {
+        let mut y = self.record("recompute", &[x.gradient], value, move |context, dy| {
             context.tape.statistics = Statistics::Given(noted.into());
             // What this records is played next.
             let y = layers(context.tape, &x);
             context.tape.statistics = Statistics::Fresh;
             context.add(y?.gradient, dy)
         });
-        Ok(y.with_rounded(rounded))
+        y.set_rounded(rounded);
+        Ok(y)
     }
 
     /// The statistics that a batch norm must use instead of its own, where its layers are computed again.
@@ -264,41 +266,37 @@ impl<'s> Tape<'s> {
     /// Ends an operation with one output: `backward(context, dy)` will be called with the output's gradient, after
     /// every use of the output has contributed to it; not at all where the output does not matter to the loss.
     /// Where none of `inputs` wants a gradient nothing is recorded.
-    pub fn record(
+    pub(crate) fn record(
         &mut self,
         op: &'static str,
         inputs: &[GradientId],
         output: Tensor,
         backward: impl FnOnce(&mut Backward<'_, '_>, Tensor) -> Result<()> + 'static,
     ) -> Var {
-        let outputs = self.record_many(op, inputs, [output], |context, [gradient]| match gradient {
-            Some(gradient) => backward(context, gradient),
-            None => Ok(()),
-        });
-        let [output] = outputs;
-        output
+        self.record_all::<One>(op, inputs, output, backward)
     }
 
-    /// As [`Tape::record`], for several outputs; the gradient of an output that does not matter is `None`.
-    pub fn record_many<const N: usize>(
+    /// As [`Tape::record`], for any number of outputs.
+    pub(crate) fn record_all<L: Outputs>(
         &mut self,
         op: &'static str,
         inputs: &[GradientId],
-        outputs: [Tensor; N],
-        backward: impl FnOnce(&mut Backward<'_, '_>, [Option<Tensor>; N]) -> Result<()> + 'static,
-    ) -> [Var; N] {
+        outputs: L::Of<Tensor>,
+        backward: impl FnOnce(&mut Backward<'_, '_>, L::Gradients) -> Result<()> + 'static,
+    ) -> L::Of<Var> {
         self.clock(op, false);
         if !self.recording || !inputs.iter().any(|input| input.is_wanted()) {
-            return outputs.map(Var::constant);
+            return L::map(outputs, Var::constant);
         }
-        let vars = outputs.map(|value| {
+        let mut nodes = Vec::new();
+        let vars = L::map(outputs, |value| {
             let node = self.push_activation(&value);
+            nodes.push(node);
             Var { value, rounded: None, gradient: GradientId(Some(node)) }
         });
-        let nodes = vars.iter().filter_map(|var| var.gradient.0).collect();
-        let backward: BackwardFn = Box::new(move |context, gradients| match gradients.try_into() {
-            Ok(gradients) => backward(context, gradients),
-            Err(_) => Err(Error::shape(op, "wrong number of gradients")),
+        let backward: BackwardFn = Box::new(move |context, gradients| match L::gradients(gradients) {
+            Some(gradients) => backward(context, gradients),
+            None => Err(Error::shape(op, "wrong number of gradients")),
         });
         self.records.push(Record { op, outputs: nodes, backward });
         vars

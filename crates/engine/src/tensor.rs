@@ -220,6 +220,16 @@ impl Tensor {
         Arc::get_mut(&mut self.storage).is_some()
     }
 
+    /// Copies the contents where the memory is shared, so that they can be changed.
+    pub(crate) fn make_unique(&mut self, device: &Device) -> Result<()> {
+        if !self.is_unique() {
+            let mut own = Self::empty(device, self.shape, self.dtype)?;
+            own.copy_from(self)?;
+            *self = own;
+        }
+        Ok(())
+    }
+
     /// The same elements under another shape.
     pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();

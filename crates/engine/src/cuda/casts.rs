@@ -25,7 +25,7 @@ pub(crate) fn rounded(device: &Device, x: &Var) -> Result<Tensor> {
     if let Some(rounded) = x.rounded() {
         return Ok(rounded.clone());
     }
-    let (Device::Cuda(cuda), value) = (device, x.value()) else { return Ok(x.value().clone()) };
+    let (Some(cuda), value) = (device.as_cuda(), x.value()) else { return Ok(x.value().clone()) };
     let mut rounded = Tensor::empty(device, value.shape(), value.dtype().of_gradient())?;
     let arguments = [view(value)?.into(), view_mut(&mut rounded)?.into(), (value.len() as i64).into()];
     let program = Program::new(kernels::ELEMENTWISE, value.dtype());
@@ -34,7 +34,7 @@ pub(crate) fn rounded(device: &Device, x: &Var) -> Result<Tensor> {
 }
 
 fn cast(device: &Device, weight: &Tensor, dtype: DType) -> Result<Tensor> {
-    let (Device::Cuda(cuda), true) = (device, weight.dtype() != dtype) else { return Ok(weight.clone()) };
+    let (Some(cuda), true) = (device.as_cuda(), weight.dtype() != dtype) else { return Ok(weight.clone()) };
     let mut cast = Tensor::empty(device, weight.shape(), dtype)?;
     let arguments = [view(weight)?.into(), view_mut(&mut cast)?.into(), (weight.len() as i64).into()];
     cuda.launch(

@@ -1,16 +1,17 @@
 //! Adding a whole gradient into another, for values that are used more than once.
 
-mod cuda;
-
 use rayon::prelude::*;
 
 use crate::cpu;
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::tape::Target;
 use crate::tensor::Tensor;
 
-/// `target += gradient`, or `target = gradient` where the target is unspecified so far.
+/// `target += gradient`, or `target = gradient` where the target is unspecified so far. Nothing is recorded, so this is
+/// no [`Operation`](super::operation::Operation).
 pub fn accumulate(device: &Device, gradient: &Tensor, target: &mut Target) -> Result<()> {
     if gradient.len() != target.tensor.len() {
         let detail = format!("{} into {}", gradient.shape(), target.tensor.shape());
@@ -26,8 +27,32 @@ pub fn accumulate(device: &Device, gradient: &Tensor, target: &mut Target) -> Re
             });
             Ok(())
         }
-        Device::Cuda(cuda) => cuda::accumulate(cuda, gradient, target),
+        Device::Cuda(cuda) => add_on_cuda(cuda, gradient, target),
     }
+}
+
+/// `target += gradient`, or a copy where the target is unspecified.
+fn add_on_cuda(cuda: &CudaDevice, gradient: &Tensor, target: &mut Target) -> Result<()> {
+    let count = gradient.len();
+    if !target.accumulate {
+        return target.tensor.copy_from(gradient);
+    }
+    let _scope = cuda.context().scope(
+        || "accumulate".into(),
+        count as f64,
+        3.0 * (count * gradient.dtype().size()) as f64,
+    );
+    let (to, from) = (view_mut(&mut target.tensor)?, view(gradient)?);
+    let is_aligned = to.address.is_multiple_of(32) && from.address.is_multiple_of(32);
+    let vectors = if is_aligned { count / 8 } else { 0 };
+    let program = Program::new(kernels::ELEMENTWISE, gradient.dtype());
+    let arguments = [to.into(), from.into(), (count as i64).into(), (vectors as i64).into()];
+    cuda.launch(
+        &program,
+        "add_into",
+        cuda.elementwise(if is_aligned { count.div_ceil(8) } else { count }),
+        &arguments,
+    )
 }
 
 /// The gradient of a bias: `target (+)=` column sums of `dy`, in a fixed order.
@@ -38,9 +63,5 @@ pub(crate) fn column_sum_gradient(dy: &[f32], target: &mut Target) -> Result<()>
             cpu::add_assign(sums, row);
         }
     });
-    let accumulate = target.accumulate;
-    for (target, sum) in target.tensor.as_mut_slice::<f32>()?.iter_mut().zip(sums) {
-        *target = if accumulate { *target + sum as f32 } else { sum as f32 };
-    }
-    Ok(())
+    target.write(|column| sums[column] as f32)
 }

@@ -1,11 +1,12 @@
 //! Sum: y = a + b, elementwise. Backward: dy goes to both.
 
-mod cuda;
-
 use rayon::prelude::*;
 
-use crate::device::Device;
+use super::operation::{Cpu, Cuda, Fixed, Operation, To};
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
+use crate::pool::CpuPool;
 use crate::tape::{Tape, Var};
 use crate::tensor::Tensor;
 
@@ -13,31 +14,62 @@ const CHUNK: usize = 1 << 13;
 
 /// The sum of two values of the same shape.
 pub fn add(tape: &mut Tape<'_>, a: &Var, b: &Var) -> Result<Var> {
-    if a.shape() != b.shape() || a.value().dtype() != b.value().dtype() {
+    if a.spec() != b.spec() {
         let types = [a, b].map(|var| var.value().dtype().name());
         let detail = format!("{} of {} and {} of {}", a.shape(), types[0], b.shape(), types[1]);
         return Err(Error::shape("add", detail));
     }
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, a.shape(), a.value().dtype())?;
-    match &device {
-        Device::Cpu(_) => {
-            let from = a
-                .value()
-                .as_slice::<f32>()?
-                .par_chunks(CHUNK)
-                .zip(b.value().as_slice::<f32>()?.par_chunks(CHUNK));
-            y.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK).zip(from).for_each(|(y, (a, b))| {
-                y.iter_mut().zip(a).zip(b).for_each(|((y, a), b)| *y = a + b);
-            });
-        }
-        Device::Cuda(cuda) => cuda::forward(cuda, a.value(), b.value(), &mut y)?,
+    tape.apply("add", Add, [a, b], a.spec())
+}
+
+struct Add;
+
+impl Operation<CpuPool, Fixed<2>> for Add {
+    type Saved = ();
+
+    fn forward(&self, _: &mut Cpu, [a, b]: [&Var; 2], y: &mut Tensor) -> Result<()> {
+        let (a, b) = (a.value().as_slice::<f32>()?, b.value().as_slice::<f32>()?);
+        let from = a.par_chunks(CHUNK).zip(b.par_chunks(CHUNK));
+        y.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK).zip(from).for_each(|(y, (a, b))| {
+            y.iter_mut().zip(a).zip(b).for_each(|((y, a), b)| *y = a + b);
+        });
+        Ok(())
     }
-    let (da, db) = (a.gradient(), b.gradient());
-    Ok(tape.record("add", &[da, db], y, move |context, dy| {
-        context.add(da, dy.clone())?;
-        context.add(db, dy)
-    }))
+
+    fn backward(&self, cpu: &mut Cpu, (): &(), dy: Tensor, _: To<2>) -> Result<()> {
+        cpu.pass(dy);
+        Ok(())
+    }
+
+    fn passes(&self, _input: usize) -> bool {
+        true
+    }
+}
+
+impl Operation<CudaDevice, Fixed<2>> for Add {
+    type Saved = ();
+
+    fn forward(&self, cuda: &mut Cuda, [a, b]: [&Var; 2], y: &mut Tensor) -> Result<()> {
+        let count = y.len();
+        let bytes = 3.0 * (count * y.dtype().size()) as f64;
+        let _scope = cuda.context().scope(|| "add".into(), count as f64, bytes);
+        let places = [view(a.value())?, view(b.value())?, view_mut(y)?];
+        let aligned = places.iter().all(|place| place.address.is_multiple_of(32));
+        let vectors = if aligned { count / 8 } else { 0 };
+        let [a, b, to] = places.map(gpu::Argument::from);
+        let arguments = [a, b, to, (count as i64).into(), (vectors as i64).into()];
+        let program = Program::new(kernels::ELEMENTWISE, y.dtype());
+        cuda.launch(&program, "add", cuda.elementwise(count - 7 * vectors), &arguments)
+    }
+
+    fn backward(&self, cuda: &mut Cuda, (): &(), dy: Tensor, _: To<2>) -> Result<()> {
+        cuda.pass(dy);
+        Ok(())
+    }
+
+    fn passes(&self, _input: usize) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

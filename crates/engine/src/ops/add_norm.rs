@@ -8,11 +8,12 @@
 //! Shapes: x, sum, normal (..., d); z (rows, in), W (d, in), b, gamma, beta (d). On CUDA bias, sum and norm are one
 //! pass, and so are their gradients; elsewhere it is made of the single operations.
 
-use crate::device::Device;
+use super::operation::{Cuda, Fixed, Operation, To};
+use crate::cuda::CudaDevice;
 use crate::error::{Error, Result};
 use crate::ops::layer_norm::cuda;
 use crate::ops::{add, layer_norm, linear, reshape};
-use crate::tape::{Tape, Var};
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::{DType, Tensor};
 
 /// `x` plus the linear layer of `z`, and the layer norm of that (by gamma and beta).
@@ -30,7 +31,8 @@ pub fn linear_add_norm(
             format!("x {}, bias {}, gamma {}, beta {}", x.shape(), bias.shape(), gamma.shape(), beta.shape());
         return Err(Error::shape("linear_add_norm", detail));
     }
-    let Device::Cuda(device) = tape.device() else {
+    let device = tape.device();
+    let Some(cuda) = device.as_cuda() else {
         let y = linear(tape, z, weight, Some(bias))?;
         let y = reshape(tape, &y, x.shape())?;
         let sum = add(tape, x, &y)?;
@@ -43,35 +45,54 @@ pub fn linear_add_norm(
         let types = [x, &y].map(|var| var.value().dtype().name());
         return Err(Error::shape("linear_add_norm", format!("x of {} and z of {}", types[0], types[1])));
     }
-    let mut sum = Tensor::empty(&tape.device(), x.shape(), x.value().dtype())?;
-    let mut normal = Tensor::empty(&tape.device(), x.shape(), x.value().dtype())?;
-    let mut statistics = Tensor::empty(&tape.device(), [x.shape().len() / d, 2], DType::F32)?;
-    let added = Some((y.value(), bias.value(), &mut sum));
-    let affine = [gamma.value(), beta.value()];
-    cuda::forward(&device, x.value(), added, affine, epsilon, &mut statistics, &mut normal)?;
-    let ids = [x, &y, bias, gamma, beta].map(Var::gradient);
-    let (kept, gamma) = (sum.clone(), gamma.value().clone());
-    Ok(tape.record_many("add_norm", &ids, [sum, normal], move |context, [dsum, dnormal]| {
-        let device = context.device();
+    tape.apply_on("add_norm", cuda.clone(), AddNorm { epsilon }, [x, &y, bias, gamma, beta], [x.spec(); 2])
+}
+
+/// sum = x + y + b, normal = layer_norm(sum), on CUDA only.
+struct AddNorm {
+    epsilon: f32,
+}
+
+/// What backward needs.
+struct Saved {
+    sum: Tensor,
+    statistics: Tensor,
+    gamma: Tensor,
+}
+
+impl Operation<CudaDevice, Fixed<5>, Fixed<2>> for AddNorm {
+    type Saved = Saved;
+
+    fn forward(&self, cuda: &mut Cuda, inputs: [&Var; 5], [sum, normal]: [&mut Tensor; 2]) -> Result<Saved> {
+        let [x, y, bias, gamma, beta] = inputs.map(Var::value);
+        let mut statistics = cuda.empty([x.len() / gamma.len(), 2], DType::F32)?;
+        let added = Some((y, bias, &mut *sum));
+        cuda::forward(cuda, x, added, [gamma, beta], self.epsilon, &mut statistics, normal)?;
+        Ok(Saved { sum: sum.clone(), statistics, gamma: gamma.clone() })
+    }
+
+    fn backward(
+        &self,
+        cuda: &mut Cuda,
+        Saved { sum, statistics, gamma }: &Saved,
+        [dsum, dnormal]: [Option<Tensor>; 2],
+        [_, _, dbias, dgamma, dbeta]: To<5>,
+    ) -> Result<()> {
         let dnormal = match dnormal {
             Some(dnormal) => dnormal,
-            None => Tensor::zeros(&device, kept.shape(), kept.dtype())?,
+            None => Tensor::zeros(cuda.device, sum.shape(), sum.dtype())?,
         };
-        let Device::Cuda(cuda) = &device else { return Ok(()) };
-        let [mut dbias, mut dgamma, mut dbeta] =
-            [context.target(ids[2])?, context.target(ids[3])?, context.target(ids[4])?];
-        let mut gradient = Tensor::empty(&device, kept.shape(), kept.dtype())?;
-        cuda::backward(
-            cuda,
-            (&dnormal, dsum.as_ref()),
-            (&kept, &statistics, &gamma),
-            (&mut gradient, false),
-            [dgamma.as_mut(), dbeta.as_mut(), dbias.as_mut()],
-        )?;
-        [dbias, dgamma, dbeta].into_iter().flatten().for_each(|target| context.put(target));
-        context.add(ids[0], gradient.clone())?;
-        context.add(ids[1], gradient)
-    }))
+        let mut gradient = Target::unplaced(cuda.empty(sum.shape(), sum.dtype())?);
+        let (dy, saved) = ((&dnormal, dsum.as_ref()), (sum, statistics, gamma));
+        cuda::backward(cuda, dy, saved, &mut gradient, [dgamma, dbeta, dbias])?;
+        cuda.pass(gradient.tensor);
+        Ok(())
+    }
+
+    /// x and y have the same gradient.
+    fn passes(&self, input: usize) -> bool {
+        input < 2
+    }
 }
 
 #[cfg(test)]

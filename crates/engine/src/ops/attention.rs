@@ -8,9 +8,10 @@
 mod cpu;
 mod cuda;
 
-use crate::device::Device;
+use super::operation::{Cpu, Fixed, Operation, To};
 use crate::error::{Error, Result};
 use crate::ops::{linear, reshape};
+use crate::pool::CpuPool;
 use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
 
@@ -29,7 +30,7 @@ pub struct AttentionGeometry {
 
 /// Attends with `heads` heads.
 pub fn attention(tape: &mut Tape<'_>, qkv: &Var, heads: usize) -> Result<Var> {
-    attend(tape, qkv, None, heads)
+    attend(tape, qkv, &Var::absent(), heads)
 }
 
 /// The linear layer that makes queries, keys and values of x (n, tokens, in), and [`attention`](attention()): weight
@@ -43,65 +44,59 @@ pub fn linear_attention(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: &Var, 
         let detail = format!("bias {} does not fit weight {}", bias.shape(), weight.shape());
         return Err(Error::shape("linear_attention", detail));
     }
-    let on_cuda = matches!(tape.device(), Device::Cuda(_));
+    let on_cuda = tape.device().as_cuda().is_some();
+    let nothing = Var::absent();
     let rows = reshape(tape, x, [batch * tokens, width])?;
     let qkv = linear(tape, &rows, weight, (!on_cuda).then_some(bias))?;
     let qkv = reshape(tape, &qkv, [batch, tokens, out])?;
-    attend(tape, &qkv, on_cuda.then_some(bias), heads)
+    attend(tape, &qkv, if on_cuda { bias } else { &nothing }, heads)
 }
 
 /// With a `bias` (CUDA only), `qkv` comes without it.
-fn attend(tape: &mut Tape<'_>, qkv: &Var, bias: Option<&Var>, heads: usize) -> Result<Var> {
+fn attend(tape: &mut Tape<'_>, qkv: &Var, bias: &Var, heads: usize) -> Result<Var> {
     let fail = || Error::shape("attention", format!("qkv {} must be (n, tokens, 3 {heads} s)", qkv.shape()));
     let &[batch, tokens, width] = qkv.shape().dims() else { return Err(fail()) };
     if heads == 0 || width == 0 || !width.is_multiple_of(3 * heads) || tokens == 0 {
         return Err(fail());
     }
     let geometry = AttentionGeometry { batch, tokens, heads, size: width / (3 * heads) };
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, [batch, tokens, width / 3], qkv.value().dtype())?;
-    // ln sum exp of every row of scores, per head.
-    let mut log_sums = Tensor::empty(&device, [batch, heads, tokens], DType::F32)?;
-    match &device {
-        Device::Cpu(_) => {
-            cpu::forward(&geometry, qkv.value().as_slice()?, y.as_mut_slice()?, log_sums.as_mut_slice()?);
-        }
-        Device::Cuda(cuda) => {
-            cuda::forward(cuda, &geometry, qkv.value(), bias.map(Var::value), &mut y, &mut log_sums)?;
-        }
+    let spec = ([batch, tokens, width / 3].into(), qkv.value().dtype());
+    tape.apply("attention", Attention(geometry), [qkv, bias], spec)
+}
+
+struct Attention(AttentionGeometry);
+
+/// What backward needs.
+struct Saved {
+    qkv: Tensor,
+    bias: Option<Tensor>,
+    y: Tensor,
+    /// ln sum exp of every row of scores, per head.
+    log_sums: Tensor,
+}
+
+impl Operation<CpuPool, Fixed<2>> for Attention {
+    type Saved = Saved;
+
+    fn forward(&self, cpu: &mut Cpu, [qkv, _]: [&Var; 2], y: &mut Tensor) -> Result<Saved> {
+        let AttentionGeometry { batch, tokens, heads, .. } = self.0;
+        let mut log_sums = cpu.empty([batch, heads, tokens], DType::F32)?;
+        cpu::forward(&self.0, qkv.value().as_slice()?, y.as_mut_slice()?, log_sums.as_mut_slice()?);
+        Ok(Saved { qkv: qkv.value().clone(), bias: None, y: y.clone(), log_sums })
     }
-    let (dqkv, dbias) = (qkv.gradient(), bias.map(Var::gradient));
-    let (qkv, bias, kept) = (qkv.value().clone(), bias.map(|bias| bias.value().clone()), y.clone());
-    Ok(tape.record("attention", &[dqkv, dbias.unwrap_or(dqkv)], y, move |context, dy| {
-        let Some(mut target) = context.target(dqkv)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                let accumulate = target.accumulate;
-                let values = target.tensor.as_mut_slice::<f32>()?;
-                if !accumulate {
-                    values.fill(0.0);
-                }
-                let (qkv, y) = (qkv.as_slice()?, kept.as_slice()?);
-                cpu::backward(&geometry, qkv, y, log_sums.as_slice()?, dy.as_slice()?, values);
-            }
-            Device::Cuda(cuda) => {
-                let mut dbias = dbias.map(|dbias| context.target(dbias)).transpose()?.flatten();
-                let from = (&qkv, bias.as_ref());
-                let forward = (&kept, &log_sums);
-                if target.accumulate {
-                    let mut own = Tensor::empty(&context.device(), qkv.shape(), qkv.dtype())?;
-                    cuda::backward(&cuda, &geometry, from, forward, &dy, &mut own, dbias.as_mut())?;
-                    super::accumulate(&context.device(), &own, &mut target)?;
-                } else {
-                    let to = &mut target.tensor;
-                    cuda::backward(&cuda, &geometry, from, forward, &dy, to, dbias.as_mut())?;
-                }
-                dbias.into_iter().for_each(|target| context.put(target));
-            }
-        }
-        context.put(target);
+
+    fn backward(
+        &self,
+        _: &mut Cpu,
+        Saved { qkv, y, log_sums, .. }: &Saved,
+        dy: Tensor,
+        [dqkv, _]: To<2>,
+    ) -> Result<()> {
+        let Some(dqkv) = dqkv else { return Ok(()) };
+        let (qkv, y, log_sums) = (qkv.as_slice()?, y.as_slice()?, log_sums.as_slice()?);
+        cpu::backward(&self.0, qkv, y, log_sums, dy.as_slice()?, dqkv.zeroed()?.as_mut_slice()?);
         Ok(())
-    }))
+    }
 }
 
 #[cfg(test)]

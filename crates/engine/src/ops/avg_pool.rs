@@ -2,14 +2,15 @@
 //!
 //! Shapes: x (n, ..., channels), y (n, channels). Backward: every pixel gets dy / number of pixels.
 
-mod cuda;
-
 use rayon::prelude::*;
 
+use super::operation::{Cpu, Cuda, Operation};
 use crate::cpu;
-use crate::device::Device;
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
-use crate::tape::{Tape, Var};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::{DType, Tensor};
 
 /// The mean of `x` over everything between its first and its last dimension. The result is float32.
@@ -20,42 +21,68 @@ pub fn avg_pool(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
     }
     let (batch, channels) = (shape[0], shape[shape.dims().len() - 1]);
     let pixels = shape.len() / (batch * channels);
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, [batch, channels], DType::F32)?;
-    match &device {
-        Device::Cpu(_) => {
-            let x = x.value().as_slice::<f32>()?.par_chunks(pixels * channels);
-            y.as_mut_slice::<f32>()?.par_chunks_mut(channels).zip(x).for_each(|(y, x)| {
-                y.fill(0.0);
-                x.chunks_exact(channels).for_each(|x| cpu::add_assign(y, x));
-                y.iter_mut().for_each(|y| *y /= pixels as f32);
-            });
-        }
-        Device::Cuda(cuda) => cuda::forward(cuda, x.value(), pixels, &mut y)?,
-    }
-    let dx = x.gradient();
-    Ok(tape.record("avg_pool", &[dx], y, move |context, dy| {
-        let Some(mut dx) = context.target(dx)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                let accumulate = dx.accumulate;
-                let dy = dy.as_slice::<f32>()?.par_chunks(channels);
-                dx.tensor.as_mut_slice::<f32>()?.par_chunks_mut(pixels * channels).zip(dy).for_each(
-                    |(dx, dy)| {
-                        for dx in dx.chunks_exact_mut(channels) {
-                            for (dx, dy) in dx.iter_mut().zip(dy) {
-                                let gradient = dy / pixels as f32;
-                                *dx = if accumulate { *dx + gradient } else { gradient };
-                            }
-                        }
-                    },
-                );
-            }
-            Device::Cuda(cuda) => cuda::backward(&cuda, &dy, pixels, &mut dx)?,
-        }
-        context.put(dx);
+    tape.apply("avg_pool", AvgPool { batch, pixels, channels }, x, ([batch, channels].into(), DType::F32))
+}
+
+#[derive(Clone, Copy)]
+struct AvgPool {
+    batch: usize,
+    pixels: usize,
+    channels: usize,
+}
+
+impl Operation<CpuPool> for AvgPool {
+    type Saved = ();
+
+    fn forward(&self, _: &mut Cpu, x: &Var, y: &mut Tensor) -> Result<()> {
+        let Self { pixels, channels, .. } = *self;
+        let x = x.value().as_slice::<f32>()?.par_chunks(pixels * channels);
+        y.as_mut_slice::<f32>()?.par_chunks_mut(channels).zip(x).for_each(|(y, x)| {
+            y.fill(0.0);
+            x.chunks_exact(channels).for_each(|x| cpu::add_assign(y, x));
+            y.iter_mut().for_each(|y| *y /= pixels as f32);
+        });
         Ok(())
-    }))
+    }
+
+    fn backward(&self, _: &mut Cpu, (): &(), dy: Tensor, dx: &mut Target) -> Result<()> {
+        let Self { pixels, channels, .. } = *self;
+        let accumulate = dx.accumulate;
+        let dy = dy.as_slice::<f32>()?.par_chunks(channels);
+        let samples = dx.tensor.as_mut_slice::<f32>()?.par_chunks_mut(pixels * channels);
+        samples.zip(dy).for_each(|(dx, dy)| {
+            for dx in dx.chunks_exact_mut(channels) {
+                for (dx, dy) in dx.iter_mut().zip(dy) {
+                    let gradient = dy / pixels as f32;
+                    *dx = if accumulate { *dx + gradient } else { gradient };
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Operation<CudaDevice> for AvgPool {
+    type Saved = ();
+
+    fn forward(&self, cuda: &mut Cuda, x: &Var, y: &mut Tensor) -> Result<()> {
+        let (Self { batch, pixels, channels }, x) = (*self, x.value());
+        let bytes = (x.len() * x.dtype().size()) as f64;
+        let _scope = cuda.context().scope(|| "avg_pool".into(), x.len() as f64, bytes);
+        let arguments = [view(x)?.into(), view_mut(y)?.into(), batch.into(), pixels.into(), channels.into()];
+        let program = Program::with_channels(kernels::POOL, x.dtype(), channels);
+        cuda.launch(&program, "mean_pool", cuda.elementwise(y.len()), &arguments)
+    }
+
+    fn backward(&self, cuda: &mut Cuda, (): &(), dy: Tensor, dx: &mut Target) -> Result<()> {
+        let (Self { batch, pixels, channels }, count, dtype) = (*self, dx.tensor.len(), dx.tensor.dtype());
+        let bytes = (count * dtype.size()) as f64;
+        let _scope = cuda.context().scope(|| "avg_pool backward".into(), count as f64, bytes);
+        let [to, add] = dx.arguments()?;
+        let arguments = [view(&dy)?.into(), to, add, batch.into(), pixels.into(), channels.into()];
+        let program = Program::with_channels(kernels::POOL, dtype, channels);
+        cuda.launch(&program, "mean_pool_backward", cuda.elementwise(count), &arguments)
+    }
 }
 
 #[cfg(test)]

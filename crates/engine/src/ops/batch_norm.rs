@@ -18,12 +18,13 @@
 mod cpu;
 pub(crate) mod cuda;
 
-use crate::device::Device;
+use super::operation::{Context, Cpu, Fixed, Operation, To};
 use crate::error::{Error, Result};
 use crate::ops::conv2d::{Padding, conv2d};
 use crate::parameters::BufferId;
+use crate::pool::CpuPool;
 use crate::shape::Shape;
-use crate::tape::{Backward, GradientId, Tape, Target, Var};
+use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
 
 /// Added to the variance.
@@ -85,16 +86,15 @@ pub(crate) fn norm_relu(tape: &mut Tape<'_>, x: &Var, norm: Norm<'_>) -> Result<
 
 /// The end of a residual block: normalises `x`, adds the shortcut, applies ReLU.
 pub fn norm_add_relu(tape: &mut Tape<'_>, x: &Var, norm: Norm<'_>, shortcut: Shortcut<'_>) -> Result<Var> {
-    let (residual, own) = match shortcut {
-        Shortcut::Identity(residual) => (residual, None),
-        Shortcut::Normalised(residual, own) => (residual, Some(own)),
-    };
-    match (own, tape.device()) {
-        (Some((affine, running)), Device::Cpu(_)) => {
+    match shortcut {
+        Shortcut::Normalised(residual, (affine, running)) if tape.device().as_cuda().is_none() => {
             let residual = batch_norm(tape, residual, affine, running, false)?;
             normalise(tape, x, norm, Some((&residual, None)), true, Form::Both)
         }
-        _ => normalise(tape, x, norm, Some((residual, own)), true, Form::Both),
+        Shortcut::Normalised(residual, own) => {
+            normalise(tape, x, norm, Some((residual, Some(own))), true, Form::Both)
+        }
+        Shortcut::Identity(residual) => normalise(tape, x, norm, Some((residual, None)), true, Form::Both),
     }
 }
 
@@ -109,211 +109,132 @@ pub fn norm_relu_conv(
     padding: Padding,
 ) -> Result<Var> {
     let is_map = x.shape().dims().len() == 4;
-    let border = is_map && padding == Padding::before_after(0, 1) && matches!(tape.device(), Device::Cuda(_));
+    let border = is_map && padding == Padding::before_after(0, 1) && tape.device().as_cuda().is_some();
     let y = normalise(tape, x, norm, None, true, if border { Form::Bordered } else { Form::Both })?;
     conv2d(tape, &y, weight, stride, if border { Padding::default() } else { padding })
 }
 
-/// The statistics of `x` as backward needs them: mean and 1 / sqrt(var + eps), on CUDA also y = x scale + shift.
-fn statistics(tape: &mut Tape<'_>, x: &Tensor, ([gamma, beta], running): Norm<'_>) -> Result<Tensor> {
-    let channels = x.dims().last().copied().unwrap_or(0);
-    let rows = x.len() / channels.max(1);
-    let same = [gamma.shape(), beta.shape(), tape.buffer(running.mean)?.shape()];
-    if same.iter().any(|shape| shape.dims() != [channels]) {
-        let detail = format!("x {}, gamma {}, beta {}", x.shape(), gamma.shape(), beta.shape());
-        return Err(Error::shape("batch_norm", detail));
-    }
-    if tape.is_training() && rows * tape.collective().ranks() < 2 {
-        let detail = format!("x {}: the variance of one row is undefined", x.shape());
-        return Err(Error::shape("batch_norm", detail));
-    }
-    if let Some(given) = tape.given_statistics() {
-        return Ok(given);
-    }
-    let device = tape.device();
-    let kept_rows = if matches!(device, Device::Cuda(_)) { cuda::STATISTICS } else { 2 };
-    let mut statistics = Tensor::empty(&device, [kept_rows, channels], DType::F32)?;
-    match &device {
-        Device::Cpu(_) if tape.is_training() => {
-            let moments = cpu::moments(tape, x.as_slice()?, channels, running)?;
-            cpu::update_running(tape, &moments, running)?;
-            moments.write(statistics.as_mut_slice()?);
-        }
-        Device::Cpu(_) => {
-            let to = statistics.as_mut_slice::<f32>()?;
-            let (mean, inverse) = to.split_at_mut(channels);
-            mean.copy_from_slice(tape.buffer(running.mean)?.as_slice()?);
-            let variance = tape.buffer(running.variance)?.as_slice::<f32>()?;
-            inverse.iter_mut().zip(variance).for_each(|(i, v)| *i = 1.0 / (v + EPSILON).sqrt());
-        }
-        Device::Cuda(cuda) => {
-            let affine = (gamma.value(), beta.value());
-            cuda::compute_statistics(tape, cuda, x, affine, running, &mut statistics)?;
-        }
-    }
-    tape.note_statistics(&statistics);
-    Ok(statistics)
-}
-
 /// A batch norm as backward needs it.
-struct Kept {
-    x: Tensor,
-    gamma: Tensor,
-    statistics: Tensor,
-    /// Of x, gamma and beta.
-    gradients: [GradientId; 3],
+pub(crate) struct Layer {
+    pub x: Tensor,
+    pub gamma: Tensor,
+    /// Mean and 1 / sqrt(var + eps), on CUDA also y = x scale + shift.
+    pub statistics: Tensor,
 }
 
-impl Kept {
-    fn new(tape: &mut Tape<'_>, x: &Var, norm: Norm<'_>) -> Result<Self> {
-        let [gamma, beta] = norm.0;
-        Ok(Self {
-            x: x.value().clone(),
-            gamma: gamma.value().clone(),
-            statistics: statistics(tape, x.value(), norm)?,
-            gradients: [x, gamma, beta].map(Var::gradient),
-        })
-    }
-
-    fn targets(&self, context: &mut Backward<'_, '_>) -> Result<[Option<Target>; 3]> {
-        let [x, gamma, beta] = self.gradients;
-        Ok([context.target(x)?, context.target(gamma)?, context.target(beta)?])
-    }
-
-    /// Whether the gradients of both inputs are wanted, and none of all gradients is one of the other's.
-    fn is_apart_from(&self, other: &Self) -> bool {
-        let shared = |id: &GradientId| id.is_wanted() && other.gradients.contains(id);
-        let wanted = self.gradients[0].is_wanted() && other.gradients[0].is_wanted();
-        wanted && !self.gradients.iter().any(shared)
-    }
-
-    fn layer(&self) -> cuda::Layer<'_> {
-        cuda::Layer { x: &self.x, gamma: &self.gamma, statistics: &self.statistics }
+impl Layer {
+    /// The layer with `rows` rows of statistics: those that the tape gives, or else what `compute` writes.
+    fn new<D>(
+        context: &mut Context<'_, '_, D>,
+        x: &Tensor,
+        [gamma, beta]: [&Tensor; 2],
+        running: RunningStatistics,
+        rows: usize,
+        compute: impl FnOnce(&mut Context<'_, '_, D>, &mut Tensor) -> Result<()>,
+    ) -> Result<Self> {
+        let channels = x.dims().last().copied().unwrap_or(0);
+        let tape = &mut *context.tape;
+        let same = [gamma.shape(), beta.shape(), tape.buffer(running.mean)?.shape()];
+        if same.iter().any(|shape| shape.dims() != [channels]) {
+            let detail = format!("x {}, gamma {}, beta {}", x.shape(), gamma.shape(), beta.shape());
+            return Err(Error::shape("batch_norm", detail));
+        }
+        if tape.is_training() && x.len() / channels.max(1) * tape.collective().ranks() < 2 {
+            let detail = format!("x {}: the variance of one row is undefined", x.shape());
+            return Err(Error::shape("batch_norm", detail));
+        }
+        let statistics = match tape.given_statistics() {
+            Some(given) => given,
+            None => {
+                let mut statistics = context.empty([rows, channels], DType::F32)?;
+                compute(context, &mut statistics)?;
+                context.tape.note_statistics(&statistics);
+                statistics
+            }
+        };
+        Ok(Self { x: x.clone(), gamma: gamma.clone(), statistics })
     }
 }
 
 fn normalise(
     tape: &mut Tape<'_>,
     x: &Var,
-    norm: Norm<'_>,
+    ([gamma, beta], running): Norm<'_>,
     residual: Option<(&Var, Option<Norm<'_>>)>,
     relu: bool,
     form: Form,
 ) -> Result<Var> {
     if let Some((residual, _)) = residual
-        && (residual.shape() != x.shape() || residual.value().dtype() != x.value().dtype())
+        && residual.spec() != x.spec()
     {
         let detail = format!("x {}, residual {}", x.shape(), residual.shape());
         return Err(Error::shape("batch_norm", detail));
     }
-    let device = tape.device();
-    let of_residual = match residual {
-        Some((residual, Some(own))) => Some(Kept::new(tape, residual, own)?),
-        _ => None,
+    let nothing = Var::absent();
+    let (residual, own) = residual.unwrap_or((&nothing, None));
+    let ([gamma_s, beta_s], shortcut) = match own {
+        Some((affine, running)) => (affine, Some(running)),
+        None => ([&nothing; 2], None),
     };
-    let of_x = Kept::new(tape, x, norm)?;
-    let y_shape = match *x.shape().dims() {
+    let shape = match *x.shape().dims() {
         [batch, height, width, channels] if form == Form::Bordered => {
             Shape::new(&[batch, height + 1, width + 1, channels])
         }
         _ => x.shape(),
     };
     let dtype = x.value().dtype();
-    let is_f16 = dtype == DType::F16;
-    let write =
-        |wanted: bool, dtype: DType| wanted.then(|| Tensor::empty(&device, y_shape, dtype)).transpose();
-    let mut value = write(!is_f16 || form != Form::Leaving, dtype)?;
-    let both = matches!(form, Form::Both | Form::Bordered) && tape.is_training();
-    let mut rounded = write(is_f16 && (form == Form::Leaving || both), dtype.of_gradient())?;
-    match (&device, &mut value) {
-        (Device::Cpu(_), Some(y)) => {
-            let residual = residual.map(|(residual, _)| residual.value().as_slice()).transpose()?;
-            let (gamma, beta) = (of_x.gamma.as_slice()?, norm.0[1].value().as_slice()?);
-            let (x, statistics) = (x.value().as_slice()?, of_x.statistics.as_slice()?);
-            cpu::normalise(x, statistics, gamma, beta, residual, relu, y.as_mut_slice()?);
-        }
-        (Device::Cuda(cuda), _) => {
-            let added = residual.map(|(residual, _)| {
-                (residual.value(), of_residual.as_ref().map(|residual| &residual.statistics))
-            });
-            let operands = (x.value(), &of_x.statistics);
-            let outputs = [value.as_mut(), rounded.as_mut()];
-            cuda::forward(cuda, operands, added, relu, form == Form::Bordered, outputs)?;
-        }
-        (Device::Cpu(_), None) => {}
-    }
-    // The ReLU's mask is the same in both types; f16 is for the next operation only.
-    let y = match rounded.as_ref().or(value.as_ref()) {
-        Some(y) => y.clone(),
-        None => return Err(Error::shape("batch_norm", "nothing was to be written")),
-    };
-    let mask = cuda::mask_of(relu, residual.is_some(), &y);
-    let kept = (relu && matches!(device, Device::Cpu(_))).then(|| y.clone());
-    let passed = match (residual, &of_residual) {
-        (Some((residual, _)), None) => Some(residual.gradient()),
-        _ => None,
-    };
-    let mut inputs = of_x.gradients.to_vec();
-    inputs.extend(of_residual.iter().flat_map(|residual| residual.gradients).chain(passed));
-    let twin = if value.is_some() { rounded } else { None };
-    let y = tape.record("batch_norm", &inputs, value.unwrap_or(y), move |context, mut dy| {
-        match context.device() {
-            Device::Cpu(_) => cpu::backward(context, &of_x, kept.as_ref(), &mut dy)?,
-            Device::Cuda(_) => {
-                if !dy.is_unique() && matches!(mask, cuda::Mask::Output(_)) {
-                    let mut own = Tensor::empty(&context.device(), dy.shape(), dy.dtype())?;
-                    own.copy_from(&dy)?;
-                    dy = own;
-                }
-                cuda_backward(
-                    context,
-                    (&of_x, of_residual.as_ref()),
-                    (&mask, form == Form::Bordered),
-                    &mut dy,
-                )?;
-            }
-        }
-        match passed {
-            Some(passed) => context.add(passed, dy),
-            None => Ok(()),
-        }
-    });
-    Ok(y.with_rounded(twin))
+    let written = if form == Form::Leaving { dtype.of_gradient() } else { dtype };
+    let op = BatchNorm { running, shortcut, relu, form };
+    tape.apply("batch_norm", op, [x, gamma, beta, residual, gamma_s, beta_s], (shape, written))
 }
 
-/// Leaves g in `dy` where there is a residual.
-fn cuda_backward(
-    context: &mut Backward<'_, '_>,
-    (of_x, of_residual): (&Kept, Option<&Kept>),
-    (mask, border): (&cuda::Mask, bool),
-    dy: &mut Tensor,
-) -> Result<()> {
-    let Device::Cuda(cuda) = context.device() else { return Ok(()) };
-    let [mut dx, mut dgamma, mut dbeta] = of_x.targets(context)?;
-    let mut targets = [&mut dx, &mut dgamma, &mut dbeta];
-    let both = match (of_residual, mask) {
-        (Some(of_residual), cuda::Mask::Output(y)) if of_x.is_apart_from(of_residual) => {
-            Some((of_residual, y))
+/// Its inputs are x, gamma, beta, the residual, and gamma and beta of the residual's own batch norm.
+struct BatchNorm {
+    running: RunningStatistics,
+    /// Of the residual's own batch norm. CUDA only.
+    shortcut: Option<RunningStatistics>,
+    relu: bool,
+    form: Form,
+}
+
+impl Operation<CpuPool, Fixed<6>> for BatchNorm {
+    /// The layer, and y where there is a ReLU.
+    type Saved = (Layer, Option<Tensor>);
+
+    fn forward(
+        &self,
+        cpu: &mut Cpu,
+        [x, gamma, beta, residual, ..]: [&Var; 6],
+        y: &mut Tensor,
+    ) -> Result<Self::Saved> {
+        let (x, running, [gamma, beta]) = (x.value(), self.running, [gamma.value(), beta.value()]);
+        let layer =
+            Layer::new(cpu, x, [gamma, beta], running, 2, |cpu, to| cpu::statistics(cpu, x, running, to))?;
+        let residual = residual.present().map(Tensor::as_slice).transpose()?;
+        let (statistics, affine) = (layer.statistics.as_slice()?, [gamma.as_slice()?, beta.as_slice()?]);
+        cpu::normalise(x.as_slice()?, statistics, affine, residual, self.relu, y.as_mut_slice()?);
+        Ok((layer, self.relu.then(|| y.clone())))
+    }
+
+    fn backward(
+        &self,
+        cpu: &mut Cpu,
+        (layer, y): &Self::Saved,
+        mut dy: Tensor,
+        [dx, dgamma, dbeta, ..]: To<6>,
+    ) -> Result<()> {
+        if y.is_some() {
+            dy.make_unique(cpu.device)?;
         }
-        _ => None,
-    };
-    if let Some((of_residual, y)) = both {
-        let [mut ds, mut dgamma_s, mut dbeta_s] = of_residual.targets(context)?;
-        let targets =
-            [targets.each_mut().map(|target| &mut **target), [&mut ds, &mut dgamma_s, &mut dbeta_s]];
-        cuda::backward_both(&cuda, [of_x.layer(), of_residual.layer()], y, dy, targets)?;
-        [ds, dgamma_s, dbeta_s].into_iter().flatten().for_each(|target| context.put(target));
-    } else {
-        cuda::backward(&cuda, of_x.layer(), (mask, border), dy, targets)?;
+        cpu::backward(cpu.tape.collective(), layer, y.as_ref(), &mut dy, [dx, dgamma, dbeta])?;
+        cpu.pass(dy);
+        Ok(())
     }
-    [dx, dgamma, dbeta].into_iter().flatten().for_each(|target| context.put(target));
-    if let (Some(of_residual), None) = (of_residual, both) {
-        let [mut dx, mut dgamma, mut dbeta] = of_residual.targets(context)?;
-        let targets = [&mut dx, &mut dgamma, &mut dbeta];
-        cuda::backward(&cuda, of_residual.layer(), (&cuda::Mask::None, false), dy, targets)?;
-        [dx, dgamma, dbeta].into_iter().flatten().for_each(|target| context.put(target));
+
+    /// The gradient of a residual without batch norm is g.
+    fn passes(&self, input: usize) -> bool {
+        input == 3 && self.shortcut.is_none()
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -9,9 +9,12 @@ mod cuda;
 
 use rayon::prelude::*;
 
+use super::operation::{Cpu, Cuda, Fixed, Operation, To};
 use crate::cpu::matmul::{self, Matrix};
+use crate::cuda::CudaDevice;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::pool::CpuPool;
 use crate::tape::{Tape, Target, Var};
 use crate::tensor::{DType, Tensor};
 
@@ -40,36 +43,60 @@ pub fn batched_linear_relu(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: &Va
 
 fn layer(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: &Var, relu: bool) -> Result<Var> {
     let sizes = Sizes::of(x, weight, bias)?;
-    let (device, heads, out) = (tape.device(), weight.shape().dims()[0], weight.shape().dims()[1]);
-    let mut y = Tensor::empty(&device, [sizes.rows, heads, out], DType::F32)?;
-    match &device {
-        Device::Cpu(_) => forward(&device, sizes, [x, weight, bias].map(Var::value), relu, &mut y)?,
-        Device::Cuda(cuda) => {
-            cuda::forward(cuda, sizes, [x, weight, bias].map(Var::value), relu, &mut y)?;
-        }
+    let spec = ([sizes.rows, weight.shape().dims()[0], weight.shape().dims()[1]].into(), DType::F32);
+    tape.apply("batched_linear", Layer { sizes, relu }, [x, weight, bias], spec)
+}
+
+struct Layer {
+    sizes: Sizes,
+    relu: bool,
+}
+
+/// x, W, and y where there is a ReLU.
+type Saved = (Tensor, Tensor, Option<Tensor>);
+
+impl Layer {
+    fn saved(&self, x: &Var, weight: &Var, y: &Tensor) -> Saved {
+        (x.value().clone(), weight.value().clone(), self.relu.then(|| y.clone()))
     }
-    let targets = [x.gradient(), weight.gradient(), bias.gradient()];
-    let (x, weight, kept) = (x.value().clone(), weight.value().clone(), relu.then(|| y.clone()));
-    Ok(tape.record("batched_linear", &targets, y, move |context, mut dy| {
-        let [dx, dw, db] = targets.map(|target| context.target(target));
-        let (mut dx, mut dw, mut db) = (dx?, dw?, db?);
-        let device = context.device();
-        // What the ReLU leaves of dy is written in its place, where nobody else needs it.
-        if kept.is_some() && !dy.is_unique() {
-            let mut own = Tensor::empty(&device, dy.shape(), DType::F32)?;
-            own.copy_from(&dy)?;
-            dy = own;
+
+    /// `dy`, which may be written to: what the ReLU leaves of it takes its place, where nobody else needs it.
+    fn own(&self, device: &Device, mut dy: Tensor) -> Result<Tensor> {
+        if !self.relu || dy.is_unique() {
+            return Ok(dy);
         }
-        let targets = [&mut dx, &mut dw, &mut db];
-        match &device {
-            Device::Cpu(_) => backward(&device, sizes, [&x, &weight], kept.as_ref(), &mut dy, targets)?,
-            Device::Cuda(cuda) => {
-                cuda::backward(cuda, sizes, [&x, &weight], kept.as_ref(), &mut dy, targets)?
-            }
-        }
-        [dx, dw, db].into_iter().flatten().for_each(|target| context.put(target));
-        Ok(())
-    }))
+        let mut own = Tensor::empty(device, dy.shape(), DType::F32)?;
+        own.copy_from(&dy)?;
+        Ok(own)
+    }
+}
+
+impl Operation<CpuPool, Fixed<3>> for Layer {
+    type Saved = Saved;
+
+    fn forward(&self, cpu: &mut Cpu, [x, weight, bias]: [&Var; 3], y: &mut Tensor) -> Result<Saved> {
+        forward(cpu.device, self.sizes, [x, weight, bias].map(Var::value), self.relu, y)?;
+        Ok(self.saved(x, weight, y))
+    }
+
+    fn backward(&self, cpu: &mut Cpu, (x, weight, kept): &Saved, dy: Tensor, to: To<3>) -> Result<()> {
+        let mut dy = self.own(cpu.device, dy)?;
+        backward(cpu.device, self.sizes, [x, weight], kept.as_ref(), &mut dy, to)
+    }
+}
+
+impl Operation<CudaDevice, Fixed<3>> for Layer {
+    type Saved = Saved;
+
+    fn forward(&self, cuda: &mut Cuda, [x, weight, bias]: [&Var; 3], y: &mut Tensor) -> Result<Saved> {
+        cuda::forward(cuda, self.sizes, [x, weight, bias].map(Var::value), self.relu, y)?;
+        Ok(self.saved(x, weight, y))
+    }
+
+    fn backward(&self, cuda: &mut Cuda, (x, weight, kept): &Saved, dy: Tensor, to: To<3>) -> Result<()> {
+        let mut dy = self.own(cuda.device, dy)?;
+        cuda::backward(cuda, self.sizes, [x, weight], kept.as_ref(), &mut dy, to)
+    }
 }
 
 impl Sizes {
@@ -154,7 +181,7 @@ fn backward(
     [x, weight]: [&Tensor; 2],
     kept: Option<&Tensor>,
     dy: &mut Tensor,
-    [dx, dw, db]: [&mut Option<Target>; 3],
+    [mut dx, mut dw, db]: To<3>,
 ) -> Result<()> {
     let Sizes { products, width, out, .. } = sizes;
     if let Some(y) = kept {
@@ -165,7 +192,7 @@ fn backward(
     for index in 0..products {
         let own = index * out * width..(index + 1) * out * width;
         let dy = sizes.member(dy, index, out);
-        if let Some(Target { tensor, accumulate, .. }) = dx {
+        if let Some(Target { tensor, accumulate, .. }) = &mut dx {
             let weight = Matrix::new(&weight[own.clone()], out, width);
             let to = tensor.as_mut_slice::<f32>()?;
             write_member(device, sizes, (index, width), *accumulate, to, |to, accumulate| {
@@ -173,7 +200,7 @@ fn backward(
                 Ok(())
             })?;
         }
-        if let Some(Target { tensor, accumulate, .. }) = dw {
+        if let Some(Target { tensor, accumulate, .. }) = &mut dw {
             let x = sizes.member(x, index, width);
             matmul::tn(dy, x, &mut tensor.as_mut_slice::<f32>()?[own], *accumulate);
         }

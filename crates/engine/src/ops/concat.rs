@@ -3,12 +3,13 @@
 //! Shapes: concat: (rows, a), (rows, b), ... -> (rows, a + b + ...). columns: (rows, d) -> (rows, count), columns
 //! `start..start + count`. Backward: the pieces of dy, or dy in its place.
 
-mod cuda;
-
-use crate::device::Device;
+use super::operation::{Cpu, Cuda, Operation, Several};
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
+use crate::pool::CpuPool;
 use crate::shape::Shape;
-use crate::tape::{Tape, Var};
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::Tensor;
 
 fn last(shape: Shape) -> usize {
@@ -26,60 +27,8 @@ pub fn concat(tape: &mut Tape<'_>, parts: &[&Var]) -> Result<Var> {
     let widths: Vec<usize> = shapes.iter().map(|&shape| last(shape)).collect();
     let total: usize = widths.iter().sum();
     dims.push(total);
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, dims.as_slice(), parts[0].value().dtype())?;
-    match &device {
-        Device::Cpu(_) => {
-            let to = y.as_mut_slice::<f32>()?;
-            let mut start = 0;
-            for (part, &width) in parts.iter().zip(&widths) {
-                let from = part.value().as_slice::<f32>()?.chunks_exact(width.max(1));
-                to.chunks_exact_mut(total)
-                    .zip(from)
-                    .for_each(|(to, from)| to[start..start + width].copy_from_slice(from));
-                start += width;
-            }
-        }
-        Device::Cuda(cuda) => {
-            let mut start = 0;
-            for (part, &width) in parts.iter().zip(&widths) {
-                cuda::copy_columns(cuda, (part.value(), width, 0), (&mut y, total, start), width, false)?;
-                start += width;
-            }
-        }
-    }
-    let inputs: Vec<_> = parts.iter().map(|part| part.gradient()).collect();
-    Ok(tape.record("concat", &inputs.clone(), y, move |context, dy| {
-        let mut start = 0;
-        for (&input, &width) in inputs.iter().zip(&widths) {
-            if let Some(mut target) = context.target(input)? {
-                match context.device() {
-                    Device::Cpu(_) => {
-                        let accumulate = target.accumulate;
-                        let to = target.tensor.as_mut_slice::<f32>()?.chunks_exact_mut(width.max(1));
-                        for (to, from) in to.zip(dy.as_slice::<f32>()?.chunks_exact(total)) {
-                            for (to, from) in to.iter_mut().zip(&from[start..start + width]) {
-                                *to = if accumulate { *to + from } else { *from };
-                            }
-                        }
-                    }
-                    Device::Cuda(cuda) => {
-                        let add = target.accumulate;
-                        cuda::copy_columns(
-                            &cuda,
-                            (&dy, total, start),
-                            (&mut target.tensor, width, 0),
-                            width,
-                            add,
-                        )?;
-                    }
-                }
-                context.put(target);
-            }
-            start += width;
-        }
-        Ok(())
-    }))
+    let spec = (Shape::new(&dims), parts[0].value().dtype());
+    tape.apply("concat", Concat { widths, total }, parts.to_vec(), spec)
 }
 
 /// Columns `start..start + count` of `x`.
@@ -92,41 +41,144 @@ pub fn columns(tape: &mut Tape<'_>, x: &Var, start: usize, count: usize) -> Resu
     let mut dims = x.shape().dims().to_vec();
     dims.pop();
     dims.push(count);
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, dims.as_slice(), x.value().dtype())?;
-    match &device {
-        Device::Cpu(_) => {
-            let to = y.as_mut_slice::<f32>()?.chunks_exact_mut(count.max(1));
-            let from = x.value().as_slice::<f32>()?.chunks_exact(total);
-            to.zip(from).for_each(|(to, from)| to.copy_from_slice(&from[start..start + count]));
-        }
-        Device::Cuda(cuda) => {
-            cuda::copy_columns(cuda, (x.value(), total, start), (&mut y, count, 0), count, false)?
+    tape.apply("columns", Columns { start, count, total }, x, (Shape::new(&dims), x.value().dtype()))
+}
+
+/// Some columns of a matrix of `total`, from column `start` on.
+type Place<T> = (T, usize, usize);
+
+/// `width` columns of `from` to `to`, added where `add`.
+fn copy(
+    (from, from_total, from_start): Place<&Tensor>,
+    (to, to_total, to_start): Place<&mut Tensor>,
+    width: usize,
+    add: bool,
+) -> Result<()> {
+    let from = from.as_slice::<f32>()?.chunks_exact(from_total.max(1));
+    for (to, from) in to.as_mut_slice::<f32>()?.chunks_exact_mut(to_total.max(1)).zip(from) {
+        let (to, from) = (&mut to[to_start..to_start + width], &from[from_start..from_start + width]);
+        if add {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        } else {
+            to.copy_from_slice(from);
         }
     }
-    let dx = x.gradient();
-    Ok(tape.record("columns", &[dx], y, move |context, dy| {
-        let Some(mut target) = context.target(dx)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                if !target.accumulate {
-                    target.tensor.fill_zero()?;
-                }
-                let to = target.tensor.as_mut_slice::<f32>()?.chunks_exact_mut(total);
-                for (to, from) in to.zip(dy.as_slice::<f32>()?.chunks_exact(count.max(1))) {
-                    to[start..start + count].iter_mut().zip(from).for_each(|(to, from)| *to += from);
-                }
-            }
-            Device::Cuda(cuda) => {
-                if !target.accumulate {
-                    target.tensor.fill_zero()?;
-                }
-                cuda::copy_columns(&cuda, (&dy, count, 0), (&mut target.tensor, total, start), count, true)?;
+    Ok(())
+}
+
+/// As [`copy`], on the GPU.
+pub(super) fn copy_on_cuda(
+    cuda: &CudaDevice,
+    (from, from_total, from_start): Place<&Tensor>,
+    (to, to_total, to_start): Place<&mut Tensor>,
+    width: usize,
+    add: bool,
+) -> Result<()> {
+    let rows = from.len() / from_total.max(1);
+    let arguments = [
+        view(from)?.into(),
+        from_total.into(),
+        from_start.into(),
+        view_mut(to)?.into(),
+        to_total.into(),
+        to_start.into(),
+        width.into(),
+        (rows as i64).into(),
+        i32::from(add).into(),
+    ];
+    let program = Program::new(kernels::ELEMENTWISE, from.dtype());
+    cuda.launch(&program, "copy_columns", cuda.elementwise(rows * width), &arguments)
+}
+
+struct Concat {
+    widths: Vec<usize>,
+    total: usize,
+}
+
+impl Concat {
+    /// The parts with their widths and where they start.
+    fn places<T>(&self, parts: Vec<T>) -> impl Iterator<Item = (T, usize, usize)> {
+        let starts = self.widths.iter().scan(0, |start, &width| {
+            *start += width;
+            Some((width, *start - width))
+        });
+        parts.into_iter().zip(starts).map(|(part, (width, start))| (part, width, start))
+    }
+}
+
+impl Operation<CpuPool, Several> for Concat {
+    type Saved = ();
+
+    fn forward(&self, _: &mut Cpu, parts: Vec<&Var>, y: &mut Tensor) -> Result<()> {
+        for (part, width, start) in self.places(parts) {
+            copy((part.value(), width, 0), (y, self.total, start), width, false)?;
+        }
+        Ok(())
+    }
+
+    fn backward(&self, _: &mut Cpu, (): &(), dy: Tensor, parts: Vec<Option<&mut Target>>) -> Result<()> {
+        for (part, width, start) in self.places(parts) {
+            if let Some(Target { tensor, accumulate, .. }) = part {
+                copy((&dy, self.total, start), (tensor, width, 0), width, *accumulate)?;
             }
         }
-        context.put(target);
         Ok(())
-    }))
+    }
+}
+
+impl Operation<CudaDevice, Several> for Concat {
+    type Saved = ();
+
+    fn forward(&self, cuda: &mut Cuda, parts: Vec<&Var>, y: &mut Tensor) -> Result<()> {
+        for (part, width, start) in self.places(parts) {
+            copy_on_cuda(cuda, (part.value(), width, 0), (y, self.total, start), width, false)?;
+        }
+        Ok(())
+    }
+
+    fn backward(&self, cuda: &mut Cuda, (): &(), dy: Tensor, parts: Vec<Option<&mut Target>>) -> Result<()> {
+        for (part, width, start) in self.places(parts) {
+            if let Some(Target { tensor, accumulate, .. }) = part {
+                copy_on_cuda(cuda, (&dy, self.total, start), (tensor, width, 0), width, *accumulate)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Columns {
+    start: usize,
+    count: usize,
+    total: usize,
+}
+
+impl Operation<CpuPool> for Columns {
+    type Saved = ();
+
+    fn forward(&self, _: &mut Cpu, x: &Var, y: &mut Tensor) -> Result<()> {
+        let Self { start, count, total } = *self;
+        copy((x.value(), total, start), (y, count, 0), count, false)
+    }
+
+    fn backward(&self, _: &mut Cpu, (): &(), dy: Tensor, dx: &mut Target) -> Result<()> {
+        let Self { start, count, total } = *self;
+        copy((&dy, count, 0), (dx.zeroed()?, total, start), count, true)
+    }
+}
+
+impl Operation<CudaDevice> for Columns {
+    type Saved = ();
+
+    fn forward(&self, cuda: &mut Cuda, x: &Var, y: &mut Tensor) -> Result<()> {
+        let Self { start, count, total } = *self;
+        copy_on_cuda(cuda, (x.value(), total, start), (y, count, 0), count, false)
+    }
+
+    fn backward(&self, cuda: &mut Cuda, (): &(), dy: Tensor, dx: &mut Target) -> Result<()> {
+        let Self { start, count, total } = *self;
+        copy_on_cuda(cuda, (&dy, count, 0), (dx.zeroed()?, total, start), count, true)
+    }
 }
 
 #[cfg(test)]

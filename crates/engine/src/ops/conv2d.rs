@@ -9,12 +9,12 @@
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 
-use crate::cuda::casts;
-use crate::device::Device;
+use super::operation::{Cpu, Fixed, Operation, To};
 use crate::error::{Error, Result};
+use crate::pool::CpuPool;
 use crate::shape::Shape;
-use crate::tape::{Tape, Var};
-use crate::tensor::{DType, Tensor};
+use crate::tape::{Tape, Target, Var};
+use crate::tensor::Tensor;
 
 /// Zeros around an image, in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,51 +86,32 @@ impl Geometry {
 /// Convolves `x` with `weight` (out, kh, kw, in).
 pub fn conv2d(tape: &mut Tape<'_>, x: &Var, weight: &Var, stride: usize, padding: Padding) -> Result<Var> {
     let geometry = Geometry::new("conv2d", x.shape(), weight.shape(), stride, padding)?;
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, geometry.output_shape(), x.value().dtype())?;
-    // What backward needs of x.
-    let kept = match &device {
-        Device::Cpu(_) => {
-            let packed = tape.prepared(weight.value(), "conv2d forward", cpu::pack_forward)?;
-            cpu::forward(&geometry, x.value().as_slice()?, packed.as_slice()?, y.as_mut_slice()?);
-            x.value().clone()
+    tape.apply("conv2d", Conv2d(geometry), [x, weight], (geometry.output_shape(), x.value().dtype()))
+}
+
+struct Conv2d(Geometry);
+
+impl Operation<CpuPool, Fixed<2>> for Conv2d {
+    /// x and W.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, cpu: &mut Cpu, [x, weight]: [&Var; 2], y: &mut Tensor) -> Result<[Tensor; 2]> {
+        let packed = cpu.tape.prepared(weight.value(), "conv2d forward", cpu::pack_forward)?;
+        cpu::forward(&self.0, x.value().as_slice()?, packed.as_slice()?, y.as_mut_slice()?);
+        Ok([x.value().clone(), weight.value().clone()])
+    }
+
+    fn backward(&self, cpu: &mut Cpu, [x, weight]: &[Tensor; 2], dy: Tensor, [dx, dw]: To<2>) -> Result<()> {
+        let dy = dy.as_slice()?;
+        if let Some(Target { tensor, accumulate, .. }) = dw {
+            cpu::weight_gradient(&self.0, x.as_slice()?, dy, tensor.as_mut_slice()?, *accumulate);
         }
-        Device::Cuda(cuda) => {
-            let weight = casts::weight_for(tape, weight.value(), x.value().dtype())?;
-            let prepared = cuda::forward(cuda, &device, &geometry, x.value(), &weight, &mut y)?;
-            if x.value().dtype() == DType::F16 && tape.is_training() {
-                let rounded = casts::rounded(&device, x)?;
-                cuda::kept_input(cuda, &device, &geometry, &rounded)?
-            } else {
-                prepared
-            }
+        if let Some(Target { tensor, accumulate, .. }) = dx {
+            let packed = cpu.tape.prepared(weight, "conv2d backward", cpu::pack_backward)?;
+            cpu::data_gradient(&self.0, dy, packed.as_slice()?, tensor.as_mut_slice()?, *accumulate);
         }
-    };
-    let (dx, dw) = (x.gradient(), weight.gradient());
-    let weight = weight.value().clone();
-    Ok(tape.record("conv2d", &[dx, dw], y, move |context, dy| {
-        let mut dw = context.target(dw)?;
-        let mut dx = context.target(dx)?;
-        match context.device() {
-            Device::Cpu(_) => {
-                if let Some(dw) = &mut dw {
-                    let (x, dy) = (kept.as_slice()?, dy.as_slice()?);
-                    cpu::weight_gradient(&geometry, x, dy, dw.tensor.as_mut_slice()?, dw.accumulate);
-                }
-                if let Some(dx) = &mut dx {
-                    let packed = context.prepared(&weight, "conv2d backward", cpu::pack_backward)?;
-                    let (dy, packed) = (dy.as_slice()?, packed.as_slice()?);
-                    cpu::data_gradient(&geometry, dy, packed, dx.tensor.as_mut_slice()?, dx.accumulate);
-                }
-            }
-            Device::Cuda(cuda) => {
-                let weight = context.prepared(&weight, "activation type", casts::cast_weight)?;
-                cuda::backward(&cuda, &geometry, &kept, &weight, &dy, dw.as_mut(), dx.as_mut())?;
-            }
-        }
-        [dw, dx].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())
-    }))
+    }
 }
 
 #[cfg(test)]

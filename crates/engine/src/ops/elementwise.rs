@@ -1,67 +1,85 @@
 //! What functions of single elements share, whose slope follows from their value: y = f(x), dx = dy f'(x) as a function
 //! of dy and y.
 
-mod cuda;
+use std::marker::PhantomData;
 
 use rayon::prelude::*;
 
-use crate::device::Device;
+use super::operation::{Cpu, Cuda, Operation};
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
-use crate::tape::{Tape, Var};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::Tensor;
 
 /// Elements per task.
 const CHUNK: usize = 1 << 13;
 
-/// A function; its kernels are called `name` and `backward_name`.
-#[derive(Clone, Copy)]
-pub(super) struct Function<F, G> {
-    pub name: &'static str,
-    pub backward_name: &'static str,
+/// A function; its kernels are called `NAME` and `BACKWARD`.
+pub(super) trait Function: Sync + 'static {
+    const NAME: &'static str;
+    const BACKWARD: &'static str;
+
     /// y of x.
-    pub value: F,
+    fn value(x: f32) -> f32;
+
     /// dx of dy and y.
-    pub gradient: G,
+    fn gradient(dy: f32, y: f32) -> f32;
 }
 
-impl<F, G> Function<F, G>
-where
-    F: Fn(f32) -> f32 + Sync,
-    G: Fn(f32, f32) -> f32 + Sync + Send + 'static,
-{
-    /// Applies the function to every element.
-    pub(super) fn apply(self, tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
-        let Self { name, backward_name, value, gradient } = self;
-        let device = tape.device();
-        let mut y = Tensor::empty(&device, x.shape(), x.value().dtype())?;
-        match &device {
-            Device::Cpu(_) => {
-                let from = x.value().as_slice::<f32>()?.par_chunks(CHUNK);
-                from.zip(y.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK)).for_each(|(x, y)| {
-                    y.iter_mut().zip(x).for_each(|(y, &x)| *y = value(x));
-                });
+/// Applies a function to every element.
+pub(super) fn apply<F: Function>(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
+    tape.apply(F::NAME, Elementwise::<F>(PhantomData), x, x.spec())
+}
+
+struct Elementwise<F>(PhantomData<F>);
+
+impl<F: Function> Operation<CpuPool> for Elementwise<F> {
+    /// y.
+    type Saved = Tensor;
+
+    fn forward(&self, _: &mut Cpu, x: &Var, y: &mut Tensor) -> Result<Tensor> {
+        let from = x.value().as_slice::<f32>()?.par_chunks(CHUNK);
+        from.zip(y.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK)).for_each(|(x, y)| {
+            y.iter_mut().zip(x).for_each(|(y, &x)| *y = F::value(x));
+        });
+        Ok(y.clone())
+    }
+
+    fn backward(&self, _: &mut Cpu, y: &Tensor, dy: Tensor, dx: &mut Target) -> Result<()> {
+        let accumulate = dx.accumulate;
+        let dx = dx.tensor.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK);
+        let dy = dy.as_slice::<f32>()?.par_chunks(CHUNK);
+        dx.zip(dy).zip(y.as_slice::<f32>()?.par_chunks(CHUNK)).for_each(|((dx, dy), y)| {
+            for ((dx, &dy), &y) in dx.iter_mut().zip(dy).zip(y) {
+                let gradient = F::gradient(dy, y);
+                *dx = if accumulate { *dx + gradient } else { gradient };
             }
-            Device::Cuda(cuda) => cuda::forward(cuda, name, x.value(), &mut y)?,
-        }
-        let (dx, kept) = (x.gradient(), y.clone());
-        Ok(tape.record(name, &[dx], y, move |context, dy| {
-            let Some(mut target) = context.target(dx)? else { return Ok(()) };
-            match context.device() {
-                Device::Cpu(_) => {
-                    let accumulate = target.accumulate;
-                    let dx = target.tensor.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK);
-                    let dy = dy.as_slice::<f32>()?.par_chunks(CHUNK);
-                    dx.zip(dy).zip(kept.as_slice::<f32>()?.par_chunks(CHUNK)).for_each(|((dx, dy), y)| {
-                        for ((dx, &dy), &y) in dx.iter_mut().zip(dy).zip(y) {
-                            let gradient = gradient(dy, y);
-                            *dx = if accumulate { *dx + gradient } else { gradient };
-                        }
-                    });
-                }
-                Device::Cuda(cuda) => cuda::backward(&cuda, backward_name, &dy, &kept, &mut target)?,
-            }
-            context.put(target);
-            Ok(())
-        }))
+        });
+        Ok(())
+    }
+}
+
+impl<F: Function> Operation<CudaDevice> for Elementwise<F> {
+    /// y.
+    type Saved = Tensor;
+
+    fn forward(&self, cuda: &mut Cuda, x: &Var, y: &mut Tensor) -> Result<Tensor> {
+        let (count, bytes) = (y.len(), 2.0 * (y.len() * y.dtype().size()) as f64);
+        let _scope = cuda.context().scope(|| F::NAME.into(), count as f64, bytes);
+        let arguments = [view(x.value())?.into(), view_mut(y)?.into(), (count as i64).into()];
+        let program = Program::new(kernels::ELEMENTWISE, y.dtype());
+        cuda.launch(&program, F::NAME, cuda.elementwise(count), &arguments)?;
+        Ok(y.clone())
+    }
+
+    fn backward(&self, cuda: &mut Cuda, y: &Tensor, dy: Tensor, dx: &mut Target) -> Result<()> {
+        let (count, bytes) = (y.len(), 3.0 * (y.len() * y.dtype().size()) as f64);
+        let _scope = cuda.context().scope(|| F::BACKWARD.replace('_', " "), count as f64, bytes);
+        let [to, add] = dx.arguments()?;
+        let arguments = [view(&dy)?.into(), view(y)?.into(), to, add, (count as i64).into()];
+        let program = Program::new(kernels::ELEMENTWISE, y.dtype());
+        cuda.launch(&program, F::BACKWARD, cuda.elementwise(count), &arguments)
     }
 }

@@ -1,54 +1,30 @@
 //! GELU, exact: y = x Phi(x) = x/2 (1 + erf(x / sqrt 2)), elementwise.
 //! Backward: dx = dy (Phi(x) + x phi(x)), phi(x) = exp(-x^2/2) / sqrt(2 pi).
 
-mod cuda;
-
 use rayon::prelude::*;
 
+use super::operation::{Cpu, Cuda, Fixed, Operation, To};
 use crate::cpu::exp;
-use crate::device::Device;
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::sums::{Layout, Partial};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::linear;
-use crate::tape::{Tape, Var};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::Tensor;
 
 const CHUNK: usize = 1 << 12;
 
 /// The Gaussian error linear unit of every element.
 pub fn gelu(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, x.shape(), x.value().dtype())?;
-    match &device {
-        Device::Cpu(_) => {
-            let from = x.value().as_slice::<f32>()?.par_chunks(CHUNK);
-            from.zip(y.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK)).for_each(|(x, y)| forward(x, y));
-        }
-        Device::Cuda(cuda) => cuda::forward(cuda, x.value(), None, &mut y)?,
-    }
-    let (dx, x) = (x.gradient(), x.value().clone());
-    Ok(tape.record("gelu", &[dx], y, move |context, dy| {
-        let Some(mut target) = context.target(dx)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                let accumulate = target.accumulate;
-                let dx = target.tensor.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK);
-                let from =
-                    dy.as_slice::<f32>()?.par_chunks(CHUNK).zip(x.as_slice::<f32>()?.par_chunks(CHUNK));
-                dx.zip(from).for_each(|(dx, (dy, x))| backward(x, dy, accumulate, dx));
-            }
-            Device::Cuda(cuda) => {
-                let to = (&mut target.tensor, target.accumulate);
-                cuda::backward(&cuda, &dy, &x, None, to, None)?;
-            }
-        }
-        context.put(target);
-        Ok(())
-    }))
+    tape.apply("gelu", Gelu, x, x.spec())
 }
 
 /// gelu(x W^T + b). On CUDA the bias is added, and its gradient made, in the passes of the GELU.
 pub fn linear_gelu(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: &Var) -> Result<Var> {
-    let Device::Cuda(device) = tape.device() else {
+    let device = tape.device();
+    let Some(cuda) = device.as_cuda() else {
         let y = linear(tape, x, weight, Some(bias))?;
         return gelu(tape, &y);
     };
@@ -57,18 +33,132 @@ pub fn linear_gelu(tape: &mut Tape<'_>, x: &Var, weight: &Var, bias: &Var) -> Re
         let detail = format!("bias {} does not fit weight {}", bias.shape(), weight.shape());
         return Err(Error::shape("linear_gelu", detail));
     }
-    let mut y = Tensor::empty(&tape.device(), product.shape(), product.value().dtype())?;
-    cuda::forward(&device, product.value(), Some(bias.value()), &mut y)?;
-    let ids = [product.gradient(), bias.gradient()];
-    let (x, bias) = (product.value().clone(), bias.value().clone());
-    Ok(tape.record("linear_gelu", &ids, y, move |context, dy| {
-        let Device::Cuda(cuda) = context.device() else { return Ok(()) };
-        let Some(mut dx) = context.target(ids[0])? else { return Ok(()) };
-        let mut dbias = context.target(ids[1])?;
-        cuda::backward(&cuda, &dy, &x, Some(&bias), (&mut dx.tensor, dx.accumulate), dbias.as_mut())?;
-        [Some(dx), dbias].into_iter().flatten().for_each(|target| context.put(target));
+    tape.apply_on("linear_gelu", cuda.clone(), BiasGelu, [&product, bias], product.spec())
+}
+
+struct Gelu;
+
+impl Operation<CpuPool> for Gelu {
+    /// x.
+    type Saved = Tensor;
+
+    fn forward(&self, _: &mut Cpu, x: &Var, y: &mut Tensor) -> Result<Tensor> {
+        let from = x.value().as_slice::<f32>()?.par_chunks(CHUNK);
+        from.zip(y.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK)).for_each(|(x, y)| forward(x, y));
+        Ok(x.value().clone())
+    }
+
+    fn backward(&self, _: &mut Cpu, x: &Tensor, dy: Tensor, dx: &mut Target) -> Result<()> {
+        let accumulate = dx.accumulate;
+        let dx = dx.tensor.as_mut_slice::<f32>()?.par_chunks_mut(CHUNK);
+        let from = dy.as_slice::<f32>()?.par_chunks(CHUNK).zip(x.as_slice::<f32>()?.par_chunks(CHUNK));
+        dx.zip(from).for_each(|(dx, (dy, x))| backward(x, dy, accumulate, dx));
         Ok(())
-    }))
+    }
+}
+
+impl Operation<CudaDevice> for Gelu {
+    /// x.
+    type Saved = Tensor;
+
+    fn forward(&self, cuda: &mut Cuda, x: &Var, y: &mut Tensor) -> Result<Tensor> {
+        forward_on_cuda(cuda, x.value(), None, y)?;
+        Ok(x.value().clone())
+    }
+
+    fn backward(&self, cuda: &mut Cuda, x: &Tensor, dy: Tensor, dx: &mut Target) -> Result<()> {
+        backward_on_cuda(cuda, &dy, x, None, dx, None)
+    }
+}
+
+/// gelu(x + b), on CUDA only.
+struct BiasGelu;
+
+impl Operation<CudaDevice, Fixed<2>> for BiasGelu {
+    /// x and b.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, cuda: &mut Cuda, [x, bias]: [&Var; 2], y: &mut Tensor) -> Result<[Tensor; 2]> {
+        forward_on_cuda(cuda, x.value(), Some(bias.value()), y)?;
+        Ok([x.value().clone(), bias.value().clone()])
+    }
+
+    fn backward(
+        &self,
+        cuda: &mut Cuda,
+        [x, bias]: &[Tensor; 2],
+        dy: Tensor,
+        [dx, dbias]: To<2>,
+    ) -> Result<()> {
+        // Where x wants no gradient it goes nowhere.
+        let mut unused = None;
+        let dx = match dx {
+            Some(dx) => dx,
+            None => unused.insert(Target::unplaced(cuda.empty(x.shape(), dy.dtype())?)),
+        };
+        backward_on_cuda(cuda, &dy, x, Some(bias), dx, dbias)
+    }
+}
+
+/// Rows and columns: those of the bias, or all as one row of eight at a time.
+fn columns(x: &Tensor, bias: Option<&Tensor>) -> usize {
+    match bias {
+        Some(bias) => bias.len(),
+        None if x.len().is_multiple_of(2048) => 2048,
+        None => x.dims().last().copied().unwrap_or(1),
+    }
+}
+
+fn forward_on_cuda(cuda: &CudaDevice, x: &Tensor, bias: Option<&Tensor>, y: &mut Tensor) -> Result<()> {
+    let channels = columns(x, bias);
+    let rows = x.len() / channels.max(1);
+    let bytes = 2.0 * (x.len() * x.dtype().size()) as f64;
+    let _scope = cuda.context().scope(|| format!("gelu {channels}"), 14.0 * x.len() as f64, bytes);
+    let layout = Layout::new(cuda, rows, channels, 16);
+    let arguments = [
+        view(x)?.into(),
+        bias.map(view).transpose()?.into(),
+        view_mut(y)?.into(),
+        (rows as i64).into(),
+        channels.into(),
+        layout.columns.into(),
+    ];
+    let program = Program::with_channels(kernels::GELU, x.dtype(), channels);
+    cuda.launch(&program, "gelu", layout.launch(), &arguments)
+}
+
+fn backward_on_cuda(
+    cuda: &CudaDevice,
+    dy: &Tensor,
+    x: &Tensor,
+    bias: Option<&Tensor>,
+    dx: &mut Target,
+    dbias: Option<&mut Target>,
+) -> Result<()> {
+    let channels = columns(x, bias);
+    let rows = x.len() / channels.max(1);
+    let bytes = 3.0 * (x.len() * x.dtype().size()) as f64;
+    let _scope = cuda.context().scope(|| format!("gelu {channels} backward"), 20.0 * x.len() as f64, bytes);
+    let layout = Layout::new(cuda, rows, channels, 8);
+    let partial = dbias.is_some().then(|| Partial::new(cuda, layout.blocks, 1, channels)).transpose()?;
+    let [to, add] = dx.arguments()?;
+    let arguments = [
+        view(dy)?.into(),
+        view(x)?.into(),
+        bias.map(view).transpose()?.into(),
+        to,
+        add,
+        partial.as_ref().map_or(gpu::Argument::Address(0), Partial::argument),
+        (rows as i64).into(),
+        channels.into(),
+        layout.columns.into(),
+    ];
+    let program = Program::with_channels(kernels::GELU, x.dtype(), channels);
+    cuda.launch(&program, "gelu_backward", layout.launch(), &arguments)?;
+    match partial {
+        Some(partial) => partial.finish(cuda, [dbias, None, None]),
+        None => Ok(()),
+    }
 }
 
 /// Phi(x) = (1 + erf(x / sqrt 2)) / 2 to 1e-7: erf by formula 7.1.26 of Abramowitz and Stegun.

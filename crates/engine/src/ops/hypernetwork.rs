@@ -6,11 +6,15 @@
 //! with x[n, i Z + k] = e[n, i] z[n, k], and W read as (D, D Z), it is the linear layer y = x W^T.
 //! Backward: dx = dy W, de[n, i] = sum_k z[n, k] dx[n, i Z + k], dW = dy^T x.
 
-mod cuda;
+use gpu::Precision;
+use gpu::matmul::MatmulShape;
 
+use super::operation::{Cpu, Cuda, Fixed, Operation, To};
 use crate::cpu::matmul::{self, Matrix};
-use crate::device::Device;
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
+use crate::pool::CpuPool;
 use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
 
@@ -31,63 +35,121 @@ pub fn hypernetwork(tape: &mut Tape<'_>, embedding: &Var, parameters: &Tensor, w
     if rows != z_rows || weight.shape().dims() != [d * d, z] || d == 0 || z == 0 {
         return Err(fail());
     }
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, [rows, d], embedding.value().dtype())?;
-    match &device {
-        Device::Cpu(_) => {
-            let x = expand(&device, embedding.value(), parameters, d, z)?;
-            let weight = Matrix::new(weight.value().as_slice()?, d, d * z);
-            matmul::nt(&device, Matrix::new(x.as_slice()?, rows, d * z), weight, y.as_mut_slice()?, false)?;
-        }
-        Device::Cuda(cuda) => cuda::forward(cuda, embedding.value(), parameters, weight.value(), &mut y)?,
-    }
-    let (de, dw) = (embedding.gradient(), weight.gradient());
-    let (embedding, parameters, weight) =
-        (embedding.value().clone(), parameters.clone(), weight.value().clone());
-    Ok(tape.record("hypernetwork", &[de, dw], y, move |context, dy| {
-        let (mut de, mut dw) = (context.target(de)?, context.target(dw)?);
-        let device = context.device();
-        match &device {
-            Device::Cpu(_) => {
-                let dy = Matrix::new(dy.as_slice()?, rows, d);
-                if let Some(dw) = &mut dw {
-                    let x = expand(&device, &embedding, &parameters, d, z)?;
-                    let x = Matrix::new(x.as_slice()?, rows, d * z);
-                    matmul::tn(dy, x, dw.tensor.as_mut_slice()?, dw.accumulate);
-                }
-                if let Some(de) = &mut de {
-                    let mut dx = Tensor::empty(&device, [rows, d * z], DType::F32)?;
-                    matmul::nn(dy, Matrix::new(weight.as_slice()?, d, d * z), dx.as_mut_slice()?, false);
-                    let (dx, accumulate) = (dx.as_slice::<f32>()?, de.accumulate);
-                    let parameters = parameters.as_slice::<f32>()?;
-                    for (index, value) in de.tensor.as_mut_slice::<f32>()?.iter_mut().enumerate() {
-                        let z_row = &parameters[index / d * z..][..z];
-                        let gradient: f32 =
-                            dx[index * z..][..z].iter().zip(z_row).map(|(dx, z)| dx * z).sum();
-                        *value = if accumulate { *value + gradient } else { gradient };
-                    }
-                }
-            }
-            Device::Cuda(cuda) => {
-                let operands = (&embedding, &parameters, &weight);
-                cuda::backward(cuda, operands, &dy, de.as_mut(), dw.as_mut())?;
-            }
-        }
-        [de, dw].into_iter().flatten().for_each(|target| context.put(target));
-        Ok(())
-    }))
+    let spec = ([rows, d].into(), embedding.value().dtype());
+    let parameters = parameters.clone();
+    tape.apply("hypernetwork", Hypernetwork { rows, d, z, parameters }, [embedding, weight], spec)
 }
 
-/// x[n, i Z + k] = e[n, i] z[n, k].
-fn expand(device: &Device, embedding: &Tensor, parameters: &Tensor, d: usize, z: usize) -> Result<Tensor> {
-    let mut x = Tensor::empty(device, [embedding.dims()[0], d * z], DType::F32)?;
-    let (e, parameters) = (embedding.as_slice::<f32>()?, parameters.as_slice::<f32>()?);
-    for (index, to) in x.as_mut_slice::<f32>()?.chunks_exact_mut(z).enumerate() {
-        for (to, parameter) in to.iter_mut().zip(&parameters[index / d * z..][..z]) {
-            *to = e[index] * parameter;
-        }
+struct Hypernetwork {
+    rows: usize,
+    d: usize,
+    z: usize,
+    parameters: Tensor,
+}
+
+impl Operation<CpuPool, Fixed<2>> for Hypernetwork {
+    /// e and W.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, cpu: &mut Cpu, [e, weight]: [&Var; 2], y: &mut Tensor) -> Result<[Tensor; 2]> {
+        let &Self { rows, d, z, .. } = self;
+        let x = self.expand(cpu, e.value())?;
+        let w = Matrix::new(weight.value().as_slice()?, d, d * z);
+        matmul::nt(cpu.device, Matrix::new(x.as_slice()?, rows, d * z), w, y.as_mut_slice()?, false)?;
+        Ok([e.value().clone(), weight.value().clone()])
     }
-    Ok(x)
+
+    fn backward(&self, cpu: &mut Cpu, [e, weight]: &[Tensor; 2], dy: Tensor, [de, dw]: To<2>) -> Result<()> {
+        let &Self { rows, d, z, .. } = self;
+        let dy = Matrix::new(dy.as_slice()?, rows, d);
+        if let Some(dw) = dw {
+            let x = self.expand(cpu, e)?;
+            let x = Matrix::new(x.as_slice()?, rows, d * z);
+            matmul::tn(dy, x, dw.tensor.as_mut_slice()?, dw.accumulate);
+        }
+        let Some(de) = de else { return Ok(()) };
+        let mut dx = cpu.empty([rows, d * z], DType::F32)?;
+        matmul::nn(dy, Matrix::new(weight.as_slice()?, d, d * z), dx.as_mut_slice()?, false);
+        let (dx, parameters) = (dx.as_slice::<f32>()?, self.parameters.as_slice::<f32>()?);
+        de.write(|index| {
+            let z_row = &parameters[index / d * z..][..z];
+            dx[index * z..][..z].iter().zip(z_row).map(|(dx, z)| dx * z).sum()
+        })
+    }
+}
+
+impl Hypernetwork {
+    /// x[n, i Z + k] = e[n, i] z[n, k].
+    fn expand(&self, cpu: &Cpu, e: &Tensor) -> Result<Tensor> {
+        let &Self { rows, d, z, .. } = self;
+        let mut x = cpu.empty([rows, d * z], DType::F32)?;
+        let (e, parameters) = (e.as_slice::<f32>()?, self.parameters.as_slice::<f32>()?);
+        for (index, to) in x.as_mut_slice::<f32>()?.chunks_exact_mut(z).enumerate() {
+            for (to, parameter) in to.iter_mut().zip(&parameters[index / d * z..][..z]) {
+                *to = e[index] * parameter;
+            }
+        }
+        Ok(x)
+    }
+
+    /// As [`Self::expand`], on the GPU.
+    fn expand_on_cuda(&self, cuda: &CudaDevice, e: &Tensor) -> Result<gpu::Buffer> {
+        if e.dtype() != DType::F32 {
+            return Err(Error::shape(
+                "hypernetwork",
+                format!("embeddings of {} on the GPU", e.dtype().name()),
+            ));
+        }
+        let &Self { rows, d, z, .. } = self;
+        let count = rows * d * z;
+        let x = cuda.context().allocate(count * 4)?;
+        let (e, parameters) = (view(e)?.into(), view(&self.parameters)?.into());
+        let arguments = [e, parameters, (count as i64).into(), d.into(), z.into(), (&x).into()];
+        cuda.launch(&program(), "expand", cuda.elementwise(count), &arguments)?;
+        Ok(x)
+    }
+}
+
+fn program() -> Program {
+    Program::new(kernels::LOSS, DType::F32)
+}
+
+/// The expanded embedding times the weights, in f32.
+impl Operation<CudaDevice, Fixed<2>> for Hypernetwork {
+    /// e and W.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, cuda: &mut Cuda, [e, weight]: [&Var; 2], y: &mut Tensor) -> Result<[Tensor; 2]> {
+        let &Self { rows, d, z, .. } = self;
+        let x = self.expand_on_cuda(cuda, e.value())?;
+        let shape = MatmulShape::new(rows, d, d * z, Precision::F32, Precision::F32).transposed(false, true);
+        cuda.multiply(&shape, 0.0, [x.view(), view(weight.value())?, view_mut(y)?])?;
+        Ok([e.value().clone(), weight.value().clone()])
+    }
+
+    fn backward(
+        &self,
+        cuda: &mut Cuda,
+        [e, weight]: &[Tensor; 2],
+        dy: Tensor,
+        [de, dw]: To<2>,
+    ) -> Result<()> {
+        let &Self { rows, d, z, .. } = self;
+        if let Some(dw) = dw {
+            let x = self.expand_on_cuda(cuda, e)?;
+            let shape =
+                MatmulShape::new(d, d * z, rows, Precision::F32, Precision::F32).transposed(true, false);
+            cuda.multiply(&shape, dw.beta(), [view(&dy)?, x.view(), view_mut(&mut dw.tensor)?])?;
+        }
+        let Some(de) = de else { return Ok(()) };
+        let dx = cuda.context().allocate(e.len() * z * 4)?;
+        let shape = MatmulShape::new(rows, d * z, d, Precision::F32, Precision::F32);
+        cuda.multiply(&shape, 0.0, [view(&dy)?, view(weight)?, dx.view()])?;
+        let [to, add] = de.arguments()?;
+        let parameters = view(&self.parameters)?.into();
+        let arguments = [(&dx).into(), parameters, (e.len() as i64).into(), d.into(), z.into(), to, add];
+        cuda.launch(&program(), "contract", cuda.elementwise(e.len()), &arguments)
+    }
 }
 
 #[cfg(test)]

@@ -8,10 +8,13 @@
 mod cpu;
 pub(crate) mod cuda;
 
+use super::operation::{Cpu, Fixed, Operation, To};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::ops::conv2d::cpu::pack_forward;
 use crate::ops::conv2d::{Geometry, Padding};
-use crate::tape::{Tape, Var};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::{DType, Tensor};
 
 /// A batch of images (n, height, width, channels) as they come in: bytes, or floats already normalised.
@@ -109,49 +112,37 @@ pub(crate) fn image_conv_in(
         return Err(Error::shape("image_conv", detail));
     }
     if let Some(bias) = bias.filter(|bias| bias.shape().dims() != [geometry.output[2]]) {
-        return Err(Error::shape(
-            "image_conv",
-            format!("bias {} for weight {}", bias.shape(), weight.shape()),
-        ));
+        let detail = format!("bias {} for weight {}", bias.shape(), weight.shape());
+        return Err(Error::shape("image_conv", detail));
     }
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, geometry.output_shape(), dtype)?;
-    match &device {
-        Device::Cpu(_) => {
-            let packed = tape.prepared(weight.value(), "conv2d forward", super::conv2d::cpu::pack_forward)?;
-            let bias = bias.map(|bias| bias.value().as_slice()).transpose()?;
-            cpu::forward(&geometry, images, packed.as_slice()?, bias, y.as_mut_slice()?)?;
+    let op = ImageConv { geometry, images: images.clone() };
+    tape.apply("image_conv", op, [weight, bias.unwrap_or(&Var::absent())], (geometry.output_shape(), dtype))
+}
+
+struct ImageConv {
+    geometry: Geometry,
+    images: Images,
+}
+
+impl Operation<CpuPool, Fixed<2>> for ImageConv {
+    type Saved = ();
+
+    fn forward(&self, cpu: &mut Cpu, [weight, bias]: [&Var; 2], y: &mut Tensor) -> Result<()> {
+        let packed = cpu.tape.prepared(weight.value(), "conv2d forward", pack_forward)?;
+        let bias = bias.present().map(Tensor::as_slice).transpose()?;
+        cpu::forward(&self.geometry, &self.images, packed.as_slice()?, bias, y.as_mut_slice()?)
+    }
+
+    fn backward(&self, _: &mut Cpu, (): &(), dy: Tensor, [dw, db]: To<2>) -> Result<()> {
+        let dy = dy.as_slice()?;
+        if let Some(Target { tensor, accumulate, .. }) = dw {
+            cpu::weight_gradient(&self.geometry, &self.images, dy, tensor.as_mut_slice()?, *accumulate)?;
         }
-        Device::Cuda(cuda) => {
-            let weight = crate::cuda::casts::weight_for(tape, weight.value(), dtype)?;
-            cuda::forward(cuda, &device, &geometry, images, &weight, bias.map(Var::value), &mut y)?;
+        match db {
+            Some(db) => super::column_sum_gradient(dy, db),
+            None => Ok(()),
         }
     }
-    let weight_value = weight.value().clone();
-    let (dw, db) = (weight.gradient(), bias.map(Var::gradient));
-    let images = images.clone();
-    Ok(tape.record("image_conv", &[dw, db.unwrap_or(dw)], y, move |context, dy| {
-        let mut dw = context.target(dw)?;
-        let mut db = db.map(|db| context.target(db)).transpose()?.flatten();
-        match context.device() {
-            Device::Cpu(_) => {
-                if let Some(dw) = &mut dw {
-                    let dy = dy.as_slice()?;
-                    cpu::weight_gradient(&geometry, &images, dy, dw.tensor.as_mut_slice()?, dw.accumulate)?;
-                }
-                if let Some(db) = &mut db {
-                    super::column_sum_gradient(dy.as_slice()?, db)?;
-                }
-            }
-            Device::Cuda(cuda) => {
-                let device = context.device();
-                let (dw, db) = (dw.as_mut(), db.as_mut());
-                cuda::backward(&cuda, &device, &geometry, &images, &weight_value, &dy, dw, db)?;
-            }
-        }
-        [dw, db].into_iter().flatten().for_each(|target| context.put(target));
-        Ok(())
-    }))
 }
 
 #[cfg(test)]

@@ -8,10 +8,12 @@ pub(super) mod cuda;
 
 use rayon::prelude::*;
 
+use super::operation::{Cpu, Cuda, Fixed, Operation, To};
 use crate::cpu::column_sums;
-use crate::device::Device;
+use crate::cuda::CudaDevice;
 use crate::error::{Error, Result};
-use crate::tape::{Tape, Var};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::{DType, Tensor};
 
 /// Rows per task.
@@ -24,72 +26,92 @@ pub fn layer_norm(tape: &mut Tape<'_>, x: &Var, gamma: &Var, beta: &Var, epsilon
         let detail = format!("x {}, gamma {}, beta {}", x.shape(), gamma.shape(), beta.shape());
         return Err(Error::shape("layer_norm", detail));
     }
-    let rows = x.shape().len() / d;
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, x.shape(), x.value().dtype())?;
-    // Mean and 1 / sqrt(var + eps) of every row.
-    let mut statistics = Tensor::empty(&device, [rows, 2], DType::F32)?;
-    match &device {
-        Device::Cpu(_) => {
+    tape.apply("layer_norm", LayerNorm { rows: x.shape().len() / d, d, epsilon }, [x, gamma, beta], x.spec())
+}
+
+struct LayerNorm {
+    rows: usize,
+    d: usize,
+    epsilon: f32,
+}
+
+/// What backward needs.
+struct Saved {
+    x: Tensor,
+    gamma: Tensor,
+    /// Mean and 1 / sqrt(var + eps) of every row.
+    statistics: Tensor,
+}
+
+impl Operation<CpuPool, Fixed<3>> for LayerNorm {
+    type Saved = Saved;
+
+    fn forward(&self, cpu: &mut Cpu, [x, gamma, beta]: [&Var; 3], y: &mut Tensor) -> Result<Saved> {
+        let &Self { rows, d, epsilon } = self;
+        let mut statistics = cpu.empty([rows, 2], DType::F32)?;
+        {
             let (gamma, beta) = (gamma.value().as_slice::<f32>()?, beta.value().as_slice::<f32>()?);
             let x = x.value().as_slice::<f32>()?.par_chunks(ROWS * d);
             let statistics = statistics.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * 2);
-            y.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * d).zip(x).zip(statistics).for_each(
-                |((y, x), s)| {
-                    forward(x, gamma, beta, epsilon, s, y);
-                },
-            );
+            let y = y.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * d);
+            y.zip(x).zip(statistics).for_each(|((y, x), s)| forward(x, gamma, beta, epsilon, s, y));
         }
-        Device::Cuda(cuda) => {
-            let affine = [gamma.value(), beta.value()];
-            cuda::forward(cuda, x.value(), None, affine, epsilon, &mut statistics, &mut y)?;
-        }
+        Ok(Saved { x: x.value().clone(), gamma: gamma.value().clone(), statistics })
     }
-    let ids = [x.gradient(), gamma.gradient(), beta.gradient()];
-    let (x, gamma) = (x.value().clone(), gamma.value().clone());
-    Ok(tape.record("layer_norm", &ids, y, move |context, dy| {
-        let [mut dx, mut dgamma, mut dbeta] =
-            [context.target(ids[0])?, context.target(ids[1])?, context.target(ids[2])?];
-        match context.device() {
-            Device::Cpu(_) => {
-                let (x, dy, s) = (x.as_slice::<f32>()?, dy.as_slice::<f32>()?, statistics.as_slice::<f32>()?);
-                if let Some(dx) = &mut dx {
-                    let (gamma, accumulate) = (gamma.as_slice::<f32>()?, dx.accumulate);
-                    let rows =
-                        x.par_chunks(ROWS * d).zip(dy.par_chunks(ROWS * d)).zip(s.par_chunks(ROWS * 2));
-                    dx.tensor
-                        .as_mut_slice::<f32>()?
-                        .par_chunks_mut(ROWS * d)
-                        .zip(rows)
-                        .for_each(|(dx, ((x, dy), s))| backward(x, dy, s, gamma, accumulate, dx));
-                }
-                let sums = column_sums(rows, d, 2, |first, count, sums| {
-                    let range = first * d..(first + count) * d;
-                    add_columns(&x[range.clone()], &dy[range], &s[2 * first..2 * (first + count)], sums);
-                });
-                for (target, sums) in [(&mut dbeta, &sums[..d]), (&mut dgamma, &sums[d..])] {
-                    let Some(target) = target else { continue };
-                    let accumulate = target.accumulate;
-                    for (to, sum) in target.tensor.as_mut_slice::<f32>()?.iter_mut().zip(sums) {
-                        *to = if accumulate { *to + *sum as f32 } else { *sum as f32 };
-                    }
-                }
-            }
-            Device::Cuda(cuda) => {
-                // Where x wants no gradient it goes nowhere.
-                let (mut unused, accumulate) = match &dx {
-                    Some(dx) => (None, dx.accumulate),
-                    None => (Some(Tensor::empty(&context.device(), x.shape(), x.dtype())?), false),
-                };
-                let to = dx.as_mut().map(|dx| &mut dx.tensor).or(unused.as_mut());
-                let Some(to) = to else { return Ok(()) };
-                let targets = [dgamma.as_mut(), dbeta.as_mut(), None];
-                cuda::backward(&cuda, (&dy, None), (&x, &statistics, &gamma), (to, accumulate), targets)?;
+
+    fn backward(
+        &self,
+        _: &mut Cpu,
+        Saved { x, gamma, statistics }: &Saved,
+        dy: Tensor,
+        [dx, dgamma, dbeta]: To<3>,
+    ) -> Result<()> {
+        let &Self { rows, d, .. } = self;
+        let (x, dy, s) = (x.as_slice::<f32>()?, dy.as_slice::<f32>()?, statistics.as_slice::<f32>()?);
+        if let Some(Target { tensor, accumulate, .. }) = dx {
+            let gamma = gamma.as_slice::<f32>()?;
+            let rows = x.par_chunks(ROWS * d).zip(dy.par_chunks(ROWS * d)).zip(s.par_chunks(ROWS * 2));
+            let dx = tensor.as_mut_slice::<f32>()?.par_chunks_mut(ROWS * d);
+            dx.zip(rows).for_each(|(dx, ((x, dy), s))| backward(x, dy, s, gamma, *accumulate, dx));
+        }
+        let sums = column_sums(rows, d, 2, |first, count, sums| {
+            let range = first * d..(first + count) * d;
+            add_columns(&x[range.clone()], &dy[range], &s[2 * first..2 * (first + count)], sums);
+        });
+        for (target, sums) in [(dbeta, &sums[..d]), (dgamma, &sums[d..])] {
+            if let Some(target) = target {
+                target.write(|index| sums[index] as f32)?;
             }
         }
-        [dx, dgamma, dbeta].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())
-    }))
+    }
+}
+
+impl Operation<CudaDevice, Fixed<3>> for LayerNorm {
+    type Saved = Saved;
+
+    fn forward(&self, cuda: &mut Cuda, [x, gamma, beta]: [&Var; 3], y: &mut Tensor) -> Result<Saved> {
+        let mut statistics = cuda.empty([self.rows, 2], DType::F32)?;
+        let affine = [gamma.value(), beta.value()];
+        cuda::forward(cuda, x.value(), None, affine, self.epsilon, &mut statistics, y)?;
+        Ok(Saved { x: x.value().clone(), gamma: gamma.value().clone(), statistics })
+    }
+
+    fn backward(
+        &self,
+        cuda: &mut Cuda,
+        Saved { x, gamma, statistics }: &Saved,
+        dy: Tensor,
+        [dx, dgamma, dbeta]: To<3>,
+    ) -> Result<()> {
+        // Where x wants no gradient it goes nowhere.
+        let mut unused = None;
+        let dx = match dx {
+            Some(dx) => dx,
+            None => unused.insert(Target::unplaced(cuda.empty(x.shape(), dy.dtype())?)),
+        };
+        cuda::backward(cuda, (&dy, None), (x, statistics, gamma), dx, [dgamma, dbeta, None])
+    }
 }
 
 multiversion! {

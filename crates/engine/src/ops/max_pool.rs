@@ -3,15 +3,17 @@
 //! Shapes: x (n, height, width, channels), y (n, oh, ow, channels). Backward: dy goes to the first of the largest
 //! values of its window, in reading order.
 
-mod cuda;
-
+use gpu::Argument;
 use rayon::prelude::*;
 
-use crate::device::Device;
+use super::operation::{Cpu, Cuda, Operation};
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::conv2d::{Geometry, Padding};
+use crate::pool::CpuPool;
 use crate::shape::Shape;
-use crate::tape::{Tape, Var};
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::{DType, Tensor};
 
 /// What the published network pads with before it pools.
@@ -28,27 +30,71 @@ pub fn max_pool(tape: &mut Tape<'_>, x: &Var, kernel: usize, stride: usize, padd
     }
     let weight = Shape::new(&[channels, kernel, kernel, channels]);
     let geometry = Geometry::new("max_pool", x.shape(), weight, stride, padding)?;
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, geometry.output_shape(), x.value().dtype())?;
-    // Which tap of its window each output came from.
-    let mut taps = Tensor::empty(&device, geometry.output_shape(), DType::U8)?;
-    match &device {
-        Device::Cpu(_) => forward(&geometry, x.value().as_slice()?, y.as_mut_slice()?, taps.as_mut_slice()?),
-        Device::Cuda(cuda) => cuda::forward(cuda, &geometry, x.value(), &mut y, &mut taps)?,
+    tape.apply("max_pool", MaxPool(geometry), x, (geometry.output_shape(), x.value().dtype()))
+}
+
+struct MaxPool(Geometry);
+
+impl Operation<CpuPool> for MaxPool {
+    /// Which tap of its window each output came from.
+    type Saved = Tensor;
+
+    fn forward(&self, cpu: &mut Cpu, x: &Var, y: &mut Tensor) -> Result<Tensor> {
+        let mut taps = cpu.empty(y.shape(), DType::U8)?;
+        forward(&self.0, x.value().as_slice()?, y.as_mut_slice()?, taps.as_mut_slice()?);
+        Ok(taps)
     }
-    let dx = x.gradient();
-    Ok(tape.record("max_pool", &[dx], y, move |context, dy| {
-        let Some(mut dx) = context.target(dx)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                let (dy, taps) = (dy.as_slice()?, taps.as_slice()?);
-                backward(&geometry, dy, taps, dx.tensor.as_mut_slice()?, dx.accumulate);
-            }
-            Device::Cuda(cuda) => cuda::backward(&cuda, &geometry, &dy, &taps, &mut dx)?,
-        }
-        context.put(dx);
+
+    fn backward(&self, _: &mut Cpu, taps: &Tensor, dy: Tensor, dx: &mut Target) -> Result<()> {
+        backward(&self.0, dy.as_slice()?, taps.as_slice()?, dx.tensor.as_mut_slice()?, dx.accumulate);
         Ok(())
-    }))
+    }
+}
+
+impl Operation<CudaDevice> for MaxPool {
+    /// Which tap of its window each output came from.
+    type Saved = Tensor;
+
+    fn forward(&self, cuda: &mut Cuda, x: &Var, y: &mut Tensor) -> Result<Tensor> {
+        let mut taps = cuda.empty(y.shape(), DType::U8)?;
+        let x = x.value();
+        let bytes = ((x.len() + y.len()) * x.dtype().size() + taps.len()) as f64;
+        let _scope = cuda.context().scope(|| "max_pool".into(), x.len() as f64, bytes);
+        let mut arguments = vec![view(x)?.into(), view_mut(y)?.into(), view_mut(&mut taps)?.into()];
+        arguments.extend(sizes(&self.0));
+        arguments.push(PADDING_VALUE.into());
+        let program = Program::with_channels(kernels::POOL, x.dtype(), self.0.input[2]);
+        cuda.launch(&program, "max_pool", cuda.elementwise(y.len()), &arguments)?;
+        Ok(taps)
+    }
+
+    fn backward(&self, cuda: &mut Cuda, taps: &Tensor, dy: Tensor, dx: &mut Target) -> Result<()> {
+        let count = dx.tensor.len();
+        let bytes = ((count + dy.len()) * dy.dtype().size() + taps.len()) as f64;
+        let _scope = cuda.context().scope(|| "max_pool backward".into(), count as f64, bytes);
+        let mut arguments = vec![view(&dy)?.into(), view(taps)?.into()];
+        arguments.extend(dx.arguments()?);
+        arguments.extend(sizes(&self.0));
+        let program = Program::with_channels(kernels::POOL, dy.dtype(), self.0.input[2]);
+        cuda.launch(&program, "max_pool_backward", cuda.elementwise(count), &arguments)
+    }
+}
+
+/// The sizes, as arguments of the kernels.
+fn sizes(geometry: &Geometry) -> [Argument; 10] {
+    let ([height, width, channels], [oh, ow, _]) = (geometry.input, geometry.output);
+    [
+        geometry.batch.into(),
+        height.into(),
+        width.into(),
+        channels.into(),
+        oh.into(),
+        ow.into(),
+        geometry.kernel[0].into(),
+        geometry.stride.into(),
+        geometry.padding.top.into(),
+        geometry.padding.left.into(),
+    ]
 }
 
 fn forward(geometry: &Geometry, x: &[f32], y: &mut [f32], taps: &mut [u8]) {

@@ -34,6 +34,7 @@ mod layer_norm;
 mod linear;
 mod loss;
 mod max_pool;
+pub(crate) mod operation;
 mod pose_transform;
 mod relu;
 mod reshape;

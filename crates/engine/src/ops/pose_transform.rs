@@ -4,14 +4,16 @@
 //! Shapes: poses (n, capsules d^2), each capsule a row-major d x d matrix; M (n, d, d), the same for all capsules of
 //! a sample, without gradient; X as the poses. Backward, with Q = P M: dQ = (dX - X <X, dX>) / ||Q||, dP = dQ M^T.
 
-mod cuda;
-
+use gpu::Launch;
 use rayon::prelude::*;
 
-use crate::device::Device;
+use super::operation::{Cpu, Cuda, Operation};
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
-use crate::tape::{Tape, Var};
-use crate::tensor::Tensor;
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
+use crate::tensor::{DType, Tensor};
 
 /// Norms are not taken smaller than this; no trained network comes near it.
 pub const SMALLEST_NORM: f32 = 1e-20;
@@ -33,62 +35,100 @@ pub fn pose_transform(
         let detail = format!("poses {} of {pose} numbers, transforms {transform:?}", poses.shape());
         return Err(Error::shape("pose_transform", detail));
     }
-    let device = tape.device();
-    let mut x = Tensor::empty(&device, poses.shape(), poses.value().dtype())?;
-    match &device {
-        Device::Cpu(_) => {
-            let m = transform.map(Tensor::as_slice::<f32>).transpose()?;
-            let from = poses.value().as_slice::<f32>()?.par_chunks(width);
-            x.as_mut_slice::<f32>()?.par_chunks_mut(width).zip(from).enumerate().for_each(|(n, (x, p))| {
-                let m = m.map(|m| &m[n * pose..(n + 1) * pose]);
-                for (x, p) in x.chunks_exact_mut(pose).zip(p.chunks_exact(pose)) {
-                    times(p, m, d, x);
-                    let inverse = 1.0 / norm(x);
-                    x.iter_mut().for_each(|x| *x *= inverse);
-                }
-            });
-        }
-        Device::Cuda(cuda) => cuda::forward(cuda, poses.value(), pose, transform, &mut x)?,
+    let transform = transform.cloned();
+    tape.apply("pose_transform", PoseTransform { batch, width, pose, d, transform }, poses, poses.spec())
+}
+
+struct PoseTransform {
+    batch: usize,
+    /// Numbers of a sample, of a capsule, and of a row of its matrix.
+    width: usize,
+    pose: usize,
+    d: usize,
+    transform: Option<Tensor>,
+}
+
+impl Operation<CpuPool> for PoseTransform {
+    /// P and X.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, _: &mut Cpu, poses: &Var, x: &mut Tensor) -> Result<[Tensor; 2]> {
+        let &Self { width, pose, d, .. } = self;
+        let m = self.transform.as_ref().map(Tensor::as_slice::<f32>).transpose()?;
+        let from = poses.value().as_slice::<f32>()?.par_chunks(width);
+        x.as_mut_slice::<f32>()?.par_chunks_mut(width).zip(from).enumerate().for_each(|(n, (x, p))| {
+            let m = m.map(|m| &m[n * pose..(n + 1) * pose]);
+            for (x, p) in x.chunks_exact_mut(pose).zip(p.chunks_exact(pose)) {
+                times(p, m, d, x);
+                let inverse = 1.0 / norm(x);
+                x.iter_mut().for_each(|x| *x *= inverse);
+            }
+        });
+        Ok([poses.value().clone(), x.clone()])
     }
-    let dp = poses.gradient();
-    let (poses, transform, kept) = (poses.value().clone(), transform.cloned(), x.clone());
-    Ok(tape.record("pose_transform", &[dp], x, move |context, dx| {
-        let Some(mut target) = context.target(dp)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                let m = transform.as_ref().map(Tensor::as_slice::<f32>).transpose()?;
-                let accumulate = target.accumulate;
-                let rows = target.tensor.as_mut_slice::<f32>()?.par_chunks_mut(width);
-                let p = poses.as_slice::<f32>()?.par_chunks(width);
-                let x = kept.as_slice::<f32>()?.par_chunks(width);
-                let dx = dx.as_slice::<f32>()?.par_chunks(width);
-                rows.zip(p).zip(x).zip(dx).enumerate().for_each(|(n, (((dp, p), x), dx))| {
-                    let m = m.map(|m| &m[n * pose..(n + 1) * pose]);
-                    let mut q = vec![0.0; pose];
-                    let mut back = vec![0.0; pose];
-                    for capsule in (0..width).step_by(pose) {
-                        let range = capsule..capsule + pose;
-                        times(&p[range.clone()], m, d, &mut q);
-                        let inverse = 1.0 / norm(&q);
-                        let (x, dx) = (&x[range.clone()], &dx[range.clone()]);
-                        let along: f32 = x.iter().zip(dx).map(|(x, dx)| x * dx).sum();
-                        for ((q, x), dx) in q.iter_mut().zip(x).zip(dx) {
-                            *q = (dx - x * along) * inverse;
-                        }
-                        times_transposed(&q, m, d, &mut back);
-                        for (dp, back) in dp[range].iter_mut().zip(&back) {
-                            *dp = if accumulate { *dp + back } else { *back };
-                        }
-                    }
-                });
+
+    fn backward(&self, _: &mut Cpu, [poses, x]: &[Tensor; 2], dx: Tensor, dp: &mut Target) -> Result<()> {
+        let &Self { width, pose, d, .. } = self;
+        let m = self.transform.as_ref().map(Tensor::as_slice::<f32>).transpose()?;
+        let accumulate = dp.accumulate;
+        let rows = dp.tensor.as_mut_slice::<f32>()?.par_chunks_mut(width);
+        let p = poses.as_slice::<f32>()?.par_chunks(width);
+        let x = x.as_slice::<f32>()?.par_chunks(width);
+        let dx = dx.as_slice::<f32>()?.par_chunks(width);
+        rows.zip(p).zip(x).zip(dx).enumerate().for_each(|(n, (((dp, p), x), dx))| {
+            let m = m.map(|m| &m[n * pose..(n + 1) * pose]);
+            let mut q = vec![0.0; pose];
+            let mut back = vec![0.0; pose];
+            for capsule in (0..width).step_by(pose) {
+                let range = capsule..capsule + pose;
+                times(&p[range.clone()], m, d, &mut q);
+                let inverse = 1.0 / norm(&q);
+                let (x, dx) = (&x[range.clone()], &dx[range.clone()]);
+                let along: f32 = x.iter().zip(dx).map(|(x, dx)| x * dx).sum();
+                for ((q, x), dx) in q.iter_mut().zip(x).zip(dx) {
+                    *q = (dx - x * along) * inverse;
+                }
+                times_transposed(&q, m, d, &mut back);
+                for (dp, back) in dp[range].iter_mut().zip(&back) {
+                    *dp = if accumulate { *dp + back } else { *back };
+                }
             }
-            Device::Cuda(cuda) => {
-                cuda::backward(&cuda, (&poses, pose), transform.as_ref(), &kept, &dx, &mut target)?;
-            }
-        }
-        context.put(target);
+        });
         Ok(())
-    }))
+    }
+}
+
+impl PoseTransform {
+    /// Runs `kernel`, a thread per capsule: poses, transform, `more`, sizes.
+    fn launch(
+        &self,
+        cuda: &CudaDevice,
+        kernel: &'static str,
+        poses: &Tensor,
+        more: &[gpu::Argument],
+    ) -> Result<()> {
+        let (batch, capsules) = (self.batch, self.width / self.pose);
+        let program = Program::new(kernels::POSE_TRANSFORM, DType::F32).define("SIDE", self.d);
+        let first = [view(poses)?.into(), self.transform.as_ref().map(view).transpose()?.into()];
+        let arguments = [&first, more, &[batch.into(), capsules.into()]].concat();
+        cuda.launch(&program, kernel, Launch::linear((batch * capsules).div_ceil(128), 128), &arguments)
+    }
+}
+
+impl Operation<CudaDevice> for PoseTransform {
+    /// P and X.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, cuda: &mut Cuda, poses: &Var, x: &mut Tensor) -> Result<[Tensor; 2]> {
+        self.launch(cuda, "pose_transform", poses.value(), &[view_mut(x)?.into()])?;
+        Ok([poses.value().clone(), x.clone()])
+    }
+
+    fn backward(&self, cuda: &mut Cuda, [poses, x]: &[Tensor; 2], dx: Tensor, dp: &mut Target) -> Result<()> {
+        let [to, add] = dp.arguments()?;
+        let more = [view(x)?.into(), view(&dx)?.into(), to, add];
+        self.launch(cuda, "pose_transform_backward", poses, &more)
+    }
 }
 
 fn norm(values: &[f32]) -> f32 {

@@ -1,18 +1,27 @@
 //! ReLU: y = max(x, 0), elementwise. Backward: dx = dy where y > 0. (Behind a batch norm it is part of that.)
 
-use super::elementwise::Function;
+use super::elementwise::{self, Function};
 use crate::error::Result;
 use crate::tape::{Tape, Var};
 
 /// The positive part of every element.
 pub fn relu(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
-    let function = Function {
-        name: "relu",
-        backward_name: "relu_backward",
-        value: |x: f32| if x > 0.0 { x } else { 0.0 },
-        gradient: |dy: f32, y: f32| if y > 0.0 { dy } else { 0.0 },
-    };
-    function.apply(tape, x)
+    elementwise::apply::<Relu>(tape, x)
+}
+
+struct Relu;
+
+impl Function for Relu {
+    const NAME: &'static str = "relu";
+    const BACKWARD: &'static str = "relu_backward";
+
+    fn value(x: f32) -> f32 {
+        if x > 0.0 { x } else { 0.0 }
+    }
+
+    fn gradient(dy: f32, y: f32) -> f32 {
+        if y > 0.0 { dy } else { 0.0 }
+    }
 }
 
 #[cfg(test)]

@@ -19,9 +19,10 @@ mod cpu;
 mod cuda;
 mod tensor;
 
-use crate::device::Device;
+use super::operation::{Cpu, Fixed, Operation, To};
 use crate::error::{Error, Result};
-use crate::tape::{GradientId, Tape, Var};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
 
 /// The sizes of a routing layer.
@@ -37,30 +38,28 @@ pub struct RoutingGeometry {
     pub pose: usize,
 }
 
-fn geometry(a: &Var, u: &Var, w1: Option<&Var>, w2: &Var, b2: &Var) -> Result<RoutingGeometry> {
-    let fail = || {
-        let w1 = w1.map(Var::shape);
-        let detail = format!(
-            "activations {}, poses {}, W1 {w1:?}, W2 {}, b2 {}",
-            a.shape(),
-            u.shape(),
-            w2.shape(),
-            b2.shape()
-        );
-        Error::shape("self_routing", detail)
-    };
-    let (&[batch, ..], &[lower, upper, pose]) = (a.shape().dims(), w2.shape().dims()) else {
-        return Err(fail());
-    };
-    let w1_fits = w1.is_none_or(|w1| w1.shape().dims() == [lower, upper * pose, pose]);
-    let fits = a.shape().len() == batch * lower
-        && u.shape().len() == batch * lower * pose
-        && b2.shape().len() == lower * upper
-        && w1_fits;
-    if fits && pose > 0 && upper > 0 {
-        Ok(RoutingGeometry { batch, lower, upper, pose })
-    } else {
-        Err(fail())
+impl RoutingGeometry {
+    fn new(a: &Var, u: &Var, w2: &Var, b2: &Var, w1: Option<&Var>) -> Result<Self> {
+        let fail = || {
+            let w1 = w1.map(Var::shape);
+            let detail = format!(
+                "activations {}, poses {}, W1 {w1:?}, W2 {}, b2 {}",
+                a.shape(),
+                u.shape(),
+                w2.shape(),
+                b2.shape()
+            );
+            Error::shape("self_routing", detail)
+        };
+        let (&[batch, ..], &[lower, upper, pose]) = (a.shape().dims(), w2.shape().dims()) else {
+            return Err(fail());
+        };
+        let w1_fits = w1.is_none_or(|w1| w1.shape().dims() == [lower, upper * pose, pose]);
+        let fits = a.shape().len() == batch * lower
+            && u.shape().len() == batch * lower * pose
+            && b2.shape().len() == lower * upper
+            && w1_fits;
+        if fits && pose > 0 && upper > 0 { Ok(Self { batch, lower, upper, pose }) } else { Err(fail()) }
     }
 }
 
@@ -74,108 +73,93 @@ pub fn self_routing(
     w2: &Var,
     b2: &Var,
 ) -> Result<(Var, Var)> {
-    let [activations, poses] = route(tape, a, u, Some(w1), w2, b2)?;
+    let [activations, poses] = route(tape, [a, u, w2, b2], Some(w1))?;
     Ok((activations, poses))
 }
 
 /// Routes activations only.
 pub fn routing_activations(tape: &mut Tape<'_>, a: &Var, u: &Var, w2: &Var, b2: &Var) -> Result<Var> {
-    let [activations, _] = route(tape, a, u, None, w2, b2)?;
+    let [activations, _] = route(tape, [a, u, w2, b2], None)?;
     Ok(activations)
 }
 
-fn route(tape: &mut Tape<'_>, a: &Var, u: &Var, w1: Option<&Var>, w2: &Var, b2: &Var) -> Result<[Var; 2]> {
-    let geometry = geometry(a, u, w1, w2, b2)?;
-    let device = tape.device();
-    let width = if w1.is_some() { geometry.upper * geometry.pose } else { 0 };
-    let mut activations = Tensor::empty(&device, [geometry.batch, geometry.upper], DType::F32)?;
-    let mut poses = Tensor::empty(&device, [geometry.batch, width], DType::F32)?;
-    // sum_i a_i, per sample, kept for backward.
-    let mut total = Tensor::empty(&device, [geometry.batch], DType::F32)?;
-    let mut arranged = None;
-    let on_cuda = match &device {
-        Device::Cpu(_) => {
-            let inputs = cpu::Inputs {
-                geometry,
-                a: a.value().as_slice()?,
-                u: u.value().as_slice()?,
-                w1: w1.map(|w1| w1.value().as_slice()).transpose()?,
-                w2: w2.value().as_slice()?,
-                b2: b2.value().as_slice()?,
-            };
-            let outputs = (activations.as_mut_slice()?, poses.as_mut_slice()?, total.as_mut_slice()?);
-            cpu::forward(&inputs, outputs.0, outputs.1, outputs.2);
-            None
-        }
-        Device::Cuda(cuda) => {
-            if let Some(w1) = w1.filter(|_| tensor::takes(&geometry, u.value().dtype(), true)) {
-                let all = [w1.value(), w2.value(), b2.value()];
-                let arrange = |device: &Device, _: &Tensor| tensor::arrange(device, &geometry, all);
-                arranged = Some(tape.prepared(w1.value(), "routing", arrange)?);
-            }
-            let inputs = cuda::Inputs {
-                geometry,
-                a: a.value(),
-                u: u.value(),
-                w1: w1.map(Var::value),
-                w2: w2.value(),
-                b2: b2.value(),
-                arranged: arranged.as_ref(),
-            };
-            Some(cuda::forward(cuda, &device, &inputs, &mut activations, &mut poses)?)
-        }
-    };
-    let ids = [a.gradient(), u.gradient(), w2.gradient(), b2.gradient()];
-    let dw1 = w1.map(Var::gradient);
-    let (a, u, w1) = (a.value().clone(), u.value().clone(), w1.map(|w1| w1.value().clone()));
-    let (w2, b2) = (w2.value().clone(), b2.value().clone());
-    let kept = (activations.clone(), poses.clone());
-    let wanted: Vec<GradientId> = ids.into_iter().chain(dw1).collect();
-    let outputs = [activations, poses];
-    Ok(tape.record_many("self_routing", &wanted, outputs, move |context, [da_out, du_out]| {
-        let mut targets = Vec::new();
-        for id in ids {
-            targets.push(context.target(id)?);
-        }
-        let mut dw1 = dw1.map(|dw1| context.target(dw1)).transpose()?.flatten();
-        match context.device() {
-            Device::Cpu(_) => {
-                let inputs = cpu::Inputs {
-                    geometry,
-                    a: a.as_slice()?,
-                    u: u.as_slice()?,
-                    w1: w1.as_ref().map(|w1| w1.as_slice()).transpose()?,
-                    w2: w2.as_slice()?,
-                    b2: b2.as_slice()?,
-                };
-                let outputs = cpu::Outputs {
-                    a: kept.0.as_slice()?,
-                    u: kept.1.as_slice()?,
-                    total: total.as_slice()?,
-                    da: da_out.as_ref().map(|da| da.as_slice()).transpose()?,
-                    du: du_out.as_ref().map(|du| du.as_slice()).transpose()?,
-                };
-                cpu::backward(&inputs, &outputs, &mut targets, dw1.as_mut())?;
-            }
-            Device::Cuda(cuda) => {
-                let (w1, arranged) = (w1.as_ref(), arranged.as_ref());
-                let inputs = cuda::Inputs { geometry, a: &a, u: &u, w1, w2: &w2, b2: &b2, arranged };
-                let gradients = cuda::Gradients {
-                    activations: &kept.0,
-                    poses: &kept.1,
-                    d_activations: da_out.as_ref(),
-                    d_poses: du_out.as_ref(),
-                    targets: &mut targets,
-                    dw1: dw1.as_mut(),
-                };
-                if let Some(kept) = &on_cuda {
-                    cuda::backward(&cuda, &inputs, kept, gradients)?;
-                }
-            }
-        }
-        targets.into_iter().chain([dw1]).flatten().for_each(|target| context.put(target));
-        Ok(())
-    }))
+fn route(tape: &mut Tape<'_>, [a, u, w2, b2]: [&Var; 4], w1: Option<&Var>) -> Result<[Var; 2]> {
+    let geometry = RoutingGeometry::new(a, u, w2, b2, w1)?;
+    let RoutingGeometry { batch, upper, pose, .. } = geometry;
+    let width = if w1.is_some() { upper * pose } else { 0 };
+    let specs = [[batch, upper], [batch, width]].map(|dims| (dims.into(), DType::F32));
+    tape.apply("self_routing", SelfRouting(geometry), [a, u, w2, b2, w1.unwrap_or(&Var::absent())], specs)
+}
+
+/// Its inputs are a, u, W2, b2 and W1.
+struct SelfRouting(RoutingGeometry);
+
+/// The inputs, and the outputs, which backward needs.
+struct Values {
+    a: Tensor,
+    u: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    w1: Option<Tensor>,
+    activations: Tensor,
+    poses: Tensor,
+}
+
+impl Values {
+    fn new([a, u, w2, b2, w1]: [&Var; 5], activations: &Tensor, poses: &Tensor) -> Self {
+        let [a, u, w2, b2] = [a, u, w2, b2].map(|var| var.value().clone());
+        let (activations, poses) = (activations.clone(), poses.clone());
+        Self { a, u, w2, b2, w1: w1.present().cloned(), activations, poses }
+    }
+}
+
+impl Operation<CpuPool, Fixed<5>, Fixed<2>> for SelfRouting {
+    /// And sum_i a_i, per sample.
+    type Saved = (Values, Tensor);
+
+    fn forward(
+        &self,
+        cpu: &mut Cpu,
+        inputs @ [a, u, w2, b2, w1]: [&Var; 5],
+        [activations, poses]: [&mut Tensor; 2],
+    ) -> Result<Self::Saved> {
+        let mut total = cpu.empty([self.0.batch], DType::F32)?;
+        let from = cpu::Inputs {
+            geometry: self.0,
+            a: a.value().as_slice()?,
+            u: u.value().as_slice()?,
+            w1: w1.present().map(Tensor::as_slice).transpose()?,
+            w2: w2.value().as_slice()?,
+            b2: b2.value().as_slice()?,
+        };
+        cpu::forward(&from, activations.as_mut_slice()?, poses.as_mut_slice()?, total.as_mut_slice()?);
+        Ok((Values::new(inputs, activations, poses), total))
+    }
+
+    fn backward(
+        &self,
+        _: &mut Cpu,
+        (values, total): &Self::Saved,
+        [da, du]: [Option<Tensor>; 2],
+        targets: To<5>,
+    ) -> Result<()> {
+        let inputs = cpu::Inputs {
+            geometry: self.0,
+            a: values.a.as_slice()?,
+            u: values.u.as_slice()?,
+            w1: values.w1.as_ref().map(Tensor::as_slice).transpose()?,
+            w2: values.w2.as_slice()?,
+            b2: values.b2.as_slice()?,
+        };
+        let outputs = cpu::Outputs {
+            a: values.activations.as_slice()?,
+            u: values.poses.as_slice()?,
+            total: total.as_slice()?,
+            da: da.as_ref().map(Tensor::as_slice).transpose()?,
+            du: du.as_ref().map(Tensor::as_slice).transpose()?,
+        };
+        cpu::backward(&inputs, &outputs, targets)
+    }
 }
 
 #[cfg(test)]

@@ -2,11 +2,14 @@
 //!
 //! Shapes: a, y (n, capsules). Backward: da_j = y_j (dy_j - sum_k dy_k y_k) / (T a_j).
 
-mod cuda;
+use gpu::Launch;
 
-use crate::device::Device;
+use super::operation::{Cpu, Cuda, Operation};
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
-use crate::tape::{Tape, Var};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::{DType, Tensor};
 
 /// Probabilities are not taken smaller than this.
@@ -20,44 +23,78 @@ pub fn sharpen(tape: &mut Tape<'_>, a: &Var, temperature: f32) -> Result<Var> {
     if temperature <= 0.0 || temperature.is_nan() || columns == 0 {
         return Err(Error::shape("sharpen", format!("a {} at temperature {temperature}", a.shape())));
     }
-    let device = tape.device();
-    let mut y = Tensor::empty(&device, a.shape(), DType::F32)?;
-    match &device {
-        Device::Cpu(_) => {
-            let from = a.value().as_slice::<f32>()?.chunks_exact(columns);
-            for (y, a) in y.as_mut_slice::<f32>()?.chunks_exact_mut(columns).zip(from) {
-                let largest = a.iter().fold(SMALLEST, |largest, a| largest.max(*a));
-                let power = |a: f32| f64::from(a.max(SMALLEST) / largest).powf(1.0 / f64::from(temperature));
-                let sum: f64 = a.iter().map(|&a| power(a)).sum();
-                y.iter_mut().zip(a).for_each(|(y, &a)| *y = (power(a) / sum) as f32);
-            }
+    tape.apply("sharpen", Sharpen { rows, columns, temperature }, a, (a.shape(), DType::F32))
+}
+
+#[derive(Clone, Copy)]
+struct Sharpen {
+    rows: usize,
+    columns: usize,
+    temperature: f32,
+}
+
+impl Operation<CpuPool> for Sharpen {
+    /// a and y.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, _: &mut Cpu, a: &Var, y: &mut Tensor) -> Result<[Tensor; 2]> {
+        let exponent = 1.0 / f64::from(self.temperature);
+        let from = a.value().as_slice::<f32>()?.chunks_exact(self.columns);
+        for (y, a) in y.as_mut_slice::<f32>()?.chunks_exact_mut(self.columns).zip(from) {
+            let largest = a.iter().fold(SMALLEST, |largest, a| largest.max(*a));
+            let power = |a: f32| f64::from(a.max(SMALLEST) / largest).powf(exponent);
+            let sum: f64 = a.iter().map(|&a| power(a)).sum();
+            y.iter_mut().zip(a).for_each(|(y, &a)| *y = (power(a) / sum) as f32);
         }
-        Device::Cuda(cuda) => cuda::forward(cuda, a.value(), [rows, columns], temperature, &mut y)?,
+        Ok([a.value().clone(), y.clone()])
     }
-    let (da, a, kept) = (a.gradient(), a.value().clone(), y.clone());
-    Ok(tape.record("sharpen", &[da], y, move |context, dy| {
-        let Some(mut target) = context.target(da)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                let accumulate = target.accumulate;
-                let (a, y, dy) = (a.as_slice::<f32>()?, kept.as_slice::<f32>()?, dy.as_slice::<f32>()?);
-                for (row, da) in target.tensor.as_mut_slice::<f32>()?.chunks_exact_mut(columns).enumerate() {
-                    let range = row * columns..(row + 1) * columns;
-                    let (a, y, dy) = (&a[range.clone()], &y[range.clone()], &dy[range]);
-                    let along: f32 = y.iter().zip(dy).map(|(y, dy)| y * dy).sum();
-                    for j in 0..columns {
-                        let gradient = y[j] * (dy[j] - along) / (temperature * a[j].max(SMALLEST));
-                        da[j] = if accumulate { da[j] + gradient } else { gradient };
-                    }
-                }
-            }
-            Device::Cuda(cuda) => {
-                cuda::backward(&cuda, (&dy, &a, &kept), [rows, columns], temperature, &mut target)?;
+
+    fn backward(&self, _: &mut Cpu, [a, y]: &[Tensor; 2], dy: Tensor, da: &mut Target) -> Result<()> {
+        let Self { columns, temperature, .. } = *self;
+        let accumulate = da.accumulate;
+        let (a, y, dy) = (a.as_slice::<f32>()?, y.as_slice::<f32>()?, dy.as_slice::<f32>()?);
+        for (row, da) in da.tensor.as_mut_slice::<f32>()?.chunks_exact_mut(columns).enumerate() {
+            let range = row * columns..(row + 1) * columns;
+            let (a, y, dy) = (&a[range.clone()], &y[range.clone()], &dy[range]);
+            let along: f32 = y.iter().zip(dy).map(|(y, dy)| y * dy).sum();
+            for j in 0..columns {
+                let gradient = y[j] * (dy[j] - along) / (temperature * a[j].max(SMALLEST));
+                da[j] = if accumulate { da[j] + gradient } else { gradient };
             }
         }
-        context.put(target);
         Ok(())
-    }))
+    }
+}
+
+impl Sharpen {
+    /// Runs `kernel`, a warp a row: `first`, the sizes, `last`.
+    fn launch(
+        self,
+        cuda: &CudaDevice,
+        kernel: &'static str,
+        first: &[gpu::Argument],
+        last: &[gpu::Argument],
+    ) -> Result<()> {
+        let Self { rows, columns, temperature } = self;
+        let sizes = [rows.into(), columns.into(), temperature.into(), SMALLEST.into()];
+        let program = Program::new(kernels::LOSS, DType::F32);
+        cuda.launch(&program, kernel, Launch::linear(rows.div_ceil(8), 256), &[first, &sizes, last].concat())
+    }
+}
+
+impl Operation<CudaDevice> for Sharpen {
+    /// a and y.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, cuda: &mut Cuda, a: &Var, y: &mut Tensor) -> Result<[Tensor; 2]> {
+        self.launch(cuda, "sharpen", &[view(a.value())?.into()], &[view_mut(y)?.into()])?;
+        Ok([a.value().clone(), y.clone()])
+    }
+
+    fn backward(&self, cuda: &mut Cuda, [a, y]: &[Tensor; 2], dy: Tensor, da: &mut Target) -> Result<()> {
+        let from = [view(&dy)?.into(), view(a)?.into(), view(y)?.into()];
+        self.launch(cuda, "sharpen_backward", &from, &da.arguments()?)
+    }
 }
 
 #[cfg(test)]

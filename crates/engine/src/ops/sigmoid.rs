@@ -1,18 +1,27 @@
 //! Sigmoid: y = 1 / (1 + exp(-x)), elementwise. Backward: dx = dy y (1 - y).
 
-use super::elementwise::Function;
+use super::elementwise::{self, Function};
 use crate::error::Result;
 use crate::tape::{Tape, Var};
 
 /// The sigmoid of every element.
 pub fn sigmoid(tape: &mut Tape<'_>, x: &Var) -> Result<Var> {
-    let function = Function {
-        name: "sigmoid",
-        backward_name: "sigmoid_backward",
-        value: |x: f32| 1.0 / (1.0 + (-x).exp()),
-        gradient: |dy: f32, y: f32| dy * y * (1.0 - y),
-    };
-    function.apply(tape, x)
+    elementwise::apply::<Sigmoid>(tape, x)
+}
+
+struct Sigmoid;
+
+impl Function for Sigmoid {
+    const NAME: &'static str = "sigmoid";
+    const BACKWARD: &'static str = "sigmoid_backward";
+
+    fn value(x: f32) -> f32 {
+        1.0 / (1.0 + (-x).exp())
+    }
+
+    fn gradient(dy: f32, y: f32) -> f32 {
+        dy * y * (1.0 - y)
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use super::batch_norm::norm_relu;
 use super::conv2d::Geometry;
 use super::image_conv::image_conv_in;
 use super::{Images, Padding, RunningStatistics, max_pool};
-use crate::device::Device;
 use crate::error::Result;
 use crate::tape::{Tape, Var};
 use crate::tensor::DType;
@@ -35,11 +34,12 @@ pub fn stem(
         DType::Bf16 => DType::F16,
         other => other,
     };
-    if let Device::Cuda(cuda) = &device
+    if let Some(on) = device.as_cuda()
         && dtype == DType::F16
         && cuda::is_published(&geometry)
     {
-        return cuda::stem(tape, cuda, &geometry, images, [weight, gamma, beta], running);
+        let images = images.clone();
+        return cuda::stem(tape, on, [weight, gamma, beta], cuda::Stem { geometry, images, running });
     }
     let y = image_conv_in(tape, images, weight, None, (2, PADDING), dtype)?;
     let y = norm_relu(tape, &y, ([gamma, beta], running))?;

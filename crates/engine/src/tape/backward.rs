@@ -1,9 +1,7 @@
 //! What the backward pass of an operation works with: where its gradients go.
 
-use std::sync::Arc;
-
 use super::{GradientId, Node, Tape};
-use crate::collective::Collective;
+use crate::cuda::view_mut;
 use crate::device::Device;
 use crate::error::Result;
 use crate::ops;
@@ -11,7 +9,7 @@ use crate::tensor::Tensor;
 
 /// What an operation's backward pass works with.
 pub struct Backward<'a, 's> {
-    pub(super) tape: &'a mut Tape<'s>,
+    pub(crate) tape: &'a mut Tape<'s>,
 }
 
 /// A gradient to be written by an operation's backward pass; give it back by [`Backward::put`].
@@ -29,27 +27,44 @@ impl Target {
     pub(crate) fn unplaced(tensor: Tensor) -> Self {
         Self { tensor, accumulate: false, node: usize::MAX }
     }
+
+    /// Writes (or adds) `gradient(element)` to every element, on the CPU.
+    pub(crate) fn write(&mut self, gradient: impl Fn(usize) -> f32) -> Result<()> {
+        let accumulate = self.accumulate;
+        for (index, value) in self.tensor.as_mut_slice::<f32>()?.iter_mut().enumerate() {
+            *value = if accumulate { *value + gradient(index) } else { gradient(index) };
+        }
+        Ok(())
+    }
+
+    /// The gradient for adding to it: zeros where it was unspecified.
+    pub(crate) fn zeroed(&mut self) -> Result<&mut Tensor> {
+        if !self.accumulate {
+            self.tensor.fill_zero()?;
+        }
+        Ok(&mut self.tensor)
+    }
+
+    /// Where the gradient lies on the GPU and whether to add to it, as arguments of a kernel.
+    pub(crate) fn arguments(&mut self) -> Result<[gpu::Argument; 2]> {
+        Ok([view_mut(&mut self.tensor)?.into(), i32::from(self.accumulate).into()])
+    }
+
+    /// As [`Target::arguments`]; nothing where the gradient is not wanted.
+    pub(crate) fn arguments_of(target: Option<&mut Self>) -> Result<[gpu::Argument; 2]> {
+        target.map_or(Ok([gpu::Argument::Address(0), 0.into()]), Self::arguments)
+    }
+
+    /// 1 where a matrix product adds to the gradient, else 0.
+    pub(crate) fn beta(&self) -> f32 {
+        if self.accumulate { 1.0 } else { 0.0 }
+    }
 }
 
 impl Backward<'_, '_> {
     /// The device of all values.
     pub fn device(&self) -> Device {
         self.tape.device()
-    }
-
-    /// The ranks that share the batch.
-    pub fn collective(&self) -> &Arc<dyn Collective> {
-        &self.tape.collective
-    }
-
-    /// As [`Tape::prepared`].
-    pub fn prepared(
-        &mut self,
-        source: &Tensor,
-        form: &'static str,
-        prepare: impl FnOnce(&Device, &Tensor) -> Result<Tensor>,
-    ) -> Result<Tensor> {
-        self.tape.prepared(source, form, prepare)
     }
 
     /// The gradient at `id` for writing; `None` where it is not wanted.
@@ -60,11 +75,7 @@ impl Backward<'_, '_> {
             Node::Activation { shape, dtype, gradient } => match gradient.take() {
                 Some(mut first) => {
                     // A gradient may be shared, where an operation passed it on unchanged.
-                    if !first.is_unique() {
-                        let mut own = Tensor::empty(self.tape.store.device(), *shape, *dtype)?;
-                        own.copy_from(&first)?;
-                        first = own;
-                    }
+                    first.make_unique(self.tape.store.device())?;
                     (first, true)
                 }
                 None => (Tensor::empty(self.tape.store.device(), *shape, *dtype)?, false),

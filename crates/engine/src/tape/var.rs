@@ -1,7 +1,7 @@
 //! Values on their way through a network.
 
 use crate::shape::Shape;
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Storage, Tensor};
 
 /// A value and its place on the tape.
 #[derive(Clone, Debug)]
@@ -18,12 +18,27 @@ impl Var {
         Self { value, rounded: None, gradient: GradientId(None) }
     }
 
-    /// With the value in the type of its gradient beside it, which products with gradients need.
-    pub(crate) fn with_rounded(self, rounded: Option<Tensor>) -> Self {
-        Self { rounded, ..self }
+    /// In place of an input that is missing.
+    pub(crate) fn absent() -> Self {
+        Self::constant(Tensor::placeholder(Shape::new(&[0]), DType::F32))
     }
 
-    /// The value in the type of its gradient, where it is there: see [`Var::with_rounded`].
+    /// The value, unless this is [`Var::absent`].
+    pub(crate) fn present(&self) -> Option<&Tensor> {
+        (!matches!(self.value.storage(), Storage::Nothing)).then_some(&self.value)
+    }
+
+    /// Shape and type.
+    pub(crate) fn spec(&self) -> (Shape, DType) {
+        (self.value.shape(), self.value.dtype())
+    }
+
+    /// Puts the value in the type of its gradient beside it, which products with gradients need.
+    pub(crate) fn set_rounded(&mut self, rounded: Option<Tensor>) {
+        self.rounded = rounded;
+    }
+
+    /// The value in the type of its gradient, where it is there: see [`Var::set_rounded`].
     pub(crate) fn rounded(&self) -> Option<&Tensor> {
         self.rounded.as_ref()
     }

@@ -3,11 +3,13 @@
 
 use gpu::{Argument, Launch};
 
-use super::AttentionGeometry;
+use super::{Attention, AttentionGeometry, Saved};
 use crate::cuda::kernels::{self, Program};
 use crate::cuda::{CudaDevice, sums, view, view_mut};
 use crate::error::Result;
-use crate::tape::Target;
+use crate::ops::accumulate;
+use crate::ops::operation::{Cuda, Fixed, Operation, To};
+use crate::tape::{Target, Var};
 use crate::tensor::{DType, Tensor};
 
 /// Most rows of keys and values in shared memory: three blocks of the published size fit a multiprocessor.
@@ -41,8 +43,30 @@ fn product(geometry: &AttentionGeometry) -> f64 {
     2.0 * (batch * heads * tokens * tokens) as f64 * size as f64
 }
 
-/// `qkv` comes without its `bias`.
-pub(super) fn forward(
+impl Operation<CudaDevice, Fixed<2>> for Attention {
+    type Saved = Saved;
+
+    /// `qkv` comes without its `bias`.
+    fn forward(&self, cuda: &mut Cuda, [qkv, bias]: [&Var; 2], y: &mut Tensor) -> Result<Saved> {
+        let AttentionGeometry { batch, tokens, heads, .. } = self.0;
+        let mut log_sums = cuda.empty([batch, heads, tokens], DType::F32)?;
+        forward(cuda, &self.0, qkv.value(), bias.present(), y, &mut log_sums)?;
+        Ok(Saved { qkv: qkv.value().clone(), bias: bias.present().cloned(), y: y.clone(), log_sums })
+    }
+
+    fn backward(&self, cuda: &mut Cuda, saved: &Saved, dy: Tensor, [dqkv, dbias]: To<2>) -> Result<()> {
+        match dqkv {
+            Some(dqkv) if !dqkv.accumulate => backward(cuda, &self.0, saved, &dy, &mut dqkv.tensor, dbias),
+            dqkv => {
+                let mut own = cuda.empty(saved.qkv.shape(), saved.qkv.dtype())?;
+                backward(cuda, &self.0, saved, &dy, &mut own, dbias)?;
+                dqkv.map_or(Ok(()), |dqkv| accumulate(cuda.device, &own, dqkv))
+            }
+        }
+    }
+}
+
+fn forward(
     cuda: &CudaDevice,
     geometry: &AttentionGeometry,
     qkv: &Tensor,
@@ -74,11 +98,10 @@ pub(super) fn forward(
 }
 
 /// Overwrites `dqkv`, and writes the gradient of the bias.
-pub(super) fn backward(
+fn backward(
     cuda: &CudaDevice,
     geometry: &AttentionGeometry,
-    (qkv, bias): (&Tensor, Option<&Tensor>),
-    (y, log_sums): (&Tensor, &Tensor),
+    Saved { qkv, bias, y, log_sums }: &Saved,
     dy: &Tensor,
     dqkv: &mut Tensor,
     dbias: Option<&mut Target>,
@@ -91,7 +114,7 @@ pub(super) fn backward(
         let way = way(geometry, qkv.dtype());
         let rows = batch * heads * tokens;
         let deltas = cuda.context().allocate(rows * 4)?;
-        let (from, shift) = (view(qkv)?.into(), bias.map(view).transpose()?.into());
+        let (from, shift) = (view(qkv)?.into(), bias.as_ref().map(view).transpose()?.into());
         let (logs, gradient) = (view(log_sums)?.into(), view(dy)?.into());
         let to: Argument = view_mut(dqkv)?.into();
         let mut queries = vec![from, shift, view(y)?.into(), logs, gradient, to, (&deltas).into()];

@@ -4,19 +4,43 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{EPSILON, Kept, MOMENTUM, RunningStatistics};
+use super::{EPSILON, Layer, MOMENTUM, RunningStatistics};
 use crate::collective::Collective;
 use crate::cpu::{SendPtr, column_sums};
 use crate::device::Device;
 use crate::error::Result;
-use crate::tape::{Backward, Tape, Target};
-use crate::tensor::{DType, Tensor};
+use crate::ops::operation::{Cpu, To};
+use crate::tape::{Tape, Target};
+use crate::tensor::Tensor;
 
 /// Rows per task of the passes that write.
 const ROWS: usize = 64;
 
+/// Writes mean and 1 / sqrt(var + eps): of the batch in training, which also moves the running ones, else the running
+/// ones.
+pub(super) fn statistics(
+    cpu: &mut Cpu,
+    x: &Tensor,
+    running: RunningStatistics,
+    statistics: &mut Tensor,
+) -> Result<()> {
+    let channels = statistics.dims()[1];
+    let to = statistics.as_mut_slice::<f32>()?;
+    if cpu.tape.is_training() {
+        let moments = moments(cpu.tape, x.as_slice()?, channels, running)?;
+        update_running(cpu.tape, &moments, running)?;
+        moments.write(to);
+        return Ok(());
+    }
+    let (mean, inverse) = to.split_at_mut(channels);
+    mean.copy_from_slice(cpu.tape.buffer(running.mean)?.as_slice()?);
+    let variance = cpu.tape.buffer(running.variance)?.as_slice::<f32>()?;
+    inverse.iter_mut().zip(variance).for_each(|(i, v)| *i = 1.0 / (v + EPSILON).sqrt());
+    Ok(())
+}
+
 /// Mean and (biased) variance of a batch, by channel.
-pub(super) struct Moments {
+struct Moments {
     mean: Vec<f64>,
     variance: Vec<f64>,
     rows: f64,
@@ -24,7 +48,7 @@ pub(super) struct Moments {
 
 impl Moments {
     /// Writes the mean and 1 / sqrt(variance + eps).
-    pub(super) fn write(&self, statistics: &mut [f32]) {
+    fn write(&self, statistics: &mut [f32]) {
         let (mean, inverse) = statistics.split_at_mut(self.mean.len());
         for ((to, inverse), (mean, variance)) in
             mean.iter_mut().zip(inverse).zip(self.mean.iter().zip(&self.variance))
@@ -37,12 +61,7 @@ impl Moments {
 
 /// The moments of the batch, over all ranks. Sums are taken around the running mean, which all ranks share: a mean
 /// far from zero then costs no precision.
-pub(super) fn moments(
-    tape: &Tape<'_>,
-    x: &[f32],
-    channels: usize,
-    running: RunningStatistics,
-) -> Result<Moments> {
+fn moments(tape: &Tape<'_>, x: &[f32], channels: usize, running: RunningStatistics) -> Result<Moments> {
     let pivot = tape.buffer(running.mean)?.as_slice::<f32>()?;
     let rows = x.len() / channels;
     let mut sums = column_sums(rows, channels, 2, |first, rows, sums| {
@@ -86,11 +105,7 @@ fn all_reduce(collective: &Arc<dyn Collective>, device: &Device, sums: &mut [f64
 }
 
 /// Moves the running statistics towards the batch's.
-pub(super) fn update_running(
-    tape: &mut Tape<'_>,
-    moments: &Moments,
-    running: RunningStatistics,
-) -> Result<()> {
+fn update_running(tape: &mut Tape<'_>, moments: &Moments, running: RunningStatistics) -> Result<()> {
     let momentum = f64::from(MOMENTUM);
     let unbiased = moments.rows / (moments.rows - 1.0);
     for (id, batch, factor) in
@@ -107,8 +122,7 @@ pub(super) fn update_running(
 pub(super) fn normalise(
     x: &[f32],
     statistics: &[f32],
-    gamma: &[f32],
-    beta: &[f32],
+    [gamma, beta]: [&[f32]; 2],
     residual: Option<&[f32]>,
     relu: bool,
     y: &mut [f32],
@@ -288,30 +302,23 @@ multiversion! {
     }
 }
 
-/// Leaves g in `dy`; `kept` is the output of a ReLU.
+/// Leaves g in `dy`; `y` is the output of a ReLU.
 pub(super) fn backward(
-    context: &mut Backward<'_, '_>,
-    of: &Kept,
-    kept: Option<&Tensor>,
+    collective: &Arc<dyn Collective>,
+    layer: &Layer,
+    y: Option<&Tensor>,
     dy: &mut Tensor,
+    [dx, dgamma, dbeta]: To<3>,
 ) -> Result<()> {
-    let [mut dx, mut dgamma, mut dbeta] = of.targets(context)?;
-    if !dy.is_unique() && kept.is_some() {
-        let mut own = Tensor::empty(&context.device(), dy.shape(), DType::F32)?;
-        own.copy_from(dy)?;
-        *dy = own;
-    }
-    let (x, statistics) = (of.x.as_slice()?, of.statistics.as_slice()?);
-    let sums = gradient_sums(x, statistics, kept, dy, context.collective())?;
-    for (target, sum) in [(&mut dbeta, sums.beta()), (&mut dgamma, sums.gamma())] {
-        let Some(target) = target else { continue };
-        for (target_value, sum) in target.tensor.as_mut_slice::<f32>()?.iter_mut().zip(sum) {
-            *target_value = if target.accumulate { *target_value + *sum as f32 } else { *sum as f32 };
+    let (x, statistics) = (layer.x.as_slice()?, layer.statistics.as_slice()?);
+    let sums = gradient_sums(x, statistics, y, dy, collective)?;
+    for (target, sums) in [(dbeta, sums.beta()), (dgamma, sums.gamma())] {
+        if let Some(target) = target {
+            target.write(|channel| sums[channel] as f32)?;
         }
     }
-    if let Some(dx) = &mut dx {
-        input_gradient(x, statistics, of.gamma.as_slice()?, &sums, dy.as_slice()?, dx)?;
+    match dx {
+        Some(dx) => input_gradient(x, statistics, layer.gamma.as_slice()?, &sums, dy.as_slice()?, dx),
+        None => Ok(()),
     }
-    [dx, dgamma, dbeta].into_iter().flatten().for_each(|target| context.put(target));
-    Ok(())
 }

@@ -5,15 +5,97 @@ mod backward;
 
 use gpu::{Argument, Launch, View};
 
-use super::{EPSILON, MOMENTUM, RunningStatistics};
+use super::{BatchNorm, EPSILON, Form, Layer, MOMENTUM, RunningStatistics};
 use crate::cuda::kernels::{self, Program, vector};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
-use crate::tape::Tape;
+use crate::ops::operation::{Cuda, Fixed, Operation, To};
+use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
 
-pub(crate) use backward::{Layer, coefficients_of, finish_backward};
-pub(super) use backward::{Mask, backward, backward_both, mask_of};
+use backward::{Mask, backward, backward_both};
+pub(crate) use backward::{coefficients_of, finish_backward};
+
+/// What backward needs.
+pub(super) struct Saved {
+    layer: Layer,
+    /// The residual's own batch norm.
+    shortcut: Option<Layer>,
+    mask: Mask,
+}
+
+impl Operation<CudaDevice, Fixed<6>> for BatchNorm {
+    type Saved = Saved;
+
+    fn forward(
+        &self,
+        cuda: &mut Cuda,
+        [x, gamma, beta, residual, gamma_s, beta_s]: [&Var; 6],
+        y: &mut Tensor,
+    ) -> Result<Saved> {
+        let mut layer = |x: &Tensor, affine: [&Var; 2], running: RunningStatistics| {
+            let affine = affine.map(Var::value);
+            Layer::new(cuda, x, affine, running, STATISTICS, |cuda, statistics| {
+                let on = cuda.on();
+                compute_statistics(cuda.tape, on, x, affine, running, statistics)
+            })
+        };
+        let residual = residual.present();
+        let shortcut = match (residual, self.shortcut) {
+            (Some(residual), Some(running)) => Some(layer(residual, [gamma_s, beta_s], running)?),
+            _ => None,
+        };
+        let x = x.value();
+        let layer = layer(x, [gamma, beta], self.running)?;
+        let both = matches!(self.form, Form::Both | Form::Bordered) && cuda.tape.is_training();
+        let rounded = x.dtype().of_gradient();
+        let mut twin =
+            (both && x.dtype() == DType::F16).then(|| cuda.empty(y.shape(), rounded)).transpose()?;
+        let outputs =
+            if y.dtype() == x.dtype() { [Some(&mut *y), twin.as_mut()] } else { [None, Some(&mut *y)] };
+        let added = residual.map(|residual| (residual, shortcut.as_ref().map(|own| &own.statistics)));
+        forward(cuda, &layer, added, self.relu, self.form == Form::Bordered, outputs)?;
+        // The ReLU's mask is the same in both types; f16 is for the next operation only.
+        let mask = match (self.relu, residual) {
+            (false, _) => Mask::None,
+            (true, None) => Mask::Input,
+            (true, Some(_)) => Mask::Output(twin.as_ref().unwrap_or(y).clone()),
+        };
+        cuda.set_twin(twin);
+        Ok(Saved { layer, shortcut, mask })
+    }
+
+    fn backward(
+        &self,
+        cuda: &mut Cuda,
+        Saved { layer, shortcut, mask }: &Saved,
+        mut dy: Tensor,
+        [dx, dgamma, dbeta, ds, dgamma_s, dbeta_s]: To<6>,
+    ) -> Result<()> {
+        if matches!(mask, Mask::Output(_)) {
+            dy.make_unique(cuda.device)?;
+        }
+        let (targets, targets_s) = ([dx, dgamma, dbeta], [ds, dgamma_s, dbeta_s]);
+        match (shortcut, mask) {
+            (Some(shortcut), Mask::Output(y)) if targets[0].is_some() && targets_s[0].is_some() => {
+                backward_both(cuda, [layer, shortcut], y, &mut dy, [targets, targets_s])?;
+            }
+            _ => {
+                backward(cuda, layer, (mask, self.form == Form::Bordered), &mut dy, targets)?;
+                if let Some(shortcut) = shortcut {
+                    backward(cuda, shortcut, (&Mask::None, false), &mut dy, targets_s)?;
+                }
+            }
+        }
+        cuda.pass(dy);
+        Ok(())
+    }
+
+    /// The gradient of a residual without batch norm is g.
+    fn passes(&self, input: usize) -> bool {
+        input == 3 && self.shortcut.is_none()
+    }
+}
 
 /// How the threads of a kernel share rows and channels.
 struct Plan {
@@ -59,9 +141,9 @@ pub(crate) fn rows_of(statistics: View, channels: usize) -> Result<[View; STATIS
 
 /// Writes the output from `x` and its statistics: as values, in the type of gradients, or both. A residual may have
 /// statistics of its own.
-pub(super) fn forward(
+fn forward(
     cuda: &CudaDevice,
-    (x, statistics): (&Tensor, &Tensor),
+    Layer { x, statistics, .. }: &Layer,
     residual: Option<(&Tensor, Option<&Tensor>)>,
     relu: bool,
     border: bool,
@@ -98,18 +180,17 @@ pub(super) fn forward(
     cuda.launch(&plan.program, "apply", plan.launch(plan.blocks(rows, 8)), &arguments)
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call for one formula")]
-fn statistics_of(
+/// Computes the statistics of `x` (in training; else takes the running ones), [`STATISTICS`] rows.
+pub(crate) fn compute_statistics(
     tape: &mut Tape<'_>,
     cuda: &CudaDevice,
-    plan: &Plan,
     x: &Tensor,
-    gamma: &Tensor,
-    beta: &Tensor,
+    [gamma, beta]: [&Tensor; 2],
     running: RunningStatistics,
     statistics: &mut Tensor,
 ) -> Result<()> {
-    let channels = plan.channels;
+    let channels = gamma.len();
+    let plan = Plan::new(cuda, x.dtype(), x.len() / channels.max(1), channels);
     let [mean, inverse, scale, shift] = rows_of(view_mut(statistics)?, channels)?;
     let (gamma, beta) = (view(gamma)?, view(beta)?);
     if !tape.is_training() {
@@ -180,19 +261,6 @@ fn layout(x: &Tensor, border: bool, more: usize) -> [Argument; 7] {
     };
     let ([a, b], [c, d]) = (divisor(height + more), divisor(width + more));
     [i32::from(border).into(), height.into(), width.into(), a, b, c, d]
-}
-
-/// Computes the statistics of `x` (in training; else takes the running ones), [`STATISTICS`] rows.
-pub(crate) fn compute_statistics(
-    tape: &mut Tape<'_>,
-    cuda: &CudaDevice,
-    x: &Tensor,
-    (gamma, beta): (&Tensor, &Tensor),
-    running: RunningStatistics,
-    statistics: &mut Tensor,
-) -> Result<()> {
-    let plan = Plan::new(cuda, x.dtype(), x.len() / gamma.len().max(1), gamma.len());
-    statistics_of(tape, cuda, &plan, x, gamma, beta, running, statistics)
 }
 
 #[cfg(test)]

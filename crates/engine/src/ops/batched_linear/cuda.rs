@@ -8,6 +8,7 @@ use super::Sizes;
 use crate::cuda::kernels::{self, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
+use crate::ops::operation::To;
 use crate::tape::Target;
 use crate::tensor::{DType, Tensor};
 
@@ -71,7 +72,7 @@ pub(super) fn backward(
     [x, weight]: [&Tensor; 2],
     kept: Option<&Tensor>,
     dy: &mut Tensor,
-    [dx, dw, db]: [&mut Option<Target>; 3],
+    [dx, dw, db]: To<3>,
 ) -> Result<()> {
     let Sizes { products, rows, width, out } = sizes;
     let bytes = 4.0 * (2 * (x.len() + weight.len()) + 4 * dy.len()) as f64;

@@ -6,14 +6,40 @@ use gpu::convolution::ConvolutionShape;
 use gpu::matmul::MatmulShape;
 use gpu::{Argument, View};
 
-use super::{Geometry, Padding};
+use super::{Conv2d, Geometry, Padding};
 use crate::cuda::kernels::{self, Program, vector};
-use crate::cuda::{CudaDevice, precision_of, view, view_mut};
+use crate::cuda::{CudaDevice, casts, precision_of, view, view_mut};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::ops::operation::{Cuda, Fixed, Operation, To};
 use crate::shape::Shape;
-use crate::tape::Target;
+use crate::tape::{Target, Var};
 use crate::tensor::{DType, Tensor};
+
+impl Operation<CudaDevice, Fixed<2>> for Conv2d {
+    /// What backward needs of x, and W.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, cuda: &mut Cuda, [x, weight]: [&Var; 2], y: &mut Tensor) -> Result<[Tensor; 2]> {
+        let cast = casts::weight_for(cuda.tape, weight.value(), y.dtype())?;
+        let mut kept = forward(cuda, cuda.device, &self.0, x.value(), &cast, y)?;
+        if y.dtype() == DType::F16 && cuda.tape.is_training() {
+            kept = kept_input(cuda, cuda.device, &self.0, &casts::rounded(cuda.device, x)?)?;
+        }
+        Ok([kept, weight.value().clone()])
+    }
+
+    fn backward(
+        &self,
+        cuda: &mut Cuda,
+        [kept, weight]: &[Tensor; 2],
+        dy: Tensor,
+        [dx, dw]: To<2>,
+    ) -> Result<()> {
+        let weight = cuda.tape.prepared(weight, "activation type", casts::cast_weight)?;
+        backward(cuda, &self.0, kept, &weight, &dy, dw, dx)
+    }
+}
 
 /// How a convolution is computed.
 enum Way {
@@ -85,17 +111,7 @@ pub(crate) fn forward(
             let pixels = geometry.batch * oh * ow;
             let shape = MatmulShape::new(pixels, out, geometry.input[2], precision, precision)
                 .transposed(false, true);
-            // SAFETY: the tensors have the sizes of the shape.
-            unsafe {
-                context.matmuls()?.multiply(
-                    context,
-                    &shape,
-                    (1.0, 0.0),
-                    from.address,
-                    w.address,
-                    to.address,
-                )?
-            };
+            cuda.multiply(&shape, 0.0, [from, w, to])?;
         }
         Way::Cudnn(shape) => {
             if let Err(error) = context.convolutions()?.forward(context, &shape, from, w, to) {
@@ -164,18 +180,7 @@ fn weight_gradient(
             let pixels = geometry.batch * oh * ow;
             let shape = MatmulShape::new(out, geometry.input[2], pixels, precision, gpu::Precision::F32)
                 .transposed(true, false);
-            let scales = (1.0, if add { 1.0 } else { 0.0 });
-            // SAFETY: the tensors have the sizes of the shape.
-            unsafe {
-                context.matmuls()?.multiply(
-                    context,
-                    &shape,
-                    scales,
-                    gradient.address,
-                    from.address,
-                    to.address,
-                )?
-            };
+            cuda.multiply(&shape, dw.beta(), [gradient, from, to])?;
         }
         Way::Cudnn(shape) => {
             // In the type of activations, then added up in f32.
@@ -216,25 +221,11 @@ fn data_gradient(
             let (precision, [oh, ow, out]) = (precision_of(dy.dtype())?, geometry.output);
             let (pixels, channels) = (geometry.batch * oh * ow, geometry.input[2]);
             let shape = MatmulShape::new(pixels, channels, out, precision, precision);
-            let multiply = |beta: f32, to: View| -> Result<()> {
-                // SAFETY: the tensors have the sizes of the shape.
-                unsafe {
-                    context.matmuls()?.multiply(
-                        context,
-                        &shape,
-                        (1.0, beta),
-                        gradient.address,
-                        w.address,
-                        to.address,
-                    )?
-                };
-                Ok(())
-            };
             if geometry.stride == 1 {
-                return multiply(if dx.accumulate { 1.0 } else { 0.0 }, to);
+                return cuda.multiply(&shape, dx.beta(), [gradient, w, to]);
             }
             let own = context.allocate(pixels * channels * dy.dtype().size())?;
-            multiply(0.0, own.view())?;
+            cuda.multiply(&shape, 0.0, [gradient, w, own.view()])?;
             let [height, width, _] = geometry.input;
             let arguments = [
                 (&own).into(),

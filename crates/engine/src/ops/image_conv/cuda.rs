@@ -5,13 +5,15 @@
 use gpu::Argument;
 use gpu::matmul::MatmulShape;
 
-use super::Images;
+use super::{ImageConv, Images};
 use crate::cuda::kernels::{self, Program};
-use crate::cuda::{CudaDevice, precision_of, sums, view, view_mut};
+use crate::cuda::{CudaDevice, casts, precision_of, sums, view, view_mut};
 use crate::device::Device;
 use crate::error::Result;
 use crate::ops::conv2d::{self, Geometry, Padding};
-use crate::tape::Target;
+use crate::ops::linear::add_bias;
+use crate::ops::operation::{Cuda, Fixed, Operation, To};
+use crate::tape::Var;
 use crate::tensor::{DType, Tensor};
 
 /// Whether the windows tile the image, each pixel in one of them.
@@ -68,74 +70,58 @@ fn normalised(cuda: &CudaDevice, device: &Device, images: &Images, dtype: DType)
     Ok(pixels)
 }
 
-/// Computes `y`; `weight` is in its type.
-pub(super) fn forward(
-    cuda: &CudaDevice,
-    device: &Device,
-    geometry: &Geometry,
-    images: &Images,
-    weight: &Tensor,
-    bias: Option<&Tensor>,
-    y: &mut Tensor,
-) -> Result<()> {
-    if is_patches(geometry) && y.dtype() == device.activation_dtype() {
-        let patches = cut_patches(cuda, device, geometry, images)?;
-        let (rows, inner, out) = (patches.dims()[0], patches.dims()[1], geometry.output[2]);
-        let operations = 2.0 * (rows * inner * out) as f64;
-        let bytes = ((patches.len() + y.len()) * y.dtype().size()) as f64;
-        let context = cuda.context();
-        let _scope = context.scope(|| "patch embedding".into(), operations, bytes);
-        let precision = precision_of(y.dtype())?;
-        let shape = MatmulShape::new(rows, out, inner, precision, precision).transposed(false, true);
-        let (from, w, to) = (view(&patches)?.address, view(weight)?.address, view_mut(y)?.address);
-        // SAFETY: the tensors have the sizes of the shape.
-        unsafe { context.matmuls()?.multiply(context, &shape, (1.0, 0.0), from, w, to)? };
-    } else {
-        let pixels = normalised(cuda, device, images, y.dtype())?;
-        conv2d::cuda::forward(cuda, device, geometry, &pixels, weight, y)?;
-    }
-    if let Some(bias) = bias {
-        let channels = geometry.output[2];
-        let arguments = [view_mut(y)?.into(), view(bias)?.into(), (y.len() as i64).into(), channels.into()];
-        let program = Program::new(kernels::ELEMENTWISE, y.dtype());
-        cuda.launch(&program, "add_bias", cuda.elementwise(y.len()), &arguments)?;
-    }
-    Ok(())
-}
+impl Operation<CudaDevice, Fixed<2>> for ImageConv {
+    /// W.
+    type Saved = Tensor;
 
-/// Writes the gradients of weight and bias.
-#[expect(clippy::too_many_arguments, reason = "one call for one formula")]
-pub(super) fn backward(
-    cuda: &CudaDevice,
-    device: &Device,
-    geometry: &Geometry,
-    images: &Images,
-    cast: &Tensor,
-    dy: &Tensor,
-    mut dw: Option<&mut Target>,
-    db: Option<&mut Target>,
-) -> Result<()> {
-    if let (Some(dw), true) = (&mut dw, is_patches(geometry)) {
-        let patches = cut_patches(cuda, device, geometry, images)?;
-        let (rows, inner, out) = (patches.dims()[0], patches.dims()[1], geometry.output[2]);
-        let operations = 2.0 * (rows * inner * out) as f64;
-        let bytes = ((patches.len() + dy.len()) * dy.dtype().size()) as f64;
-        let context = cuda.context();
-        let _scope = context.scope(|| "patch embedding weight gradient".into(), operations, bytes);
-        let shape = MatmulShape::new(out, inner, rows, precision_of(dy.dtype())?, gpu::Precision::F32)
-            .transposed(true, false);
-        let scales = (1.0, if dw.accumulate { 1.0 } else { 0.0 });
-        let (gradient, from) = (view(dy)?.address, view(&patches)?.address);
-        let to = view_mut(&mut dw.tensor)?.address;
-        // SAFETY: the tensors have the sizes of the shape.
-        unsafe { context.matmuls()?.multiply(context, &shape, scales, gradient, from, to)? };
-    } else if dw.is_some() {
-        let pixels = normalised(cuda, device, images, dy.dtype())?;
-        let kept = conv2d::cuda::kept_input(cuda, device, geometry, &pixels)?;
-        conv2d::cuda::backward(cuda, geometry, &kept, cast, dy, dw, None)?;
+    fn forward(&self, cuda: &mut Cuda, [weight, bias]: [&Var; 2], y: &mut Tensor) -> Result<Tensor> {
+        let Self { geometry, images } = self;
+        let cast = casts::weight_for(cuda.tape, weight.value(), y.dtype())?;
+        if is_patches(geometry) && y.dtype() == cuda.device.activation_dtype() {
+            let patches = cut_patches(cuda, cuda.device, geometry, images)?;
+            let (rows, inner, out) = (patches.dims()[0], patches.dims()[1], geometry.output[2]);
+            let operations = 2.0 * (rows * inner * out) as f64;
+            let bytes = ((patches.len() + y.len()) * y.dtype().size()) as f64;
+            let _scope = cuda.context().scope(|| "patch embedding".into(), operations, bytes);
+            let precision = precision_of(y.dtype())?;
+            let shape = MatmulShape::new(rows, out, inner, precision, precision).transposed(false, true);
+            cuda.multiply(&shape, 0.0, [view(&patches)?, view(&cast)?, view_mut(y)?])?;
+        } else {
+            let pixels = normalised(cuda, cuda.device, images, y.dtype())?;
+            conv2d::cuda::forward(cuda, cuda.device, geometry, &pixels, &cast, y)?;
+        }
+        if let Some(bias) = bias.present() {
+            add_bias(cuda, y, bias)?;
+        }
+        Ok(weight.value().clone())
     }
-    if let Some(db) = db {
-        sums::column_sums(cuda, dy, geometry.output[2], db)?;
+
+    fn backward(&self, cuda: &mut Cuda, weight: &Tensor, dy: Tensor, [dw, db]: To<2>) -> Result<()> {
+        let Self { geometry, images } = self;
+        match dw {
+            Some(dw) if is_patches(geometry) => {
+                let patches = cut_patches(cuda, cuda.device, geometry, images)?;
+                let (rows, inner, out) = (patches.dims()[0], patches.dims()[1], geometry.output[2]);
+                let operations = 2.0 * (rows * inner * out) as f64;
+                let bytes = ((patches.len() + dy.len()) * dy.dtype().size()) as f64;
+                let name = || "patch embedding weight gradient".into();
+                let _scope = cuda.context().scope(name, operations, bytes);
+                let precision = precision_of(dy.dtype())?;
+                let shape = MatmulShape::new(out, inner, rows, precision, gpu::Precision::F32)
+                    .transposed(true, false);
+                let to = view_mut(&mut dw.tensor)?;
+                cuda.multiply(&shape, dw.beta(), [view(&dy)?, view(&patches)?, to])?;
+            }
+            Some(dw) => {
+                let pixels = normalised(cuda, cuda.device, images, dy.dtype())?;
+                let kept = conv2d::cuda::kept_input(cuda, cuda.device, geometry, &pixels)?;
+                conv2d::cuda::backward(cuda, geometry, &kept, weight, &dy, Some(dw), None)?;
+            }
+            None => {}
+        }
+        match db {
+            Some(db) => sums::column_sums(cuda, &dy, geometry.output[2], db),
+            None => Ok(()),
+        }
     }
-    Ok(())
 }

@@ -7,6 +7,7 @@ use crate::cuda::kernels::{self, Program};
 use crate::cuda::sums::Partial;
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
+use crate::ops::operation::To;
 use crate::tape::Target;
 use crate::tensor::{DType, Tensor};
 
@@ -67,31 +68,32 @@ pub(crate) fn forward(
     cuda.launch(&program(x.dtype(), width), "add_norm", launch, &arguments)
 }
 
-/// Writes dx = the norm's gradient plus `dsum`, added to what is there where `accumulate`, and the gradients of gamma,
+/// Writes dx = the norm's gradient plus `dsum`, added to what is there where it accumulates, and the gradients of gamma,
 /// beta and the bias.
 pub(crate) fn backward(
     cuda: &CudaDevice,
     (dy, dsum): (&Tensor, Option<&Tensor>),
     (x, statistics, gamma): (&Tensor, &Tensor, &Tensor),
-    (dx, accumulate): (&mut Tensor, bool),
-    targets: [Option<&mut Target>; 3],
+    dx: &mut Target,
+    targets: To<3>,
 ) -> Result<()> {
     let width = gamma.len();
     let rows = x.len() / width;
-    let passes = 3.0 + f64::from(u8::from(dsum.is_some())) + f64::from(u8::from(accumulate));
+    let passes = 3.0 + f64::from(u8::from(dsum.is_some())) + f64::from(u8::from(dx.accumulate));
     let bytes = passes * (x.len() * x.dtype().size()) as f64;
     let _scope =
         cuda.context().scope(|| format!("layer_norm {width} backward"), 16.0 * x.len() as f64, bytes);
     let blocks = blocks(cuda, rows, width, 4);
     let partial = Partial::new(cuda, blocks, 3, width)?;
+    let [to, add] = dx.arguments()?;
     let arguments = [
         view(dy)?.into(),
         dsum.map(view).transpose()?.into(),
         view(x)?.into(),
         view(statistics)?.into(),
         view(gamma)?.into(),
-        view_mut(dx)?.into(),
-        i32::from(accumulate).into(),
+        to,
+        add,
         partial.argument(),
         (rows as i64).into(),
     ];

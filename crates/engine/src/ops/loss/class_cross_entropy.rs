@@ -2,61 +2,89 @@
 //!
 //! Shapes: logits (n, classes), labels (n) as i32. Gradient: dlogits = (softmax(logits) - one_hot(label)) / n.
 
-use super::{cuda, matrix};
-use crate::device::Device;
+use super::{cuda, matrix, number};
+use crate::cuda::{CudaDevice, view};
 use crate::error::{Error, Result};
-use crate::tape::{Tape, Var};
+use crate::ops::operation::{Cpu, Cuda, Operation};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::{DType, Tensor};
 
 /// The cross-entropy of `logits` under the classes `labels`.
 pub fn class_cross_entropy(tape: &mut Tape<'_>, logits: &Var, labels: &Tensor) -> Result<Var> {
-    const OP: &str = "class_cross_entropy";
-    let (rows, classes) = matrix(OP, logits.shape())?;
+    let (rows, classes) = matrix("class_cross_entropy", logits.shape())?;
     if labels.dims() != [rows] || labels.dtype() != DType::I32 {
         let detail =
             format!("logits {} and {} labels {}", logits.shape(), labels.dtype().name(), labels.shape());
-        return Err(Error::shape(OP, detail));
+        return Err(Error::shape("class_cross_entropy", detail));
     }
-    let device = tape.device();
-    let loss = match &device {
-        Device::Cpu(_) => {
-            let labels = labels.as_slice::<i32>()?;
-            if let Some(label) = labels.iter().find(|label| !(0..classes as i32).contains(label)) {
-                return Err(Error::shape(OP, format!("label {label} among {classes} classes")));
-            }
-            let rows_of = logits.value().as_slice::<f32>()?.chunks_exact(classes).zip(labels);
-            let sum: f64 = rows_of.map(|(row, &label)| log_sum(row) - f64::from(row[label as usize])).sum();
-            Tensor::from_slice(&device, [1], &[(sum / rows as f64) as f32])?
+    tape.apply(
+        "class_cross_entropy",
+        ClassCrossEntropy { rows, classes, labels: labels.clone() },
+        logits,
+        number(),
+    )
+}
+
+struct ClassCrossEntropy {
+    rows: usize,
+    classes: usize,
+    labels: Tensor,
+}
+
+impl Operation<CpuPool> for ClassCrossEntropy {
+    /// The logits.
+    type Saved = Tensor;
+
+    fn forward(&self, _: &mut Cpu, logits: &Var, loss: &mut Tensor) -> Result<Tensor> {
+        let (classes, labels) = (self.classes, self.labels.as_slice::<i32>()?);
+        if let Some(label) = labels.iter().find(|label| !(0..classes as i32).contains(label)) {
+            return Err(Error::shape(
+                "class_cross_entropy",
+                format!("label {label} among {classes} classes"),
+            ));
         }
-        Device::Cuda(cuda) => cuda::class_cross_entropy(cuda, &device, logits.value(), labels)?,
-    };
-    let dlogits = logits.gradient();
-    let (logits, labels) = (logits.value().clone(), labels.clone());
-    Ok(tape.record(OP, &[dlogits], loss, move |context, dy| {
-        let Some(mut target) = context.target(dlogits)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                let scale = f64::from(dy.scalar()?) / rows as f64;
-                let accumulate = target.accumulate;
-                let from = logits.as_slice::<f32>()?.chunks_exact(classes).zip(labels.as_slice::<i32>()?);
-                for (to, (row, &label)) in
-                    target.tensor.as_mut_slice::<f32>()?.chunks_exact_mut(classes).zip(from)
-                {
-                    let total = log_sum(row);
-                    for (class, (to, &logit)) in to.iter_mut().zip(row).enumerate() {
-                        let hot = if class == label as usize { 1.0 } else { 0.0 };
-                        let gradient = (scale * ((f64::from(logit) - total).exp() - hot)) as f32;
-                        *to = if accumulate { *to + gradient } else { gradient };
-                    }
-                }
-            }
-            Device::Cuda(cuda) => {
-                cuda::class_cross_entropy_backward(&cuda, &dy, &logits, &labels, &mut target)?;
+        let rows = logits.value().as_slice::<f32>()?.chunks_exact(classes).zip(labels);
+        let sum: f64 = rows.map(|(row, &label)| log_sum(row) - f64::from(row[label as usize])).sum();
+        loss.write(&[(sum / self.rows as f64) as f32])?;
+        Ok(logits.value().clone())
+    }
+
+    fn backward(&self, _: &mut Cpu, logits: &Tensor, dy: Tensor, to: &mut Target) -> Result<()> {
+        let scale = f64::from(dy.scalar()?) / self.rows as f64;
+        let (accumulate, classes) = (to.accumulate, self.classes);
+        let from = logits.as_slice::<f32>()?.chunks_exact(classes).zip(self.labels.as_slice::<i32>()?);
+        for (to, (row, &label)) in to.tensor.as_mut_slice::<f32>()?.chunks_exact_mut(classes).zip(from) {
+            let total = log_sum(row);
+            for (class, (to, &logit)) in to.iter_mut().zip(row).enumerate() {
+                let hot = if class == label as usize { 1.0 } else { 0.0 };
+                let gradient = (scale * ((f64::from(logit) - total).exp() - hot)) as f32;
+                *to = if accumulate { *to + gradient } else { gradient };
             }
         }
-        context.put(target);
         Ok(())
-    }))
+    }
+}
+
+impl Operation<CudaDevice> for ClassCrossEntropy {
+    /// The logits.
+    type Saved = Tensor;
+
+    fn forward(&self, cuda: &mut Cuda, logits: &Var, loss: &mut Tensor) -> Result<Tensor> {
+        let &Self { rows, classes, ref labels } = self;
+        let (logits, scales) = (logits.value(), (1.0 / rows as f64, 0.0));
+        let arguments = [view(logits)?.into(), view(labels)?.into(), rows.into(), classes.into()];
+        cuda::sum(cuda, "class_cross_entropy", cuda::blocks(cuda, rows), &arguments, scales, loss)?;
+        Ok(logits.clone())
+    }
+
+    fn backward(&self, cuda: &mut Cuda, logits: &Tensor, dy: Tensor, to: &mut Target) -> Result<()> {
+        let &Self { rows, classes, ref labels } = self;
+        let ([to, add], dy) = (to.arguments()?, view(&dy)?.into());
+        let arguments =
+            [dy, view(logits)?.into(), view(labels)?.into(), rows.into(), classes.into(), to, add];
+        cuda::launch(cuda, "class_cross_entropy_backward", cuda.elementwise(rows), &arguments)
+    }
 }
 
 /// ln of the sum of exponentials.

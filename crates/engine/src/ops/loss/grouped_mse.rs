@@ -4,17 +4,20 @@
 //! Shapes: y and t (rows, heads, columns), n (heads) as i32, MSE (heads). Gradient: dy_h = 2 dMSE_h (y_h - t_h) /
 //! (rows n_h), 0 in the padding.
 
-mod cuda;
+use gpu::Launch;
 
-use super::write;
-use crate::device::Device;
+use crate::cuda::kernels::{self, Program};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
-use crate::tape::{Tape, Var};
+use crate::ops::operation::{Cpu, Cuda, Operation};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::{DType, Tensor};
+
+const OP: &str = "grouped_mse";
 
 /// The mean squared difference of `outputs` and `targets` of each head, over its own number of columns, `sizes`.
 pub fn grouped_mse(tape: &mut Tape<'_>, outputs: &Var, targets: &Tensor, sizes: &Tensor) -> Result<Var> {
-    const OP: &str = "grouped_mse";
     let misfit = || {
         let detail = format!("{} and {} of {} sizes", outputs.shape(), targets.shape(), sizes.shape());
         Error::shape(OP, detail)
@@ -25,52 +28,95 @@ pub fn grouped_mse(tape: &mut Tape<'_>, outputs: &Var, targets: &Tensor, sizes: 
     if !is_right || rows == 0 {
         return Err(misfit());
     }
-    let device = tape.device();
-    let mut losses = Tensor::empty(&device, [heads], DType::F32)?;
-    match &device {
-        Device::Cpu(_) => {
-            let (y, t) = (outputs.value().as_slice::<f32>()?, targets.as_slice::<f32>()?);
-            let places = losses.as_mut_slice::<f32>()?.iter_mut().zip(sizes.as_slice::<i32>()?);
-            for (head, (loss, &size)) in places.enumerate() {
-                let known = usize::try_from(size).ok().filter(|size| (1..=columns).contains(size));
-                let size = known.ok_or_else(|| {
-                    Error::shape(OP, format!("a head of {size} outputs in {columns} columns"))
-                })?;
-                let places = (0..rows).flat_map(|row| {
-                    let first = (row * heads + head) * columns;
-                    first..first + size
-                });
-                let sum: f64 = places.map(|i| (f64::from(y[i]) - f64::from(t[i])).powi(2)).sum();
-                *loss = (sum / (rows * size) as f64) as f32;
-            }
+    let op = GroupedMse { targets: targets.clone(), sizes: sizes.clone(), rows, heads, columns };
+    tape.apply(OP, op, outputs, ([heads].into(), DType::F32))
+}
+
+struct GroupedMse {
+    targets: Tensor,
+    sizes: Tensor,
+    rows: usize,
+    heads: usize,
+    columns: usize,
+}
+
+impl Operation<CpuPool> for GroupedMse {
+    /// y.
+    type Saved = Tensor;
+
+    fn forward(&self, _: &mut Cpu, outputs: &Var, losses: &mut Tensor) -> Result<Tensor> {
+        let Self { rows, heads, columns, .. } = *self;
+        let (y, t) = (outputs.value().as_slice::<f32>()?, self.targets.as_slice::<f32>()?);
+        let places = losses.as_mut_slice::<f32>()?.iter_mut().zip(self.sizes.as_slice::<i32>()?);
+        for (head, (loss, &size)) in places.enumerate() {
+            let known = usize::try_from(size).ok().filter(|size| (1..=columns).contains(size));
+            let size = known
+                .ok_or_else(|| Error::shape(OP, format!("a head of {size} outputs in {columns} columns")))?;
+            let places = (0..rows).flat_map(|row| {
+                let first = (row * heads + head) * columns;
+                first..first + size
+            });
+            let sum: f64 = places.map(|i| (f64::from(y[i]) - f64::from(t[i])).powi(2)).sum();
+            *loss = (sum / (rows * size) as f64) as f32;
         }
-        Device::Cuda(cuda) => cuda::forward(cuda, outputs.value(), targets, sizes, &mut losses)?,
+        Ok(outputs.value().clone())
     }
-    let du = outputs.gradient();
-    let (y, t, sizes) = (outputs.value().clone(), targets.clone(), sizes.clone());
-    Ok(tape.record(OP, &[du], losses, move |context, dy| {
-        let Some(mut target) = context.target(du)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                let (y, t) = (y.as_slice::<f32>()?, t.as_slice::<f32>()?);
-                let (dy, sizes) = (dy.as_slice::<f32>()?, sizes.as_slice::<i32>()?);
-                write(&mut target, |i| {
-                    let (head, column) = (i / columns % heads, i % columns);
-                    let size = sizes[head] as usize;
-                    let scale = 2.0 * dy[head] / (rows * size) as f32;
-                    if column < size { scale * (y[i] - t[i]) } else { 0.0 }
-                })?;
-            }
-            Device::Cuda(cuda) => cuda::backward(&cuda, &dy, [&y, &t, &sizes], &mut target)?,
-        }
-        context.put(target);
-        Ok(())
-    }))
+
+    fn backward(&self, _: &mut Cpu, y: &Tensor, dy: Tensor, dx: &mut Target) -> Result<()> {
+        let Self { rows, heads, columns, .. } = *self;
+        let (y, t) = (y.as_slice::<f32>()?, self.targets.as_slice::<f32>()?);
+        let (dy, sizes) = (dy.as_slice::<f32>()?, self.sizes.as_slice::<i32>()?);
+        dx.write(|i| {
+            let (head, column) = (i / columns % heads, i % columns);
+            let size = sizes[head] as usize;
+            let scale = 2.0 * dy[head] / (rows * size) as f32;
+            if column < size { scale * (y[i] - t[i]) } else { 0.0 }
+        })
+    }
+}
+
+impl Operation<CudaDevice> for GroupedMse {
+    /// y.
+    type Saved = Tensor;
+
+    fn forward(&self, cuda: &mut Cuda, outputs: &Var, losses: &mut Tensor) -> Result<Tensor> {
+        let arguments = [
+            view(outputs.value())?.into(),
+            view(&self.targets)?.into(),
+            view(&self.sizes)?.into(),
+            self.rows.into(),
+            self.heads.into(),
+            self.columns.into(),
+            view_mut(losses)?.into(),
+        ];
+        let program = Program::new(kernels::HEADS, DType::F32);
+        cuda.launch(&program, "grouped_mse", Launch::linear(self.heads, 256), &arguments)?;
+        Ok(outputs.value().clone())
+    }
+
+    fn backward(&self, cuda: &mut Cuda, y: &Tensor, dy: Tensor, dx: &mut Target) -> Result<()> {
+        let [to, add] = dx.arguments()?;
+        let arguments = [
+            view(&dy)?.into(),
+            view(y)?.into(),
+            view(&self.targets)?.into(),
+            view(&self.sizes)?.into(),
+            (y.len() as i64).into(),
+            self.rows.into(),
+            self.heads.into(),
+            self.columns.into(),
+            to,
+            add,
+        ];
+        let program = Program::new(kernels::HEADS, DType::F32);
+        cuda.launch(&program, "grouped_mse_backward", cuda.elementwise(y.len()), &arguments)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Device;
     use crate::ops::testing::{Case, check};
 
     fn sizes(sizes: &[i32]) -> Tensor {

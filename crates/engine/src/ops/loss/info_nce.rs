@@ -4,11 +4,16 @@
 //! Shapes: u, v (n, d). Backward, with p_ab = softmax over b != a of s_ab and G = (p - [b = pos]) / 2n:
 //! dF = (G + G^T) F / tau, and through the norm df = (dF - F <F, dF>) / ||f||.
 
-use super::{cuda, matrix};
+use gpu::matmul::MatmulShape;
+use gpu::{Launch, Precision};
+
+use super::{cuda, matrix, number};
 use crate::cpu::matmul::{self, Matrix};
-use crate::device::Device;
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
-use crate::tape::{Tape, Target, Var};
+use crate::ops::operation::{Context, Cpu, Cuda, Fixed, Operation, To};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
 
 /// Norms are not taken smaller than this.
@@ -20,79 +25,135 @@ pub fn info_nce(tape: &mut Tape<'_>, u: &Var, v: &Var, tau: f32) -> Result<Var> 
     if u.shape() != v.shape() {
         return Err(Error::shape("info_nce", format!("u {} and v {}", u.shape(), v.shape())));
     }
-    let device = tape.device();
-    let mut rows = Tensor::empty(&device, [2 * n, d], DType::F32)?;
-    let mut norms = Tensor::empty(&device, [2 * n], DType::F32)?;
-    // First s, then G.
-    let mut similarity = Tensor::empty(&device, [2 * n, 2 * n], DType::F32)?;
-    let loss = match &device {
-        Device::Cpu(_) => {
-            let f = rows.as_mut_slice::<f32>()?;
-            f[..n * d].copy_from_slice(u.value().as_slice()?);
-            f[n * d..].copy_from_slice(v.value().as_slice()?);
-            for (row, norm) in f.chunks_exact_mut(d).zip(norms.as_mut_slice::<f32>()?) {
-                let square: f64 = row.iter().map(|&f| f64::from(f) * f64::from(f)).sum();
-                *norm = (square.sqrt() as f32).max(SMALLEST_NORM);
-                row.iter_mut().for_each(|f| *f /= *norm);
-            }
-            let f = Matrix::new(rows.as_slice()?, 2 * n, d);
-            let s = similarity.as_mut_slice::<f32>()?;
-            matmul::nt(&device, f, f, s, false)?;
-            let mut sum = 0.0;
-            for (a, row) in s.chunks_exact_mut(2 * n).enumerate() {
-                sum += softmax_row(row, a, (a + n) % (2 * n), tau);
-            }
-            Tensor::from_slice(&device, [1], &[(sum / (2 * n) as f64) as f32])?
+    tape.apply("info_nce", InfoNce { n, d, tau }, [u, v], number())
+}
+
+struct InfoNce {
+    n: usize,
+    d: usize,
+    tau: f32,
+}
+
+/// What backward needs.
+struct Saved {
+    /// F.
+    rows: Tensor,
+    /// Of the rows, before they were normalised.
+    norms: Tensor,
+    /// First s, then G.
+    similarity: Tensor,
+}
+
+impl InfoNce {
+    fn room<D>(&self, context: &Context<'_, '_, D>) -> Result<Saved> {
+        let size = 2 * self.n;
+        Ok(Saved {
+            rows: context.empty([size, self.d], DType::F32)?,
+            norms: context.empty([size], DType::F32)?,
+            similarity: context.empty([size, size], DType::F32)?,
+        })
+    }
+}
+
+impl Operation<CpuPool, Fixed<2>> for InfoNce {
+    type Saved = Saved;
+
+    fn forward(&self, cpu: &mut Cpu, [u, v]: [&Var; 2], loss: &mut Tensor) -> Result<Saved> {
+        let &Self { n, d, tau } = self;
+        let mut saved = self.room(cpu)?;
+        let f = saved.rows.as_mut_slice::<f32>()?;
+        f[..n * d].copy_from_slice(u.value().as_slice()?);
+        f[n * d..].copy_from_slice(v.value().as_slice()?);
+        for (row, norm) in f.chunks_exact_mut(d).zip(saved.norms.as_mut_slice::<f32>()?) {
+            let square: f64 = row.iter().map(|&f| f64::from(f) * f64::from(f)).sum();
+            *norm = (square.sqrt() as f32).max(SMALLEST_NORM);
+            row.iter_mut().for_each(|f| *f /= *norm);
         }
-        Device::Cuda(cuda) => {
-            let (pair, settings) = ((u.value(), v.value()), (tau, SMALLEST_NORM));
-            cuda::info_nce(cuda, &device, pair, settings, &mut rows, &mut norms, &mut similarity)?
+        let f = Matrix::new(saved.rows.as_slice()?, 2 * n, d);
+        let s = saved.similarity.as_mut_slice::<f32>()?;
+        matmul::nt(cpu.device, f, f, s, false)?;
+        let mut sum = 0.0;
+        for (a, row) in s.chunks_exact_mut(2 * n).enumerate() {
+            sum += softmax_row(row, a, (a + n) % (2 * n), tau);
         }
-    };
-    let ids = [u.gradient(), v.gradient()];
-    Ok(tape.record("info_nce", &ids, loss, move |context, dy| {
-        let [mut du, mut dv] = [context.target(ids[0])?, context.target(ids[1])?];
-        let device = context.device();
-        match &device {
-            Device::Cpu(_) => {
-                let g = similarity.as_slice::<f32>()?;
-                let size = 2 * n;
-                let mut symmetric = Tensor::empty(&device, [size, size], DType::F32)?;
-                let scale = dy.scalar()? / (tau * size as f32);
-                for (a, row) in symmetric.as_mut_slice::<f32>()?.chunks_exact_mut(size).enumerate() {
-                    row.iter_mut()
-                        .enumerate()
-                        .for_each(|(b, to)| *to = scale * (g[a * size + b] + g[b * size + a]));
-                }
-                let f = rows.as_slice::<f32>()?;
-                let mut gradient = Tensor::empty(&device, [size, d], DType::F32)?;
-                let df = gradient.as_mut_slice::<f32>()?;
-                matmul::nn(
-                    Matrix::new(symmetric.as_slice()?, size, size),
-                    Matrix::new(f, size, d),
-                    df,
-                    false,
-                );
-                for ((df, f), norm) in
-                    df.chunks_exact_mut(d).zip(f.chunks_exact(d)).zip(norms.as_slice::<f32>()?)
-                {
-                    let along: f32 = df.iter().zip(f).map(|(df, f)| df * f).sum();
-                    df.iter_mut().zip(f).for_each(|(df, f)| *df = (*df - f * along) / norm);
-                }
-                for (target, df) in [(&mut du, &df[..n * d]), (&mut dv, &df[n * d..])] {
-                    if let Some(target) = target {
-                        add(target, df)?;
-                    }
-                }
-            }
-            Device::Cuda(cuda) => {
-                let kept = (&rows, &norms, &similarity);
-                cuda::info_nce_backward(cuda, &dy, kept, tau, [du.as_mut(), dv.as_mut()])?;
+        loss.write(&[(sum / (2 * n) as f64) as f32])?;
+        Ok(saved)
+    }
+
+    fn backward(
+        &self,
+        cpu: &mut Cpu,
+        Saved { rows, norms, similarity }: &Saved,
+        dy: Tensor,
+        [du, dv]: To<2>,
+    ) -> Result<()> {
+        let &Self { n, d, tau } = self;
+        let (size, g, f) = (2 * n, similarity.as_slice::<f32>()?, rows.as_slice::<f32>()?);
+        let mut symmetric = cpu.empty([size, size], DType::F32)?;
+        let scale = dy.scalar()? / (tau * size as f32);
+        for (a, row) in symmetric.as_mut_slice::<f32>()?.chunks_exact_mut(size).enumerate() {
+            row.iter_mut().enumerate().for_each(|(b, to)| *to = scale * (g[a * size + b] + g[b * size + a]));
+        }
+        let mut gradient = cpu.empty([size, d], DType::F32)?;
+        let df = gradient.as_mut_slice::<f32>()?;
+        matmul::nn(Matrix::new(symmetric.as_slice()?, size, size), Matrix::new(f, size, d), df, false);
+        for ((df, f), norm) in df.chunks_exact_mut(d).zip(f.chunks_exact(d)).zip(norms.as_slice::<f32>()?) {
+            let along: f32 = df.iter().zip(f).map(|(df, f)| df * f).sum();
+            df.iter_mut().zip(f).for_each(|(df, f)| *df = (*df - f * along) / norm);
+        }
+        for (target, df) in [(du, &df[..n * d]), (dv, &df[n * d..])] {
+            if let Some(target) = target {
+                target.write(|index| df[index])?;
             }
         }
-        [du, dv].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())
-    }))
+    }
+}
+
+impl Operation<CudaDevice, Fixed<2>> for InfoNce {
+    type Saved = Saved;
+
+    fn forward(&self, cuda: &mut Cuda, [u, v]: [&Var; 2], loss: &mut Tensor) -> Result<Saved> {
+        let &Self { n, d, tau } = self;
+        let mut saved = self.room(cuda)?;
+        let (f, norms) = (view_mut(&mut saved.rows)?, view_mut(&mut saved.norms)?);
+        let (u, v) = (view(u.value())?.into(), view(v.value())?.into());
+        let arguments = [u, v, n.into(), d.into(), SMALLEST_NORM.into(), f.into(), norms.into()];
+        cuda::launch(cuda, "normalise_rows", Launch::linear(2 * n, 256), &arguments)?;
+        let shape = MatmulShape::new(2 * n, 2 * n, d, Precision::F32, Precision::F32).transposed(false, true);
+        let s = view_mut(&mut saved.similarity)?;
+        cuda.multiply(&shape, 0.0, [f, f, s])?;
+        let arguments = [s.into(), n.into(), tau.into()];
+        cuda::sum(cuda, "contrast_rows", 2 * n, &arguments, (0.5 / n as f64, 0.0), loss)?;
+        Ok(saved)
+    }
+
+    fn backward(
+        &self,
+        cuda: &mut Cuda,
+        Saved { rows, norms, similarity }: &Saved,
+        dy: Tensor,
+        targets: To<2>,
+    ) -> Result<()> {
+        let &Self { n, d, tau } = self;
+        let (size, context) = (2 * n, cuda.context());
+        let symmetric = context.allocate(size * size * 4)?;
+        let arguments =
+            [view(&dy)?.into(), view(similarity)?.into(), size.into(), tau.into(), (&symmetric).into()];
+        cuda::launch(cuda, "symmetric", cuda.elementwise(size * size), &arguments)?;
+        let df = context.allocate(size * d * 4)?;
+        let shape = MatmulShape::new(size, d, size, Precision::F32, Precision::F32);
+        let f = view(rows)?;
+        cuda.multiply(&shape, 0.0, [symmetric.view(), f, df.view()])?;
+        for (index, target) in targets.into_iter().enumerate() {
+            let Some(target) = target else { continue };
+            let [to, add] = target.arguments()?;
+            let arguments =
+                [(&df).into(), f.into(), view(norms)?.into(), (index * n).into(), d.into(), to, add];
+            cuda::launch(cuda, "through_norm", Launch::linear(n, 256), &arguments)?;
+        }
+        Ok(())
+    }
 }
 
 /// Turns the products of row `a` into p - [b = pos], and gives the row's loss.
@@ -109,10 +170,6 @@ fn softmax_row(row: &mut [f32], a: usize, positive: usize, tau: f32) -> f64 {
     }
     row[positive] -= 1.0;
     loss
-}
-
-fn add(target: &mut Target, gradient: &[f32]) -> Result<()> {
-    super::write(target, |index| gradient[index])
 }
 
 #[cfg(test)]

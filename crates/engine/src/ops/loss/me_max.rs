@@ -3,58 +3,76 @@
 //!
 //! Shapes: activations (n, N). Gradient: da_nj = (ln abar_j + 1) / n.
 
-use super::{cuda, matrix, write};
+use super::{cuda, matrix, number};
 use crate::cpu::column_sums;
-use crate::device::Device;
+use crate::cuda::{CudaDevice, view};
 use crate::error::Result;
-use crate::tape::{Tape, Var};
+use crate::ops::operation::{Cpu, Cuda, Operation};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::Tensor;
-
-fn means(a: &[f32], rows: usize, columns: usize) -> Vec<f64> {
-    let sums = column_sums(rows, columns, 1, |first, rows, sums| {
-        for row in a[first * columns..(first + rows) * columns].chunks_exact(columns) {
-            crate::cpu::add_assign(sums, row);
-        }
-    });
-    sums.into_iter().map(|sum| (sum / rows as f64).max(1e-30)).collect()
-}
 
 /// ln N minus the entropy of the mean activations.
 pub fn me_max(tape: &mut Tape<'_>, activations: &Var) -> Result<Var> {
-    const OP: &str = "me_max";
-    let (rows, columns) = matrix(OP, activations.shape())?;
-    let device = tape.device();
-    let (loss, moments) = match &device {
-        Device::Cpu(_) => {
-            let means = means(activations.value().as_slice()?, rows, columns);
-            let loss = (columns as f64).ln() + means.iter().map(|mean| mean * mean.ln()).sum::<f64>();
-            (Tensor::from_slice(&device, [1], &[loss as f32])?, None)
-        }
-        Device::Cuda(cuda) => {
-            let (loss, moments) = cuda::me_max(cuda, &device, activations.value(), (rows, columns))?;
-            (loss, Some(moments))
-        }
-    };
-    let (da, a) = (activations.gradient(), activations.value().clone());
-    Ok(tape.record(OP, &[da], loss, move |context, dy| {
-        let Some(mut da) = context.target(da)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                let scale = f64::from(dy.scalar()?) / rows as f64;
-                let means = means(a.as_slice()?, rows, columns);
-                let gradient: Vec<f32> =
-                    means.iter().map(|mean| (scale * (mean.ln() + 1.0)) as f32).collect();
-                write(&mut da, |i| gradient[i % columns])?;
+    let (rows, columns) = matrix("me_max", activations.shape())?;
+    tape.apply("me_max", MeMax { rows, columns }, activations, number())
+}
+
+struct MeMax {
+    rows: usize,
+    columns: usize,
+}
+
+impl MeMax {
+    fn means(&self, a: &Tensor) -> Result<Vec<f64>> {
+        let &Self { rows, columns } = self;
+        let a = a.as_slice::<f32>()?;
+        let sums = column_sums(rows, columns, 1, |first, rows, sums| {
+            for row in a[first * columns..(first + rows) * columns].chunks_exact(columns) {
+                crate::cpu::add_assign(sums, row);
             }
-            Device::Cuda(cuda) => {
-                if let Some(moments) = &moments {
-                    cuda::me_max_backward(&cuda, &dy, (rows, columns), moments, &mut da)?;
-                }
-            }
-        }
-        context.put(da);
-        Ok(())
-    }))
+        });
+        Ok(sums.into_iter().map(|sum| (sum / rows as f64).max(1e-30)).collect())
+    }
+}
+
+impl Operation<CpuPool> for MeMax {
+    /// The activations.
+    type Saved = Tensor;
+
+    fn forward(&self, _: &mut Cpu, a: &Var, loss: &mut Tensor) -> Result<Tensor> {
+        let means = self.means(a.value())?;
+        let sum = (self.columns as f64).ln() + means.iter().map(|mean| mean * mean.ln()).sum::<f64>();
+        loss.write(&[sum as f32])?;
+        Ok(a.value().clone())
+    }
+
+    fn backward(&self, _: &mut Cpu, a: &Tensor, dy: Tensor, da: &mut Target) -> Result<()> {
+        let scale = f64::from(dy.scalar()?) / self.rows as f64;
+        let means = self.means(a)?;
+        let gradient: Vec<f32> = means.iter().map(|mean| (scale * (mean.ln() + 1.0)) as f32).collect();
+        da.write(|i| gradient[i % self.columns])
+    }
+}
+
+impl Operation<CudaDevice> for MeMax {
+    /// The means.
+    type Saved = cuda::Moments;
+
+    fn forward(&self, cuda: &mut Cuda, a: &Var, loss: &mut Tensor) -> Result<cuda::Moments> {
+        let &Self { rows, columns } = self;
+        let moments = cuda::Moments::new(cuda, a.value(), (rows, columns), None)?;
+        let arguments = [(&moments.means).into(), columns.into()];
+        cuda::sum(cuda, "entropy_sum", 1, &arguments, (1.0, (columns as f64).ln()), loss)?;
+        Ok(moments)
+    }
+
+    fn backward(&self, cuda: &mut Cuda, moments: &cuda::Moments, dy: Tensor, da: &mut Target) -> Result<()> {
+        let &Self { rows, columns } = self;
+        let [to, add] = da.arguments()?;
+        let arguments = [view(&dy)?.into(), (&moments.means).into(), rows.into(), columns.into(), to, add];
+        cuda::launch(cuda, "me_max_backward", cuda.elementwise(rows * columns), &arguments)
+    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 //!
 //! Shapes: u and v equal, any. Gradients: du = 2 (u - v) / elements, dv = - du.
 
-use super::{cuda, write};
-use crate::device::Device;
+use super::{cuda, number};
+use crate::cuda::{CudaDevice, view};
 use crate::error::{Error, Result};
-use crate::tape::{Tape, Var};
+use crate::ops::operation::{Cpu, Cuda, Fixed, Operation, To};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::Tensor;
 
 /// The mean squared difference of `u` and `v`.
@@ -13,35 +15,55 @@ pub fn mse(tape: &mut Tape<'_>, u: &Var, v: &Var) -> Result<Var> {
     if u.shape() != v.shape() || u.shape().is_empty() {
         return Err(Error::shape("mse", format!("{} and {}", u.shape(), v.shape())));
     }
-    let device = tape.device();
-    let loss = match &device {
-        Device::Cpu(_) => {
-            let (u, v) = (u.value().as_slice::<f32>()?, v.value().as_slice::<f32>()?);
-            let sum: f64 = u.iter().zip(v).map(|(u, v)| (f64::from(*u) - f64::from(*v)).powi(2)).sum();
-            Tensor::from_slice(&device, [1], &[(sum / u.len() as f64) as f32])?
+    tape.apply("mse", Mse, [u, v], number())
+}
+
+struct Mse;
+
+impl Operation<CpuPool, Fixed<2>> for Mse {
+    /// u and v.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, _: &mut Cpu, inputs: [&Var; 2], loss: &mut Tensor) -> Result<[Tensor; 2]> {
+        let saved = inputs.map(|var| var.value().clone());
+        let (u, v) = (saved[0].as_slice::<f32>()?, saved[1].as_slice::<f32>()?);
+        let sum: f64 = u.iter().zip(v).map(|(u, v)| (f64::from(*u) - f64::from(*v)).powi(2)).sum();
+        loss.write(&[(sum / u.len() as f64) as f32])?;
+        Ok(saved)
+    }
+
+    fn backward(&self, _: &mut Cpu, [u, v]: &[Tensor; 2], dy: Tensor, [du, dv]: To<2>) -> Result<()> {
+        let scale = 2.0 * dy.scalar()? / u.len() as f32;
+        let (u, v) = (u.as_slice::<f32>()?, v.as_slice::<f32>()?);
+        if let Some(du) = du {
+            du.write(|i| scale * (u[i] - v[i]))?;
         }
-        Device::Cuda(cuda) => cuda::mse(cuda, &device, u.value(), v.value())?,
-    };
-    let (du, dv) = (u.gradient(), v.gradient());
-    let (u, v) = (u.value().clone(), v.value().clone());
-    Ok(tape.record("mse", &[du, dv], loss, move |context, dy| {
-        let (mut du, mut dv) = (context.target(du)?, context.target(dv)?);
-        match context.device() {
-            Device::Cpu(_) => {
-                let scale = 2.0 * dy.scalar()? / u.len() as f32;
-                let (u, v) = (u.as_slice::<f32>()?, v.as_slice::<f32>()?);
-                if let Some(du) = &mut du {
-                    write(du, |i| scale * (u[i] - v[i]))?;
-                }
-                if let Some(dv) = &mut dv {
-                    write(dv, |i| scale * (v[i] - u[i]))?;
-                }
-            }
-            Device::Cuda(cuda) => cuda::mse_backward(&cuda, &dy, (&u, &v), du.as_mut(), dv.as_mut())?,
+        if let Some(dv) = dv {
+            dv.write(|i| scale * (v[i] - u[i]))?;
         }
-        [du, dv].into_iter().flatten().for_each(|target| context.put(target));
         Ok(())
-    }))
+    }
+}
+
+impl Operation<CudaDevice, Fixed<2>> for Mse {
+    /// u and v.
+    type Saved = [Tensor; 2];
+
+    fn forward(&self, cuda: &mut Cuda, inputs: [&Var; 2], loss: &mut Tensor) -> Result<[Tensor; 2]> {
+        let [u, v] = inputs.map(|var| var.value().clone());
+        let count = u.len();
+        let arguments = [view(&u)?.into(), view(&v)?.into(), (count as i64).into()];
+        cuda::sum(cuda, "mse", cuda::blocks(cuda, count), &arguments, (1.0 / count as f64, 0.0), loss)?;
+        Ok([u, v])
+    }
+
+    fn backward(&self, cuda: &mut Cuda, [u, v]: &[Tensor; 2], dy: Tensor, [du, dv]: To<2>) -> Result<()> {
+        let mut arguments =
+            vec![view(&dy)?.into(), view(u)?.into(), view(v)?.into(), (u.len() as i64).into()];
+        arguments.extend(Target::arguments_of(du)?);
+        arguments.extend(Target::arguments_of(dv)?);
+        cuda::launch(cuda, "mse_backward", cuda.elementwise(u.len()), &arguments)
+    }
 }
 
 #[cfg(test)]

@@ -3,15 +3,90 @@
 //! Shapes: z (n, d). Gradient, where the hinge is active and s_j = sqrt(var_j + 1e-4):
 //! dz_nj = - (z_nj - mean_j) / (2 d s_j (n - 1)).
 
-use super::{cuda, matrix, write};
+use super::{cuda, matrix, number};
 use crate::cpu::column_sums;
-use crate::device::Device;
+use crate::cuda::{CudaDevice, view};
 use crate::error::{Error, Result};
-use crate::tape::{Tape, Var};
+use crate::ops::operation::{Cpu, Cuda, Operation};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::Tensor;
 
 /// Added to the variance.
 pub const EPSILON: f64 = 1e-4;
+
+/// The variance hinge of `z`.
+pub fn variance_hinge(tape: &mut Tape<'_>, z: &Var) -> Result<Var> {
+    let (rows, columns) = matrix("variance_hinge", z.shape())?;
+    if rows < 2 {
+        let detail = format!("{}: the variance of one row is undefined", z.shape());
+        return Err(Error::shape("variance_hinge", detail));
+    }
+    tape.apply("variance_hinge", VarianceHinge { rows, columns }, z, number())
+}
+
+struct VarianceHinge {
+    rows: usize,
+    columns: usize,
+}
+
+impl Operation<CpuPool> for VarianceHinge {
+    /// z.
+    type Saved = Tensor;
+
+    fn forward(&self, _: &mut Cpu, z: &Var, loss: &mut Tensor) -> Result<Tensor> {
+        let (_, roots) = statistics(z.value().as_slice()?, self.rows, self.columns);
+        let sum: f64 = roots.iter().map(|root| (1.0 - root).max(0.0)).sum();
+        loss.write(&[(0.5 * sum / self.columns as f64) as f32])?;
+        Ok(z.value().clone())
+    }
+
+    fn backward(&self, _: &mut Cpu, z: &Tensor, dy: Tensor, dz: &mut Target) -> Result<()> {
+        let (&Self { rows, columns }, z) = (self, z.as_slice::<f32>()?);
+        let (means, roots) = statistics(z, rows, columns);
+        let scale = -f64::from(dy.scalar()?) / (2.0 * columns as f64 * (rows as f64 - 1.0));
+        let factors: Vec<(f32, f32)> = means
+            .iter()
+            .zip(&roots)
+            .map(|(&mean, &root)| (mean as f32, if root < 1.0 { (scale / root) as f32 } else { 0.0 }))
+            .collect();
+        dz.write(|i| (z[i] - factors[i % columns].0) * factors[i % columns].1)
+    }
+}
+
+impl Operation<CudaDevice> for VarianceHinge {
+    /// z, its means and roots.
+    type Saved = (Tensor, cuda::Moments);
+
+    fn forward(&self, cuda: &mut Cuda, z: &Var, loss: &mut Tensor) -> Result<Self::Saved> {
+        let &Self { rows, columns } = self;
+        let moments = cuda::Moments::new(cuda, z.value(), (rows, columns), Some(EPSILON))?;
+        let arguments = [moments.roots.as_ref().into(), columns.into()];
+        cuda::sum(cuda, "hinge_sum", 1, &arguments, (0.5 / columns as f64, 0.0), loss)?;
+        Ok((z.value().clone(), moments))
+    }
+
+    fn backward(
+        &self,
+        cuda: &mut Cuda,
+        (z, moments): &Self::Saved,
+        dy: Tensor,
+        dz: &mut Target,
+    ) -> Result<()> {
+        let [to, add] = dz.arguments()?;
+        let arguments = [
+            view(&dy)?.into(),
+            view(z)?.into(),
+            (&moments.means).into(),
+            moments.roots.as_ref().into(),
+            self.rows.into(),
+            self.columns.into(),
+            to,
+            add,
+        ];
+        cuda::launch(cuda, "hinge_backward", cuda.elementwise(z.len()), &arguments)
+    }
+}
 
 /// Mean and sqrt(var + eps) of every column.
 fn statistics(z: &[f32], rows: usize, columns: usize) -> (Vec<f64>, Vec<f64>) {
@@ -31,51 +106,6 @@ fn statistics(z: &[f32], rows: usize, columns: usize) -> (Vec<f64>, Vec<f64>) {
     });
     let roots = squares.into_iter().map(|square| (square / (rows as f64 - 1.0) + EPSILON).sqrt()).collect();
     (means, roots)
-}
-
-/// The variance hinge of `z`.
-pub fn variance_hinge(tape: &mut Tape<'_>, z: &Var) -> Result<Var> {
-    const OP: &str = "variance_hinge";
-    let (rows, columns) = matrix(OP, z.shape())?;
-    if rows < 2 {
-        return Err(Error::shape(OP, format!("{}: the variance of one row is undefined", z.shape())));
-    }
-    let device = tape.device();
-    let (loss, moments) = match &device {
-        Device::Cpu(_) => {
-            let (_, roots) = statistics(z.value().as_slice()?, rows, columns);
-            let sum: f64 = roots.iter().map(|root| (1.0 - root).max(0.0)).sum();
-            (Tensor::from_slice(&device, [1], &[(0.5 * sum / columns as f64) as f32])?, None)
-        }
-        Device::Cuda(cuda) => {
-            let (loss, moments) = cuda::variance_hinge(cuda, &device, z.value(), (rows, columns), EPSILON)?;
-            (loss, Some(moments))
-        }
-    };
-    let (dz, z) = (z.gradient(), z.value().clone());
-    Ok(tape.record(OP, &[dz], loss, move |context, dy| {
-        let Some(mut dz) = context.target(dz)? else { return Ok(()) };
-        match context.device() {
-            Device::Cpu(_) => {
-                let z = z.as_slice::<f32>()?;
-                let (means, roots) = statistics(z, rows, columns);
-                let scale = -f64::from(dy.scalar()?) / (2.0 * columns as f64 * (rows as f64 - 1.0));
-                let factors: Vec<(f32, f32)> = means
-                    .iter()
-                    .zip(&roots)
-                    .map(|(&mean, &root)| (mean as f32, if root < 1.0 { (scale / root) as f32 } else { 0.0 }))
-                    .collect();
-                write(&mut dz, |i| (z[i] - factors[i % columns].0) * factors[i % columns].1)?;
-            }
-            Device::Cuda(cuda) => {
-                if let Some(moments) = &moments {
-                    cuda::variance_hinge_backward(&cuda, &dy, &z, (rows, columns), moments, &mut dz)?;
-                }
-            }
-        }
-        context.put(dz);
-        Ok(())
-    }))
 }
 
 #[cfg(test)]

@@ -1,52 +1,77 @@
 //! The total loss: a weighted sum of single numbers.
 
-use super::{cuda, write};
-use crate::device::Device;
+use gpu::Launch;
+
+use super::{cuda, number};
+use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
-use crate::tape::{Tape, Var};
+use crate::ops::operation::{Cpu, Cuda, Operation, Several};
+use crate::pool::CpuPool;
+use crate::tape::{Tape, Target, Var};
 use crate::tensor::Tensor;
 
 /// `sum of weight * term`.
 pub fn weighted_sum(tape: &mut Tape<'_>, terms: &[(&Var, f32)]) -> Result<Var> {
     if let Some((term, _)) = terms.iter().find(|(term, _)| term.shape().len() != 1) {
-        return Err(Error::shape(
-            "weighted_sum",
-            format!("a term of shape {} is not one number", term.shape()),
-        ));
+        let detail = format!("a term of shape {} is not one number", term.shape());
+        return Err(Error::shape("weighted_sum", detail));
     }
-    let device = tape.device();
-    let total = match &device {
-        Device::Cpu(_) => {
-            let mut sum = 0.0_f64;
-            for (term, weight) in terms {
-                sum += f64::from(*weight) * f64::from(term.value().scalar()?);
-            }
-            Tensor::from_slice(&device, [1], &[sum as f32])?
+    let (terms, weights) = terms.iter().copied().unzip();
+    tape.apply("weighted_sum", WeightedSum { weights }, terms, number())
+}
+
+struct WeightedSum {
+    weights: Vec<f32>,
+}
+
+impl Operation<CpuPool, Several> for WeightedSum {
+    type Saved = ();
+
+    fn forward(&self, _: &mut Cpu, terms: Vec<&Var>, total: &mut Tensor) -> Result<()> {
+        let mut sum = 0.0_f64;
+        for (term, weight) in terms.iter().zip(&self.weights) {
+            sum += f64::from(*weight) * f64::from(term.value().scalar()?);
         }
-        Device::Cuda(cuda) => {
-            let terms: Vec<_> = terms.iter().map(|(term, weight)| (term.value(), *weight)).collect();
-            cuda::weighted_sum(cuda, &device, &terms)?
-        }
-    };
-    let inputs: Vec<_> = terms.iter().map(|(term, weight)| (term.gradient(), *weight)).collect();
-    let ids: Vec<_> = inputs.iter().map(|(id, _)| *id).collect();
-    Ok(tape.record("weighted_sum", &ids, total, move |context, dy| {
-        for (id, weight) in inputs {
-            let Some(mut target) = context.target(id)? else { continue };
-            match context.device() {
-                Device::Cpu(_) => {
-                    let gradient = weight * dy.scalar()?;
-                    write(&mut target, |_| gradient)?;
-                }
-                Device::Cuda(cuda) => {
-                    let add = target.accumulate;
-                    cuda::weigh(&cuda, &dy, weight, crate::cuda::view_mut(&mut target.tensor)?, add)?;
-                }
+        total.write(&[sum as f32])
+    }
+
+    fn backward(&self, _: &mut Cpu, (): &(), dy: Tensor, terms: Vec<Option<&mut Target>>) -> Result<()> {
+        let dy = dy.scalar()?;
+        for (term, weight) in terms.into_iter().zip(&self.weights) {
+            if let Some(term) = term {
+                term.write(|_| weight * dy)?;
             }
-            context.put(target);
         }
         Ok(())
-    }))
+    }
+}
+
+impl Operation<CudaDevice, Several> for WeightedSum {
+    type Saved = ();
+
+    fn forward(&self, cuda: &mut Cuda, terms: Vec<&Var>, total: &mut Tensor) -> Result<()> {
+        if terms.is_empty() {
+            return total.fill_zero();
+        }
+        for (index, (term, weight)) in terms.iter().zip(&self.weights).enumerate() {
+            weigh(cuda, term.value(), *weight, [view_mut(total)?.into(), i32::from(index > 0).into()])?;
+        }
+        Ok(())
+    }
+
+    fn backward(&self, cuda: &mut Cuda, (): &(), dy: Tensor, terms: Vec<Option<&mut Target>>) -> Result<()> {
+        for (term, weight) in terms.into_iter().zip(&self.weights) {
+            if let Some(term) = term {
+                weigh(cuda, &dy, *weight, term.arguments()?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `to (+)= weight * from`, for single numbers.
+fn weigh(cuda: &CudaDevice, from: &Tensor, weight: f32, [to, add]: [gpu::Argument; 2]) -> Result<()> {
+    cuda::launch(cuda, "weigh", Launch::linear(1, 1), &[view(from)?.into(), weight.into(), to, add])
 }
 
 #[cfg(test)]

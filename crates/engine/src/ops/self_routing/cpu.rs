@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::RoutingGeometry;
 use crate::cpu::{SendPtr, exp};
 use crate::error::Result;
+use crate::ops::operation::To;
 use crate::tape::Target;
 
 /// Samples side by side.
@@ -201,32 +202,14 @@ struct Sinks {
     b2: Option<SendPtr<f32>>,
 }
 
-/// `targets` are those of a, u, W2 and b2.
-pub(super) fn backward(
-    inputs: &Inputs<'_>,
-    outputs: &Outputs<'_>,
-    targets: &mut [Option<Target>],
-    dw1: Option<&mut Target>,
-) -> Result<()> {
+pub(super) fn backward(inputs: &Inputs<'_>, outputs: &Outputs<'_>, [a, u, w2, b2, w1]: To<5>) -> Result<()> {
     let RoutingGeometry { batch, lower, .. } = inputs.geometry;
     // Everything is added below, so what is unspecified starts at zero.
     let sink = |target: Option<&mut Target>| -> Result<Option<SendPtr<f32>>> {
         let Some(target) = target else { return Ok(None) };
-        let accumulate = target.accumulate;
-        let values = target.tensor.as_mut_slice::<f32>()?;
-        if !accumulate {
-            values.fill(0.0);
-        }
-        Ok(Some(SendPtr::new(values)))
+        Ok(Some(SendPtr::new(target.zeroed()?.as_mut_slice::<f32>()?)))
     };
-    let [a, u, w2, b2] = targets else { return Ok(()) };
-    let sinks = Sinks {
-        a: sink(a.as_mut())?,
-        u: sink(u.as_mut())?,
-        w1: sink(dw1)?,
-        w2: sink(w2.as_mut())?,
-        b2: sink(b2.as_mut())?,
-    };
+    let sinks = Sinks { a: sink(a)?, u: sink(u)?, w1: sink(w1)?, w2: sink(w2)?, b2: sink(b2)? };
     let gradients: Vec<SumGradients> =
         (0..batch).step_by(LANES).map(|first| sum_gradients(inputs, outputs, first)).collect();
     (0..lower.div_ceil(CHUNK)).into_par_iter().for_each(|chunk| {

@@ -1,14 +1,14 @@
 //! Self-routing on the GPU. The routing coefficients are kept (f32); votes exist in registers only. Lower capsules are
 //! shared among blocks, whose sums are added in order.
 
-use gpu::{Argument, Launch, View};
+use gpu::{Argument, Launch};
 
-use super::{RoutingGeometry, tensor};
+use super::{RoutingGeometry, SelfRouting, Values, tensor};
 use crate::cuda::kernels::{self, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
-use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::tape::Target;
+use crate::ops::operation::{Cuda, Fixed, Operation, To};
+use crate::tape::{Target, Var};
 use crate::tensor::{DType, Tensor};
 
 /// Warps of a block (forward, backward) and images of a warp, as in the kernels.
@@ -18,21 +18,27 @@ const IMAGES: usize = 4;
 /// Lower capsules of a block in the weight gradient.
 const PAIR: usize = 1;
 
-/// The inputs.
-pub(super) struct Inputs<'a> {
-    pub geometry: RoutingGeometry,
-    pub a: &'a Tensor,
-    pub u: &'a Tensor,
-    pub w1: Option<&'a Tensor>,
-    pub w2: &'a Tensor,
-    pub b2: &'a Tensor,
+/// What is routed.
+struct Inputs<'a> {
+    geometry: RoutingGeometry,
+    a: &'a Tensor,
+    u: &'a Tensor,
+    w1: Option<&'a Tensor>,
+    w2: &'a Tensor,
+    b2: &'a Tensor,
     /// The weights for tensor cores, where those take this routing.
-    pub arranged: Option<&'a Tensor>,
+    arranged: Option<&'a Tensor>,
 }
 
-/// What backward needs beside inputs and outputs.
-#[derive(Debug)]
+/// What backward needs.
 pub(super) struct Kept {
+    values: Values,
+    arranged: Option<Tensor>,
+    sums: Sums,
+}
+
+/// What forward adds up.
+struct Sums {
     /// (n, K, N)
     routing: Tensor,
     /// sum_i a_i r_ij: (n, N)
@@ -133,13 +139,47 @@ impl Inputs<'_> {
     }
 }
 
-pub(super) fn forward(
+impl Operation<CudaDevice, Fixed<5>, Fixed<2>> for SelfRouting {
+    type Saved = Kept;
+
+    fn forward(
+        &self,
+        cuda: &mut Cuda,
+        all @ [a, u, w2, b2, w1]: [&Var; 5],
+        [activations, poses]: [&mut Tensor; 2],
+    ) -> Result<Kept> {
+        let (geometry, [a, u, w2, b2]) = (self.0, [a, u, w2, b2].map(Var::value));
+        let w1 = w1.present();
+        let RoutingGeometry { batch, lower, upper, .. } = geometry;
+        let arranged = match w1.filter(|_| tensor::takes(&geometry, u.dtype(), true)) {
+            Some(w1) => {
+                let on = cuda.on();
+                let arrange = |device: &_, _: &_| tensor::arrange(on, device, &geometry, [w1, w2, b2]);
+                Some(cuda.tape.prepared(w1, "routing", arrange)?)
+            }
+            None => None,
+        };
+        let mut sums = Sums {
+            routing: cuda.empty([batch, lower, upper], DType::F32)?,
+            weights: cuda.empty([batch, upper], DType::F32)?,
+            total: cuda.empty([batch], DType::F32)?,
+        };
+        let inputs = Inputs { geometry, a, u, w1, w2, b2, arranged: arranged.as_ref() };
+        forward(cuda, &inputs, [activations, poses], &mut sums)?;
+        Ok(Kept { values: Values::new(all, activations, poses), arranged, sums })
+    }
+
+    fn backward(&self, cuda: &mut Cuda, kept: &Kept, dy: [Option<Tensor>; 2], targets: To<5>) -> Result<()> {
+        backward(cuda, self.0, kept, dy, targets)
+    }
+}
+
+fn forward(
     cuda: &CudaDevice,
-    device: &Device,
     inputs: &Inputs<'_>,
-    activations: &mut Tensor,
-    poses: &mut Tensor,
-) -> Result<Kept> {
+    [activations, poses]: [&mut Tensor; 2],
+    sums: &mut Sums,
+) -> Result<()> {
     let RoutingGeometry { batch, lower, upper, pose } = inputs.geometry;
     let context = cuda.context();
     let kernels = inputs.kernels(cuda)?;
@@ -148,11 +188,6 @@ pub(super) fn forward(
         inputs.operations(),
         (batch * lower) as f64 * (4 * upper + inputs.u.dtype().size() * (pose + 1)) as f64,
     );
-    let mut kept = Kept {
-        routing: Tensor::empty(device, [batch, lower, upper], DType::F32)?,
-        weights: Tensor::empty(device, [batch, upper], DType::F32)?,
-        total: Tensor::empty(device, [batch], DType::F32)?,
-    };
     // Sums of blocks: (splits, n, N, P + 1) and (splits, n).
     let splits = lower.div_ceil(kernels.per_split);
     let partial = context.allocate(splits * batch * upper * (pose + 1) * 4)?;
@@ -160,7 +195,7 @@ pub(super) fn forward(
     let mut arguments = inputs.values()?;
     arguments.extend(&kernels.weights);
     arguments.extend([
-        Argument::from(view_mut(&mut kept.routing)?),
+        Argument::from(view_mut(&mut sums.routing)?),
         (&partial).into(),
         (&partial_a).into(),
         batch.into(),
@@ -177,40 +212,23 @@ pub(super) fn forward(
         batch.into(),
         view_mut(activations)?.into(),
         view_mut(poses)?.into(),
-        view_mut(&mut kept.weights)?.into(),
-        view_mut(&mut kept.total)?.into(),
+        view_mut(&mut sums.weights)?.into(),
+        view_mut(&mut sums.total)?.into(),
     ];
     let launch = Launch::linear((batch * upper).div_ceil(256), 256);
-    cuda.launch(&inputs.program()?, "routing_finish", launch, &arguments)?;
-    Ok(kept)
+    cuda.launch(&inputs.program()?, "routing_finish", launch, &arguments)
 }
 
-/// Gradients of the outputs, and where those of the inputs go.
-pub(super) struct Gradients<'a> {
-    pub activations: &'a Tensor,
-    pub poses: &'a Tensor,
-    pub d_activations: Option<&'a Tensor>,
-    pub d_poses: Option<&'a Tensor>,
-    /// Of a, u, W2, b2.
-    pub targets: &'a mut [Option<Target>],
-    pub dw1: Option<&'a mut Target>,
-}
-
-/// The place of a gradient and whether to add to it; nothing where it is not wanted.
-fn place(target: Option<&mut Target>) -> Result<(Option<View>, i32)> {
-    match target {
-        None => Ok((None, 0)),
-        Some(target) => Ok((Some(view_mut(&mut target.tensor)?), i32::from(target.accumulate))),
-    }
-}
-
-pub(super) fn backward(
+fn backward(
     cuda: &CudaDevice,
-    inputs: &Inputs<'_>,
-    kept: &Kept,
-    gradients: Gradients<'_>,
+    geometry: RoutingGeometry,
+    Kept { values, arranged, sums }: &Kept,
+    [d_activations, d_poses]: [Option<Tensor>; 2],
+    [da, du, dw2, db2, dw1]: To<5>,
 ) -> Result<()> {
-    let RoutingGeometry { batch, lower, upper, pose } = inputs.geometry;
+    let RoutingGeometry { batch, lower, upper, pose } = geometry;
+    let Values { a, u, w2, b2, w1, activations, poses } = values;
+    let inputs = Inputs { geometry, a, u, w1: w1.as_ref(), w2, b2, arranged: arranged.as_ref() };
     let context = cuda.context();
     let kernels = inputs.kernels(cuda)?;
     let bytes = (batch * lower) as f64 * (16 * upper + 3 * inputs.u.dtype().size() * (pose + 1)) as f64;
@@ -222,12 +240,12 @@ pub(super) fn backward(
     let d_total = context.allocate(batch * 4)?;
     let d_logits = context.allocate(batch * lower * upper * 4)?;
     let mut arguments = vec![
-        gradients.d_activations.map(view).transpose()?.into(),
-        gradients.d_poses.map(view).transpose()?.into(),
-        view(gradients.activations)?.into(),
-        view(gradients.poses)?.into(),
-        view(&kept.weights)?.into(),
-        view(&kept.total)?.into(),
+        d_activations.as_ref().map(view).transpose()?.into(),
+        d_poses.as_ref().map(view).transpose()?.into(),
+        view(activations)?.into(),
+        view(poses)?.into(),
+        view(&sums.weights)?.into(),
+        view(&sums.total)?.into(),
         batch.into(),
         (&d_sums).into(),
         (&d_weights).into(),
@@ -237,47 +255,34 @@ pub(super) fn backward(
     let launch = Launch::linear((kernels.padded * 32).div_ceil(256), 256);
     cuda.launch(&kernels.program, "routing_backward_prepare", launch, &arguments)?;
 
-    let [da, du, dw2, db2] = gradients.targets else {
-        return Err(Error::shape("self_routing", "wrong number of gradients"));
-    };
-    let ((du, add_u), (da, add_a)) = (place(du.as_mut())?, place(da.as_mut())?);
     let mut arguments = inputs.values()?;
     arguments.extend(&kernels.weights);
     arguments.extend([
-        Argument::from(view(&kept.routing)?),
+        Argument::from(view(&sums.routing)?),
         (&d_sums).into(),
         (&d_weights).into(),
         (&d_total).into(),
         (&d_logits).into(),
-        du.into(),
-        add_u.into(),
-        da.into(),
-        add_a.into(),
-        batch.into(),
-        lower.into(),
     ]);
+    arguments.extend(Target::arguments_of(du)?);
+    arguments.extend(Target::arguments_of(da)?);
+    arguments.extend([Argument::from(batch), lower.into()]);
     arguments.extend(kernels.per_block.map(Argument::from));
     cuda.launch(&kernels.program, "routing_backward_inputs", kernels.inputs, &arguments)?;
 
-    let ((dw1, add1), (dw2, add2), (db2, addb)) =
-        (place(gradients.dw1)?, place(dw2.as_mut())?, place(db2.as_mut())?);
-    if dw1.or(dw2).or(db2).is_none() {
+    if dw1.is_none() && dw2.is_none() && db2.is_none() {
         return Ok(());
     }
     let mut arguments = inputs.values()?;
     arguments.extend([
-        Argument::from(view(&kept.routing)?),
+        Argument::from(view(&sums.routing)?),
         (&d_logits).into(),
         turned.as_ref().unwrap_or(&d_sums).into(),
-        dw1.into(),
-        add1.into(),
-        dw2.into(),
-        add2.into(),
-        db2.into(),
-        addb.into(),
-        batch.into(),
-        lower.into(),
     ]);
+    for target in [dw1, dw2, db2] {
+        arguments.extend(Target::arguments_of(target)?);
+    }
+    arguments.extend([Argument::from(batch), lower.into()]);
     arguments.extend(turned.is_some().then_some(padded));
     cuda.launch(&kernels.program, "routing_backward_weights", kernels.weight_gradients, &arguments)
 }

@@ -36,11 +36,11 @@ fn program(geometry: &RoutingGeometry) -> Program {
 
 /// W1, W2 and b2 as the kernels read them.
 pub(super) fn arrange(
+    cuda: &CudaDevice,
     device: &Device,
     geometry: &RoutingGeometry,
     [w1, w2, b2]: [&Tensor; 3],
 ) -> Result<Tensor> {
-    let Device::Cuda(cuda) = device else { return Ok(w1.clone()) };
     let mut arranged = Tensor::empty(device, [geometry.lower, weights(geometry.upper)], DType::Bf16)?;
     let bytes = (4 * w1.len() + 2 * arranged.len()) as f64;
     let _scope = cuda.context().scope(|| "self_routing weights".into(), w1.len() as f64, bytes);

@@ -2,14 +2,14 @@
 
 use gpu::{Argument, Buffer, View};
 
-use super::{Plan, layout, rows_of};
+use super::{Layer, Plan, layout, rows_of};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::tape::Target;
 use crate::tensor::Tensor;
 
 /// Where the ReLU lets gradients through.
-pub(crate) enum Mask {
+pub(super) enum Mask {
     /// Everywhere: there is no ReLU.
     None,
     /// Where x scale + shift is positive.
@@ -18,38 +18,21 @@ pub(crate) enum Mask {
     Output(Tensor),
 }
 
-/// What a recorded batch norm keeps of its output `y`.
-pub(crate) fn mask_of(relu: bool, has_residual: bool, y: &Tensor) -> Mask {
-    match (relu, has_residual) {
-        (false, _) => Mask::None,
-        (true, false) => Mask::Input,
-        (true, true) => Mask::Output(y.clone()),
-    }
-}
-
-/// A batch norm: its input, gamma, and statistics.
-#[derive(Clone, Copy)]
-pub(crate) struct Layer<'a> {
-    pub x: &'a Tensor,
-    pub gamma: &'a Tensor,
-    pub statistics: &'a Tensor,
-}
-
 /// Where the gradients of x, gamma and beta go.
-pub(crate) type Targets<'a> = [&'a mut Option<Target>; 3];
+pub(super) type Targets<'a> = [Option<&'a mut Target>; 3];
 
 /// Writes the gradients; `dy` becomes the gradient of the residual where the mask is [`Mask::Output`].
-pub(crate) fn backward(
+pub(super) fn backward(
     cuda: &CudaDevice,
-    layer: Layer<'_>,
+    layer: &Layer,
     (mask, border): (&Mask, bool),
     dy: &mut Tensor,
     [dx, dgamma, dbeta]: Targets<'_>,
 ) -> Result<()> {
     let context = cuda.context();
-    let (x, channels) = (layer.x, layer.gamma.len());
+    let (x, channels) = (&layer.x, layer.gamma.len());
     let plan = Plan::new(cuda, x.dtype(), x.len() / channels.max(1), channels);
-    let [mean, _, scale, shift] = rows_of(view(layer.statistics)?, channels)?;
+    let [mean, _, scale, shift] = rows_of(view(&layer.statistics)?, channels)?;
     let bytes = (x.len() * x.dtype().size()) as f64;
     let blocks = plan.blocks(plan.rows, 4);
     let partial = context.allocate(blocks * 2 * channels * 4)?;
@@ -85,7 +68,7 @@ pub(crate) fn backward(
     let [ca, cb, cc] = coefficients_of(&coefficients, channels)?;
     let Some(target) = dx else { return Ok(()) };
     let _scope = context.scope(|| "batch_norm backward apply".into(), 5.0 * x.len() as f64, 3.0 * bytes);
-    let add = i32::from(target.accumulate);
+    let [to, add] = target.arguments()?;
     let mut arguments = vec![
         gradient.into(),
         from.into(),
@@ -94,8 +77,8 @@ pub(crate) fn backward(
         ca.into(),
         cb.into(),
         cc.into(),
-        view_mut(&mut target.tensor)?.into(),
-        add.into(),
+        to,
+        add,
         plan.rows.into(),
         channels.into(),
         plan.columns.into(),
@@ -108,15 +91,15 @@ pub(crate) fn backward(
 
 /// The gradients of two batch norms whose sum went through a ReLU with output `y`: of x and of the shortcut, both of which
 /// are wanted.
-pub(crate) fn backward_both(
+pub(super) fn backward_both(
     cuda: &CudaDevice,
-    [layer, shortcut]: [Layer<'_>; 2],
+    [layer, shortcut]: [&Layer; 2],
     y: &Tensor,
     dy: &mut Tensor,
     [[dx, dgamma, dbeta], [ds, dgamma_s, dbeta_s]]: [Targets<'_>; 2],
 ) -> Result<()> {
     let context = cuda.context();
-    let (x, channels) = (layer.x, layer.gamma.len());
+    let (x, channels) = (&layer.x, layer.gamma.len());
     let plan = Plan::new(cuda, x.dtype(), x.len() / channels.max(1), channels);
     let bytes = (x.len() * x.dtype().size()) as f64;
     let sizes: [Argument; 3] = [plan.rows.into(), channels.into(), plan.columns.into()];
@@ -129,9 +112,9 @@ pub(crate) fn backward_both(
             view(dy)?.into(),
             view(y)?.into(),
             view(x)?.into(),
-            rows_of(view(layer.statistics)?, channels)?[0].into(),
-            view(shortcut.x)?.into(),
-            rows_of(view(shortcut.statistics)?, channels)?[0].into(),
+            rows_of(view(&layer.statistics)?, channels)?[0].into(),
+            view(&shortcut.x)?.into(),
+            rows_of(view(&shortcut.statistics)?, channels)?[0].into(),
             view_mut(dy)?.into(),
             (&partial).into(),
             (&partial_s).into(),
@@ -143,14 +126,13 @@ pub(crate) fn backward_both(
     let coefficients_s = finish_backward(cuda, (&partial_s, blocks), plan.rows, shortcut, dgamma_s, dbeta_s)?;
     let _scope = context.scope(|| "batch_norm backward apply".into(), 8.0 * x.len() as f64, 5.0 * bytes);
     let mut arguments = vec![view(dy)?.into()];
-    for (x, coefficients, target) in [(x, &coefficients, dx), (shortcut.x, &coefficients_s, ds)] {
+    for (x, coefficients, target) in [(x, &coefficients, dx), (&shortcut.x, &coefficients_s, ds)] {
         let Some(target) = target else {
             return Err(Error::shape("batch_norm", "a gradient of a block's end is missing"));
         };
         arguments.push(view(x)?.into());
         arguments.extend(coefficients_of(coefficients, channels)?.map(Argument::from));
-        arguments
-            .extend([Argument::from(view_mut(&mut target.tensor)?), i32::from(target.accumulate).into()]);
+        arguments.extend(target.arguments()?);
     }
     arguments.extend(sizes);
     let launch = plan.launch(plan.blocks(plan.rows, 16));
@@ -162,33 +144,29 @@ pub(crate) fn finish_backward(
     cuda: &CudaDevice,
     (partial, blocks): (&Buffer, usize),
     rows: usize,
-    layer: Layer<'_>,
-    dgamma: &mut Option<Target>,
-    dbeta: &mut Option<Target>,
+    layer: &Layer,
+    dgamma: Option<&mut Target>,
+    dbeta: Option<&mut Target>,
 ) -> Result<Buffer> {
     let channels = layer.gamma.len();
     let plan = Plan::new(cuda, layer.x.dtype(), rows, channels);
-    let [mean, inverse, ..] = rows_of(view(layer.statistics)?, channels)?;
+    let [mean, inverse, ..] = rows_of(view(&layer.statistics)?, channels)?;
     let coefficients = cuda.context().allocate(3 * channels * 4)?;
     let [ca, cb, cc] = coefficients_of(&coefficients, channels)?;
-    let parameter = |target: &mut Option<Target>| -> Result<(Option<View>, i32)> {
-        let add = target.as_ref().is_some_and(|target| target.accumulate);
-        let place = target.as_mut().map(|target| view_mut(&mut target.tensor)).transpose()?;
-        Ok((place, i32::from(add)))
-    };
-    let ((gamma_place, add_gamma), (beta_place, add_beta)) = (parameter(dgamma)?, parameter(dbeta)?);
+    let ([dgamma, add_gamma], [dbeta, add_beta]) =
+        (Target::arguments_of(dgamma)?, Target::arguments_of(dbeta)?);
     let arguments = [
         partial.into(),
         blocks.into(),
         rows.into(),
         channels.into(),
-        view(layer.gamma)?.into(),
+        view(&layer.gamma)?.into(),
         mean.into(),
         inverse.into(),
-        gamma_place.into(),
-        add_gamma.into(),
-        beta_place.into(),
-        add_beta.into(),
+        dgamma,
+        add_gamma,
+        dbeta,
+        add_beta,
         ca.into(),
         cb.into(),
         cc.into(),
