@@ -97,7 +97,9 @@ pub(crate) use shared;
 
 /// The structs in CUDA C++, in an order in which they may point at each other.
 pub(crate) fn declarations(structs: &[Layout]) -> String {
-    let mut text = String::new();
+    // NVRTC has no offsetof, and __builtin_offsetof only since CUDA 13.1; this is what they are made of.
+    let mut text =
+        "#define OFFSET(type, field) ((unsigned long long)__INTADDR__(&((type*)0)->field))\n".to_owned();
     for layout in structs {
         let _ = writeln!(text, "struct {};", layout.name);
     }
@@ -111,7 +113,7 @@ pub(crate) fn declarations(structs: &[Layout]) -> String {
         for Field { name: field, offset, bytes, .. } in *fields {
             let _ = writeln!(
                 text,
-                "static_assert(__builtin_offsetof({name}, {field}) == {offset} && sizeof({name}::{field}) == {bytes}, \
+                "static_assert(OFFSET({name}, {field}) == {offset} && sizeof({name}::{field}) == {bytes}, \
                  \"place of {name}::{field}\");"
             );
         }
