@@ -39,7 +39,7 @@ pub struct Arguments {
     /// Folder of the dataset's split files, where they are kept elsewhere (the published ones)
     #[arg(long, value_name = "DIR")]
     lists: Option<String>,
-    /// supervised, vicreg, simclr, simclr_augself, sen, equimod, sie, capsie or equicaps [default: equicaps]
+    /// Method, see equicaps methods [default: equicaps]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     method: Option<String>,
     /// Scale of the run: paper, small, demo, or a TOML file of your own [default: paper]
