@@ -73,8 +73,13 @@ impl Pictures {
             let addresses: Vec<u64> = part.iter().flat_map(|(from, to)| [from.0, to.0]).collect();
             let list = device.context().upload(bytemuck::cast_slice(&addresses))?;
             let launch = Launch::grid([vectors.div_ceil(256 * 4).max(1), part.len(), 1], 256);
-            let program = Program::new(kernels::PICTURES, DType::F32);
-            device.launch(&program, "copy_pictures", launch, &[(&list).into(), vectors.into()])?;
+            let program = Program::new(kernels::KernelFile::Pictures, DType::F32);
+            device.launch(
+                &program,
+                kernels::Kernel::copy_pictures,
+                launch,
+                &[(&list).into(), vectors.into()],
+            )?;
         }
         Ok(())
     }
