@@ -8,7 +8,7 @@
 
 use rayon::prelude::*;
 
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::storage_view;
 use crate::device::Device;
 use crate::error::Result;
@@ -94,14 +94,14 @@ impl AdamConfig {
                 Ok(())
             }
             Device::Cuda(cuda) => {
-                let (len, program) = (values.len(), Program::new(kernels::ELEMENTWISE, DType::F32));
+                let (len, program) = (values.len(), Program::new(KernelFile::Elementwise, DType::F32));
                 let (values, gradients) = (storage_view(values.storage()), storage_view(gradients.storage()));
                 let (first, second) = (storage_view(first.storage()), storage_view(second.storage()));
                 let AdamStep { weight_decay, beta1, beta2, step_size, root_scale, epsilon } = numbers;
                 let _scope = cuda.context().scope(|| "adam".into(), 10.0 * len as f64, 28.0 * len as f64);
                 cuda.launch(
                     &program,
-                    "adam",
+                    Kernel::adam,
                     cuda.elementwise(len),
                     &[
                         values?.into(),

@@ -1,5 +1,6 @@
 //! The CUDA side of [`Device`](crate::Device) and [`Storage`](crate::Storage): the device type and its buffers.
-//! Operations keep their launch code beside their formula, in `ops/NAME/cuda.rs`, and their kernels in `ops/NAME.cu`.
+//! Operations keep their launch code beside their formula, in `ops/NAME.rs` or `ops/NAME/cuda.rs`, and their kernels in
+//! `ops/NAME.cu`.
 
 pub(crate) mod casts;
 pub mod kernels;
@@ -9,9 +10,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gpu::matmul::MatmulShape;
-use gpu::{Argument, Context, Kernel, Launch, View};
+use gpu::{Argument, Context, Launch, View};
 
-use crate::cuda::kernels::{KernelFile, KernelKey, Program};
+use crate::cuda::kernels::{Kernel, Program};
 use crate::device::Precision;
 use crate::error::{Error, Result};
 use crate::pool::PoolReport;
@@ -24,7 +25,7 @@ pub struct CudaDevice {
     context: Context,
     precision: Precision,
     /// Kernels that were launched before.
-    kernels: Mutex<HashMap<KernelKey, Kernel>>,
+    kernels: Mutex<HashMap<(Program, Kernel), gpu::Kernel>>,
 }
 
 impl CudaDevice {
@@ -79,41 +80,27 @@ impl CudaDevice {
         Error::Unsupported { op, device: self.name() }
     }
 
-    /// Launches the kernel `name` of `program`. The arguments must be those that the kernel declares: everything the
+    /// Launches `kernel` of `program`. The arguments must be those that the kernel declares: everything the
     /// launch code of an operation is responsible for, and what `check ops` tries.
     pub(crate) fn launch(
         &self,
         program: &Program,
-        name: &'static str,
+        kernel: Kernel,
         launch: Launch,
         arguments: &[Argument],
     ) -> Result<()> {
-        let key = program.key(name);
+        let key = (*program, kernel);
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         let kernel = match kernels.get(&key) {
             Some(kernel) => kernel,
             None => {
-                let kernel = self.context.kernel(&program.source(), name)?;
-                kernels.entry(key).or_insert(kernel)
+                let compiled = self.context.kernel(&program.source(), kernel.name())?;
+                kernels.entry(key).or_insert(compiled)
             }
         };
         // SAFETY: see above; addresses come from live tensors by `view` and `view_mut`.
         unsafe { kernel.launch(launch, arguments)? };
         Ok(())
-    }
-
-    /// Launches the kernel `name` of a file of another crate.
-    ///
-    /// # Safety
-    /// The arguments must be those that the kernel declares, and every address valid for what it does with it.
-    pub unsafe fn launch_kernel(
-        &self,
-        file: KernelFile,
-        name: &'static str,
-        launch: Launch,
-        arguments: &[Argument],
-    ) -> Result<()> {
-        self.launch(&Program::new(file, DType::F32), name, launch, arguments)
     }
 
     /// `to = op(a) op(b) + beta to`, for packed matrices that must be as long as `shape` says.

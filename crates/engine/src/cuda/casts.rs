@@ -1,6 +1,6 @@
 //! Values in other types: weights as products take them, activations as gradients are.
 
-use super::kernels::{self, Program};
+use super::kernels::{Kernel, KernelFile, Program};
 use super::{view, view_mut};
 use crate::device::Device;
 use crate::error::Result;
@@ -28,8 +28,8 @@ pub(crate) fn rounded(device: &Device, x: &Var) -> Result<Tensor> {
     let (Some(cuda), value) = (device.as_cuda(), x.value()) else { return Ok(x.value().clone()) };
     let mut rounded = Tensor::empty(device, value.shape(), value.dtype().of_gradient())?;
     let arguments = [view(value)?.into(), view_mut(&mut rounded)?.into(), (value.len() as i64).into()];
-    let program = Program::new(kernels::ELEMENTWISE, value.dtype());
-    cuda.launch(&program, "round_values", cuda.elementwise(value.len()), &arguments)?;
+    let program = Program::new(KernelFile::Elementwise, value.dtype());
+    cuda.launch(&program, Kernel::round_values, cuda.elementwise(value.len()), &arguments)?;
     Ok(rounded)
 }
 
@@ -38,8 +38,8 @@ fn cast(device: &Device, weight: &Tensor, dtype: DType) -> Result<Tensor> {
     let mut cast = Tensor::empty(device, weight.shape(), dtype)?;
     let arguments = [view(weight)?.into(), view_mut(&mut cast)?.into(), (weight.len() as i64).into()];
     cuda.launch(
-        &Program::new(kernels::ELEMENTWISE, dtype),
-        "from_f32",
+        &Program::new(KernelFile::Elementwise, dtype),
+        Kernel::from_f32,
         cuda.elementwise(weight.len()),
         &arguments,
     )?;

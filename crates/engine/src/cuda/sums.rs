@@ -3,7 +3,7 @@
 
 use gpu::{Argument, Buffer, Launch};
 
-use crate::cuda::kernels::{self, Program, vector};
+use crate::cuda::kernels::{Kernel, KernelFile, Program, vector};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
 use crate::tape::Target;
@@ -72,8 +72,8 @@ impl Partial {
                 }
             }
         }
-        let program = Program::with_channels(kernels::COLUMNS, DType::F32, self.columns);
-        cuda.launch(&program, "finish_columns", Launch::linear(total.div_ceil(32), 1024), &arguments)
+        let program = Program::with_channels(KernelFile::Columns, DType::F32, self.columns);
+        cuda.launch(&program, Kernel::finish_columns, Launch::linear(total.div_ceil(32), 1024), &arguments)
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn column_sums(cuda: &CudaDevice, x: &Tensor, columns: usize, target:
     let partial = Partial::new(cuda, layout.blocks, 1, columns)?;
     let arguments =
         [view(x)?.into(), partial.argument(), (rows as i64).into(), columns.into(), layout.columns.into()];
-    let program = Program::with_channels(kernels::COLUMNS, x.dtype(), columns);
-    cuda.launch(&program, "column_partials", layout.launch(), &arguments)?;
+    let program = Program::with_channels(KernelFile::Columns, x.dtype(), columns);
+    cuda.launch(&program, Kernel::column_partials, layout.launch(), &arguments)?;
     partial.finish(cuda, [Some(target), None, None])
 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::cpu;
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use crate::tape::Target;
 use crate::tensor::Tensor;
 
 /// `target += gradient`, or `target = gradient` where the target is unspecified so far. Nothing is recorded, so this is
-/// no [`Operation`](super::operation::Operation).
+/// no operation of the tape, and chooses the device itself.
 pub fn accumulate(device: &Device, gradient: &Tensor, target: &mut Target) -> Result<()> {
     if gradient.len() != target.tensor.len() {
         let detail = format!("{} into {}", gradient.shape(), target.tensor.shape());
@@ -45,11 +45,11 @@ fn add_on_cuda(cuda: &CudaDevice, gradient: &Tensor, target: &mut Target) -> Res
     let (to, from) = (view_mut(&mut target.tensor)?, view(gradient)?);
     let is_aligned = to.address.is_multiple_of(32) && from.address.is_multiple_of(32);
     let vectors = if is_aligned { count / 8 } else { 0 };
-    let program = Program::new(kernels::ELEMENTWISE, gradient.dtype());
+    let program = Program::new(KernelFile::Elementwise, gradient.dtype());
     let arguments = [to.into(), from.into(), (count as i64).into(), (vectors as i64).into()];
     cuda.launch(
         &program,
-        "add_into",
+        Kernel::add_into,
         cuda.elementwise(if is_aligned { count.div_ceil(8) } else { count }),
         &arguments,
     )

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::operation::{Cpu, Cuda, Fixed, Operation, To};
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::pool::CpuPool;
@@ -58,8 +58,8 @@ impl Operation<CudaDevice, Fixed<2>> for Add {
         let vectors = if aligned { count / 8 } else { 0 };
         let [a, b, to] = places.map(gpu::Argument::from);
         let arguments = [a, b, to, (count as i64).into(), (vectors as i64).into()];
-        let program = Program::new(kernels::ELEMENTWISE, y.dtype());
-        cuda.launch(&program, "add", cuda.elementwise(count - 7 * vectors), &arguments)
+        let program = Program::new(KernelFile::Elementwise, y.dtype());
+        cuda.launch(&program, Kernel::add, cuda.elementwise(count - 7 * vectors), &arguments)
     }
 
     fn backward(&self, cuda: &mut Cuda, (): &(), dy: Tensor, _: To<2>) -> Result<()> {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::operation::{Cpu, Cuda, Operation};
 use crate::cpu;
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::pool::CpuPool;
@@ -70,8 +70,8 @@ impl Operation<CudaDevice> for AvgPool {
         let bytes = (x.len() * x.dtype().size()) as f64;
         let _scope = cuda.context().scope(|| "avg_pool".into(), x.len() as f64, bytes);
         let arguments = [view(x)?.into(), view_mut(y)?.into(), batch.into(), pixels.into(), channels.into()];
-        let program = Program::with_channels(kernels::POOL, x.dtype(), channels);
-        cuda.launch(&program, "mean_pool", cuda.elementwise(y.len()), &arguments)
+        let program = Program::with_channels(KernelFile::Pool, x.dtype(), channels);
+        cuda.launch(&program, Kernel::mean_pool, cuda.elementwise(y.len()), &arguments)
     }
 
     fn backward(&self, cuda: &mut Cuda, (): &(), dy: Tensor, dx: &mut Target) -> Result<()> {
@@ -80,8 +80,8 @@ impl Operation<CudaDevice> for AvgPool {
         let _scope = cuda.context().scope(|| "avg_pool backward".into(), count as f64, bytes);
         let [to, add] = dx.arguments()?;
         let arguments = [view(&dy)?.into(), to, add, batch.into(), pixels.into(), channels.into()];
-        let program = Program::with_channels(kernels::POOL, dtype, channels);
-        cuda.launch(&program, "mean_pool_backward", cuda.elementwise(count), &arguments)
+        let program = Program::with_channels(KernelFile::Pool, dtype, channels);
+        cuda.launch(&program, Kernel::mean_pool_backward, cuda.elementwise(count), &arguments)
     }
 }
 

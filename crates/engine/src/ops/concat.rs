@@ -3,8 +3,8 @@
 //! Shapes: concat: (rows, a), (rows, b), ... -> (rows, a + b + ...). columns: (rows, d) -> (rows, count), columns
 //! `start..start + count`. Backward: the pieces of dy, or dy in its place.
 
-use super::operation::{Cpu, Cuda, Operation, Several};
-use crate::cuda::kernels::{self, Program};
+use super::operation::{Context, Operation, Several};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::pool::CpuPool;
@@ -41,53 +41,68 @@ pub fn columns(tape: &mut Tape<'_>, x: &Var, start: usize, count: usize) -> Resu
     let mut dims = x.shape().dims().to_vec();
     dims.pop();
     dims.push(count);
-    tape.apply("columns", Columns { start, count, total }, x, (Shape::new(&dims), x.value().dtype()))
+    tape.apply("columns", Select { start, count, total }, x, (Shape::new(&dims), x.value().dtype()))
 }
 
-/// Some columns of a matrix of `total`, from column `start` on.
-type Place<T> = (T, usize, usize);
+/// Rows of `total` columns, from column `start` on.
+pub(super) type Columns<T> = (T, usize, usize);
 
-/// `width` columns of `from` to `to`, added where `add`.
-fn copy(
-    (from, from_total, from_start): Place<&Tensor>,
-    (to, to_total, to_start): Place<&mut Tensor>,
-    width: usize,
-    add: bool,
-) -> Result<()> {
-    let from = from.as_slice::<f32>()?.chunks_exact(from_total.max(1));
-    for (to, from) in to.as_mut_slice::<f32>()?.chunks_exact_mut(to_total.max(1)).zip(from) {
-        let (to, from) = (&mut to[to_start..to_start + width], &from[from_start..from_start + width]);
-        if add {
-            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
-        } else {
-            to.copy_from_slice(from);
+/// A device that copies columns, which is all that these operations do.
+pub(super) trait CopyColumns {
+    /// `width` columns of `from` to `to`, added where `add`.
+    fn copy_columns(
+        &self,
+        from: Columns<&Tensor>,
+        to: Columns<&mut Tensor>,
+        width: usize,
+        add: bool,
+    ) -> Result<()>;
+}
+
+impl CopyColumns for CpuPool {
+    fn copy_columns(
+        &self,
+        (from, from_total, from_start): Columns<&Tensor>,
+        (to, to_total, to_start): Columns<&mut Tensor>,
+        width: usize,
+        add: bool,
+    ) -> Result<()> {
+        let from = from.as_slice::<f32>()?.chunks_exact(from_total.max(1));
+        for (to, from) in to.as_mut_slice::<f32>()?.chunks_exact_mut(to_total.max(1)).zip(from) {
+            let (to, from) = (&mut to[to_start..to_start + width], &from[from_start..from_start + width]);
+            if add {
+                to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+            } else {
+                to.copy_from_slice(from);
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
-/// As [`copy`], on the GPU.
-pub(super) fn copy_on_cuda(
-    cuda: &CudaDevice,
-    (from, from_total, from_start): Place<&Tensor>,
-    (to, to_total, to_start): Place<&mut Tensor>,
-    width: usize,
-    add: bool,
-) -> Result<()> {
-    let rows = from.len() / from_total.max(1);
-    let arguments = [
-        view(from)?.into(),
-        from_total.into(),
-        from_start.into(),
-        view_mut(to)?.into(),
-        to_total.into(),
-        to_start.into(),
-        width.into(),
-        (rows as i64).into(),
-        i32::from(add).into(),
-    ];
-    let program = Program::new(kernels::ELEMENTWISE, from.dtype());
-    cuda.launch(&program, "copy_columns", cuda.elementwise(rows * width), &arguments)
+impl CopyColumns for CudaDevice {
+    fn copy_columns(
+        &self,
+        (from, from_total, from_start): Columns<&Tensor>,
+        (to, to_total, to_start): Columns<&mut Tensor>,
+        width: usize,
+        add: bool,
+    ) -> Result<()> {
+        let rows = from.len() / from_total.max(1);
+        let arguments = [
+            view(from)?.into(),
+            from_total.into(),
+            from_start.into(),
+            view_mut(to)?.into(),
+            to_total.into(),
+            to_start.into(),
+            width.into(),
+            (rows as i64).into(),
+            i32::from(add).into(),
+        ];
+        let program = Program::new(KernelFile::Elementwise, from.dtype());
+        self.launch(&program, Kernel::copy_columns, self.elementwise(rows * width), &arguments)
+    }
 }
 
 struct Concat {
@@ -106,78 +121,49 @@ impl Concat {
     }
 }
 
-impl Operation<CpuPool, Several> for Concat {
+impl<D: CopyColumns> Operation<D, Several> for Concat {
     type Saved = ();
 
-    fn forward(&self, _: &mut Cpu, parts: Vec<&Var>, y: &mut Tensor) -> Result<()> {
+    fn forward(&self, context: &mut Context<'_, '_, D>, parts: Vec<&Var>, y: &mut Tensor) -> Result<()> {
         for (part, width, start) in self.places(parts) {
-            copy((part.value(), width, 0), (y, self.total, start), width, false)?;
+            context.copy_columns((part.value(), width, 0), (y, self.total, start), width, false)?;
         }
         Ok(())
     }
 
-    fn backward(&self, _: &mut Cpu, (): &(), dy: Tensor, parts: Vec<Option<&mut Target>>) -> Result<()> {
+    fn backward(
+        &self,
+        context: &mut Context<'_, '_, D>,
+        (): &(),
+        dy: Tensor,
+        parts: Vec<Option<&mut Target>>,
+    ) -> Result<()> {
         for (part, width, start) in self.places(parts) {
             if let Some(Target { tensor, accumulate, .. }) = part {
-                copy((&dy, self.total, start), (tensor, width, 0), width, *accumulate)?;
+                context.copy_columns((&dy, self.total, start), (tensor, width, 0), width, *accumulate)?;
             }
         }
         Ok(())
     }
 }
 
-impl Operation<CudaDevice, Several> for Concat {
-    type Saved = ();
-
-    fn forward(&self, cuda: &mut Cuda, parts: Vec<&Var>, y: &mut Tensor) -> Result<()> {
-        for (part, width, start) in self.places(parts) {
-            copy_on_cuda(cuda, (part.value(), width, 0), (y, self.total, start), width, false)?;
-        }
-        Ok(())
-    }
-
-    fn backward(&self, cuda: &mut Cuda, (): &(), dy: Tensor, parts: Vec<Option<&mut Target>>) -> Result<()> {
-        for (part, width, start) in self.places(parts) {
-            if let Some(Target { tensor, accumulate, .. }) = part {
-                copy_on_cuda(cuda, (&dy, self.total, start), (tensor, width, 0), width, *accumulate)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Columns {
+struct Select {
     start: usize,
     count: usize,
     total: usize,
 }
 
-impl Operation<CpuPool> for Columns {
+impl<D: CopyColumns> Operation<D> for Select {
     type Saved = ();
 
-    fn forward(&self, _: &mut Cpu, x: &Var, y: &mut Tensor) -> Result<()> {
-        let Self { start, count, total } = *self;
-        copy((x.value(), total, start), (y, count, 0), count, false)
+    fn forward(&self, context: &mut Context<'_, '_, D>, x: &Var, y: &mut Tensor) -> Result<()> {
+        let &Self { start, count, total } = self;
+        context.copy_columns((x.value(), total, start), (y, count, 0), count, false)
     }
 
-    fn backward(&self, _: &mut Cpu, (): &(), dy: Tensor, dx: &mut Target) -> Result<()> {
-        let Self { start, count, total } = *self;
-        copy((&dy, count, 0), (dx.zeroed()?, total, start), count, true)
-    }
-}
-
-impl Operation<CudaDevice> for Columns {
-    type Saved = ();
-
-    fn forward(&self, cuda: &mut Cuda, x: &Var, y: &mut Tensor) -> Result<()> {
-        let Self { start, count, total } = *self;
-        copy_on_cuda(cuda, (x.value(), total, start), (y, count, 0), count, false)
-    }
-
-    fn backward(&self, cuda: &mut Cuda, (): &(), dy: Tensor, dx: &mut Target) -> Result<()> {
-        let Self { start, count, total } = *self;
-        copy_on_cuda(cuda, (&dy, count, 0), (dx.zeroed()?, total, start), count, true)
+    fn backward(&self, context: &mut Context<'_, '_, D>, (): &(), dy: Tensor, dx: &mut Target) -> Result<()> {
+        let &Self { start, count, total } = self;
+        context.copy_columns((&dy, count, 0), (dx.zeroed()?, total, start), count, true)
     }
 }
 

@@ -1,24 +1,7 @@
 // Element by element: gradients added up, casts, sigmoid, Adam.
 
-// to += from, in their own type (bf16: eight at a time where both are aligned, which `vectors` counts).
-extern "C" __global__ void __launch_bounds__(256) add_into(T* to, const T* from, i64 count, i64 vectors) {
-  EACH(i, (size_t)vectors) {
-    Channels<8> a, b;
-    load_channels(a, to + i * 8);
-    load_channels(b, from + i * 8);
-#pragma unroll
-    for (int k = 0; k < 8; k++) a.v[k] += b.v[k];
-    store_channels(to + i * 8, a);
-  }
-  size_t rest = (size_t)(count - vectors * 8);
-  EACH(i, rest) {
-    size_t place = (size_t)vectors * 8 + i;
-    to[place] = from_float<T>(to_float(to[place]) + to_float(from[place]));
-  }
-}
-
-// y = a + b, in their own type.
-extern "C" __global__ void __launch_bounds__(256) add(const T* a, const T* b, T* y, i64 count, i64 vectors) {
+// y = a + b, in their own type (eight at a time where all are aligned, which `vectors` counts).
+__device__ __forceinline__ void sum_of(const T* a, const T* b, T* y, i64 count, i64 vectors) {
   EACH(i, (size_t)vectors) {
     Channels<8> u, v;
     load_channels(u, a + i * 8);
@@ -32,6 +15,12 @@ extern "C" __global__ void __launch_bounds__(256) add(const T* a, const T* b, T*
     size_t place = (size_t)vectors * 8 + i;
     y[place] = from_float<T>(to_float(a[place]) + to_float(b[place]));
   }
+}
+extern "C" __global__ void __launch_bounds__(256) add(const T* a, const T* b, T* y, i64 count, i64 vectors) {
+  sum_of(a, b, y, count, vectors);
+}
+extern "C" __global__ void __launch_bounds__(256) add_into(T* to, const T* from, i64 count, i64 vectors) {
+  sum_of(to, from, to, count, vectors);
 }
 
 // f32 to T, and T to f32 (added where `add`).

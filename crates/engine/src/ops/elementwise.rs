@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use rayon::prelude::*;
 
 use super::operation::{Cpu, Cuda, Operation};
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
 use crate::pool::CpuPool;
@@ -16,10 +16,11 @@ use crate::tensor::Tensor;
 /// Elements per task.
 const CHUNK: usize = 1 << 13;
 
-/// A function; its kernels are called `NAME` and `BACKWARD`.
+/// A function.
 pub(super) trait Function: Sync + 'static {
     const NAME: &'static str;
-    const BACKWARD: &'static str;
+    /// Forward and backward.
+    const KERNELS: [Kernel; 2];
 
     /// y of x.
     fn value(x: f32) -> f32;
@@ -69,17 +70,17 @@ impl<F: Function> Operation<CudaDevice> for Elementwise<F> {
         let (count, bytes) = (y.len(), 2.0 * (y.len() * y.dtype().size()) as f64);
         let _scope = cuda.context().scope(|| F::NAME.into(), count as f64, bytes);
         let arguments = [view(x.value())?.into(), view_mut(y)?.into(), (count as i64).into()];
-        let program = Program::new(kernels::ELEMENTWISE, y.dtype());
-        cuda.launch(&program, F::NAME, cuda.elementwise(count), &arguments)?;
+        let program = Program::new(KernelFile::Elementwise, y.dtype());
+        cuda.launch(&program, F::KERNELS[0], cuda.elementwise(count), &arguments)?;
         Ok(y.clone())
     }
 
     fn backward(&self, cuda: &mut Cuda, y: &Tensor, dy: Tensor, dx: &mut Target) -> Result<()> {
         let (count, bytes) = (y.len(), 3.0 * (y.len() * y.dtype().size()) as f64);
-        let _scope = cuda.context().scope(|| F::BACKWARD.replace('_', " "), count as f64, bytes);
+        let _scope = cuda.context().scope(|| format!("{} backward", F::NAME), count as f64, bytes);
         let [to, add] = dx.arguments()?;
         let arguments = [view(&dy)?.into(), view(y)?.into(), to, add, (count as i64).into()];
-        let program = Program::new(kernels::ELEMENTWISE, y.dtype());
-        cuda.launch(&program, F::BACKWARD, cuda.elementwise(count), &arguments)
+        let program = Program::new(KernelFile::Elementwise, y.dtype());
+        cuda.launch(&program, F::KERNELS[1], cuda.elementwise(count), &arguments)
     }
 }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::operation::{Cpu, Cuda, Fixed, Operation, To};
 use crate::cpu::exp;
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::sums::{Layout, Partial};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
@@ -123,8 +123,8 @@ fn forward_on_cuda(cuda: &CudaDevice, x: &Tensor, bias: Option<&Tensor>, y: &mut
         channels.into(),
         layout.columns.into(),
     ];
-    let program = Program::with_channels(kernels::GELU, x.dtype(), channels);
-    cuda.launch(&program, "gelu", layout.launch(), &arguments)
+    let program = Program::with_channels(KernelFile::Gelu, x.dtype(), channels);
+    cuda.launch(&program, Kernel::gelu, layout.launch(), &arguments)
 }
 
 fn backward_on_cuda(
@@ -153,8 +153,8 @@ fn backward_on_cuda(
         channels.into(),
         layout.columns.into(),
     ];
-    let program = Program::with_channels(kernels::GELU, x.dtype(), channels);
-    cuda.launch(&program, "gelu_backward", layout.launch(), &arguments)?;
+    let program = Program::with_channels(KernelFile::Gelu, x.dtype(), channels);
+    cuda.launch(&program, Kernel::gelu_backward, layout.launch(), &arguments)?;
     match partial {
         Some(partial) => partial.finish(cuda, [dbias, None, None]),
         None => Ok(()),

@@ -11,7 +11,7 @@ use gpu::matmul::MatmulShape;
 
 use super::operation::{Cpu, Cuda, Fixed, Operation, To};
 use crate::cpu::matmul::{self, Matrix};
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::pool::CpuPool;
@@ -105,13 +105,13 @@ impl Hypernetwork {
         let x = cuda.context().allocate(count * 4)?;
         let (e, parameters) = (view(e)?.into(), view(&self.parameters)?.into());
         let arguments = [e, parameters, (count as i64).into(), d.into(), z.into(), (&x).into()];
-        cuda.launch(&program(), "expand", cuda.elementwise(count), &arguments)?;
+        cuda.launch(&program(), Kernel::expand, cuda.elementwise(count), &arguments)?;
         Ok(x)
     }
 }
 
 fn program() -> Program {
-    Program::new(kernels::LOSS, DType::F32)
+    Program::new(KernelFile::Loss, DType::F32)
 }
 
 /// The expanded embedding times the weights, in f32.
@@ -148,7 +148,7 @@ impl Operation<CudaDevice, Fixed<2>> for Hypernetwork {
         let [to, add] = de.arguments()?;
         let parameters = view(&self.parameters)?.into();
         let arguments = [(&dx).into(), parameters, (e.len() as i64).into(), d.into(), z.into(), to, add];
-        cuda.launch(&program(), "contract", cuda.elementwise(e.len()), &arguments)
+        cuda.launch(&program(), Kernel::contract, cuda.elementwise(e.len()), &arguments)
     }
 }
 

@@ -7,7 +7,7 @@ use gpu::matmul::MatmulShape;
 
 use super::operation::{Cpu, Cuda, Fixed, Operation, To};
 use crate::cpu::matmul::{self, Matrix};
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, casts, precision_of, sums, view, view_mut};
 use crate::error::{Error, Result};
 use crate::pool::CpuPool;
@@ -136,9 +136,9 @@ impl Operation<CudaDevice, Fixed<3>> for Linear {
 
 /// Adds a bias to every row of `y` on the GPU.
 pub(super) fn add_bias(cuda: &CudaDevice, y: &mut Tensor, bias: &Tensor) -> Result<()> {
-    let (count, program) = (y.len(), Program::new(kernels::ELEMENTWISE, y.dtype()));
+    let (count, program) = (y.len(), Program::new(KernelFile::Elementwise, y.dtype()));
     let arguments = [view_mut(y)?.into(), view(bias)?.into(), (count as i64).into(), bias.len().into()];
-    cuda.launch(&program, "add_bias", cuda.elementwise(count), &arguments)
+    cuda.launch(&program, Kernel::add_bias, cuda.elementwise(count), &arguments)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use gpu::Argument;
 use rayon::prelude::*;
 
 use super::operation::{Cpu, Cuda, Operation};
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::conv2d::{Geometry, Padding};
@@ -63,8 +63,8 @@ impl Operation<CudaDevice> for MaxPool {
         let mut arguments = vec![view(x)?.into(), view_mut(y)?.into(), view_mut(&mut taps)?.into()];
         arguments.extend(sizes(&self.0));
         arguments.push(PADDING_VALUE.into());
-        let program = Program::with_channels(kernels::POOL, x.dtype(), self.0.input[2]);
-        cuda.launch(&program, "max_pool", cuda.elementwise(y.len()), &arguments)?;
+        let program = Program::with_channels(KernelFile::Pool, x.dtype(), self.0.input[2]);
+        cuda.launch(&program, Kernel::max_pool, cuda.elementwise(y.len()), &arguments)?;
         Ok(taps)
     }
 
@@ -75,8 +75,8 @@ impl Operation<CudaDevice> for MaxPool {
         let mut arguments = vec![view(&dy)?.into(), view(taps)?.into()];
         arguments.extend(dx.arguments()?);
         arguments.extend(sizes(&self.0));
-        let program = Program::with_channels(kernels::POOL, dy.dtype(), self.0.input[2]);
-        cuda.launch(&program, "max_pool_backward", cuda.elementwise(count), &arguments)
+        let program = Program::with_channels(KernelFile::Pool, dy.dtype(), self.0.input[2]);
+        cuda.launch(&program, Kernel::max_pool_backward, cuda.elementwise(count), &arguments)
     }
 }
 

@@ -1,21 +1,19 @@
-//! The operations. Each lives in one place: `NAME.rs` has the formula, the shapes, the public function that checks
-//! them and records the backward pass, and the CPU implementation (in `NAME/cpu.rs` where it is long); beside it are
-//! the CUDA launch code in `NAME/cuda.rs` and the kernels in `NAME.cu`.
+//! The operations. Each lives in one place: `NAME.rs` has the formula, the shapes, the public function that checks them,
+//! and the operation itself, a struct with its sizes that implements the trait `Operation` for the CPU and, beside it,
+//! for CUDA. Where a side is long it has its own file, `NAME/cpu.rs` or `NAME/cuda.rs`. The kernels are in `NAME.cu`.
 //!
 //! To add one:
-//! 1. write `NAME.rs` after the pattern of [`linear`](linear()): check shapes ([`Error::shape`] names the operation),
-//!    match on the device for forward, end with [`Tape::record`], whose closure matches on the device for backward.
-//!    The closure keeps what backward needs and nothing else. Gradients are written through [`Backward::target`] and
-//!    [`Backward::put`], honouring `accumulate`. A function of single elements is a few lines, as
-//!    [`sigmoid`](sigmoid()) is;
-//! 2. declare it below;
+//! 1. write `NAME.rs` after the pattern of [`linear`](linear()): check shapes ([`Error::shape`] names the operation) and
+//!    end with `Tape::apply`. It chooses the device, makes the outputs, records the operation and takes care of the
+//!    gradients; nothing else asks for the device. `forward` gives back what `backward` needs and nothing else;
+//!    `backward` writes every gradient it is given a target for, honouring `accumulate`. A function of single elements
+//!    is a few lines, as [`sigmoid`](sigmoid()) is. What exists on CUDA alone, as a fusion of others, is run by
+//!    `Tape::apply_on`, as [`linear_gelu`] is;
+//! 2. declare it below, and its kernels in `cuda/kernels.rs`;
 //! 3. test its gradients by finite differences with `ops/testing.rs` in the same file;
 //! 4. give it a case in `agreement.rs`, which compares CUDA with the CPU.
 //!
 //! [`Error::shape`]: crate::Error::shape
-//! [`Tape::record`]: crate::Tape::record
-//! [`Backward::target`]: crate::Backward::target
-//! [`Backward::put`]: crate::Backward::put
 
 mod accumulate;
 mod add;

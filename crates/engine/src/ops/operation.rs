@@ -2,8 +2,7 @@
 //! the operation, and on the way back takes the gradients of its inputs from the tape and puts them there again.
 //!
 //! An operation is a struct with its sizes. [`Operation`] is implemented for it once for [`CpuPool`] and once for
-//! [`CudaDevice`], side by side. What only one device has is implemented for that one and run
-//! by [`Tape::apply_on`].
+//! [`CudaDevice`], side by side. What only one device has is implemented for that one and run by [`Tape::apply_on`].
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -155,11 +154,10 @@ fn play<D, I: Inputs, O: Outputs, Op: Operation<D, I, O>>(
     dy: O::Gradients,
 ) -> Result<()> {
     let device = backward.device();
-    let mut targets: I::Of<Option<Target>> = I::nothing(ids.len());
+    let mut targets: Vec<Option<Target>> = ids.iter().map(|_| None).collect();
     // An input that is given twice has one gradient: what comes of the second is added to it afterwards.
     let first = |index: usize| (0..index).find(|&before| ids[before] == ids[index] && !op.passes(before));
     for (index, &id) in ids.iter().enumerate().filter(|(index, _)| !op.passes(*index)) {
-        let targets = I::slice(&mut targets);
         targets[index] = match first(index).and_then(|first| targets[first].as_ref()) {
             Some(Target { tensor, .. }) => {
                 Some(Target::unplaced(Tensor::empty(&device, tensor.shape(), tensor.dtype())?))
@@ -172,8 +170,8 @@ fn play<D, I: Inputs, O: Outputs, Op: Operation<D, I, O>>(
         op.backward(&mut context, saved, dy, to)?;
     }
     let passed = context.passed;
-    for (index, target) in I::slice(&mut targets).iter_mut().enumerate() {
-        match target.take() {
+    for (index, target) in targets.into_iter().enumerate() {
+        match target {
             Some(share) if first(index).is_some() => backward.add(ids[index], share.tensor)?,
             Some(target) => backward.put(target),
             None => {}
@@ -192,8 +190,6 @@ pub(crate) trait List: 'static {
     fn map<T, U>(all: Self::Of<T>, with: impl FnMut(T) -> U) -> Self::Of<U>;
     fn each_mut<T>(all: &mut Self::Of<T>) -> Self::Of<&mut T>;
     fn slice<T>(all: &mut Self::Of<T>) -> &mut [T];
-    /// `None` for each, of which there are `count`.
-    fn nothing<T>(count: usize) -> Self::Of<Option<T>>;
 }
 
 /// Inputs.
@@ -202,7 +198,7 @@ pub(crate) trait Inputs: List {
     type Targets<'a>;
 
     /// The targets, unless none is wanted.
-    fn targets(all: &mut Self::Of<Option<Target>>) -> Option<Self::Targets<'_>>;
+    fn targets(all: &mut [Option<Target>]) -> Option<Self::Targets<'_>>;
 }
 
 /// Outputs: [`One`] or [`Fixed`].
@@ -237,10 +233,6 @@ impl List for One {
     fn slice<T>(all: &mut T) -> &mut [T] {
         std::slice::from_mut(all)
     }
-
-    fn nothing<T>(_count: usize) -> Option<T> {
-        None
-    }
 }
 
 impl<const N: usize> List for Fixed<N> {
@@ -256,10 +248,6 @@ impl<const N: usize> List for Fixed<N> {
 
     fn slice<T>(all: &mut [T; N]) -> &mut [T] {
         all
-    }
-
-    fn nothing<T>(_count: usize) -> [Option<T>; N] {
-        [const { None }; N]
     }
 }
 
@@ -277,24 +265,21 @@ impl List for Several {
     fn slice<T>(all: &mut Vec<T>) -> &mut [T] {
         all
     }
-
-    fn nothing<T>(count: usize) -> Vec<Option<T>> {
-        (0..count).map(|_| None).collect()
-    }
 }
 
 impl Inputs for One {
     type Targets<'a> = &'a mut Target;
 
-    fn targets(all: &mut Option<Target>) -> Option<&mut Target> {
-        all.as_mut()
+    fn targets(all: &mut [Option<Target>]) -> Option<&mut Target> {
+        all.first_mut()?.as_mut()
     }
 }
 
 impl<const N: usize> Inputs for Fixed<N> {
-    type Targets<'a> = [Option<&'a mut Target>; N];
+    type Targets<'a> = To<'a, N>;
 
-    fn targets(all: &mut [Option<Target>; N]) -> Option<[Option<&mut Target>; N]> {
+    fn targets(all: &mut [Option<Target>]) -> Option<To<'_, N>> {
+        let all: &mut [Option<Target>; N] = all.try_into().ok()?;
         Some(all.each_mut().map(Option::as_mut))
     }
 }
@@ -302,7 +287,7 @@ impl<const N: usize> Inputs for Fixed<N> {
 impl Inputs for Several {
     type Targets<'a> = Vec<Option<&'a mut Target>>;
 
-    fn targets(all: &mut Vec<Option<Target>>) -> Option<Vec<Option<&mut Target>>> {
+    fn targets(all: &mut [Option<Target>]) -> Option<Vec<Option<&mut Target>>> {
         Some(all.iter_mut().map(Option::as_mut).collect())
     }
 }

@@ -73,14 +73,22 @@ extern "C" __global__ void __launch_bounds__(256)
 // Below, a thread has V neighbouring channels of a pixel.
 constexpr int V = VECTOR;  // 8, or 1 where the number of channels is not a multiple of 8
 
+// Where number i of a map (n, H, W, C) lies, in groups of V channels.
+struct Place {
+  int c, x, y, n;
+};
+__device__ __forceinline__ Place place_of(size_t i, int groups, int H, int W) {
+  u32 position = (u32)(i / groups);
+  return {(int)(i % groups) * V, (int)(position % W), (int)(position / W % H), (int)(position / ((u32)W * H))};
+}
+
 // A copy with zeros around: (n, H, W, C) to (n, OH, OW, C), and its gradient.
 extern "C" __global__ void __launch_bounds__(256)
     pad(const T* x, T* y, int batch, int H, int W, int C, int top, int left, int OH, int OW) {
   int groups = C / V;
   EACH(i, (size_t)batch * OH * OW * groups) {
-    int c = (int)(i % groups) * V;
-    u32 position = (u32)(i / groups);
-    int xx = (int)(position % OW) - left, yy = (int)(position / OW % OH) - top, n = (int)(position / ((u32)OW * OH));
+    Place at = place_of(i, groups, OH, OW);
+    int c = at.c, xx = at.x - left, yy = at.y - top, n = at.n;
     Channels<V> v = {};
     if (yy >= 0 && yy < H && xx >= 0 && xx < W) load_channels(v, x + ((size_t)(n * H + yy) * W + xx) * C + c);
     store_channels(y + i * V, v);
@@ -90,9 +98,8 @@ extern "C" __global__ void __launch_bounds__(256)
     pad_backward(const T* dy, T* dx, int add, int batch, int H, int W, int C, int top, int left, int OH, int OW) {
   int groups = C / V;
   EACH(i, (size_t)batch * H * W * groups) {
-    int c = (int)(i % groups) * V;
-    u32 position = (u32)(i / groups);
-    int xx = (int)(position % W) + left, yy = (int)(position / W % H) + top, n = (int)(position / ((u32)W * H));
+    Place at = place_of(i, groups, H, W);
+    int c = at.c, xx = at.x + left, yy = at.y + top, n = at.n;
     Channels<V> d, before = {};
     load_channels(d, dy + ((size_t)(n * OH + yy) * OW + xx) * C + c);
     if (add) load_channels(before, dx + i * V);
@@ -107,9 +114,8 @@ extern "C" __global__ void __launch_bounds__(256)
     subsample(const T* x, T* y, int batch, int H, int W, int C, int stride, int OH, int OW) {
   int groups = C / V;
   EACH(i, (size_t)batch * OH * OW * groups) {
-    int c = (int)(i % groups) * V;
-    u32 position = (u32)(i / groups);
-    int ox = (int)(position % OW), oy = (int)(position / OW % OH), n = (int)(position / ((u32)OW * OH));
+    Place at = place_of(i, groups, OH, OW);
+    int c = at.c, ox = at.x, oy = at.y, n = at.n;
     Channels<V> v;
     load_channels(v, x + ((size_t)(n * H + oy * stride) * W + ox * stride) * C + c);
     store_channels(y + i * V, v);
@@ -119,9 +125,8 @@ extern "C" __global__ void __launch_bounds__(256)
     subsample_backward_add(const T* dy, T* dx, int batch, int H, int W, int C, int stride, int OH, int OW) {
   int groups = C / V;
   EACH(i, (size_t)batch * OH * OW * groups) {
-    int c = (int)(i % groups) * V;
-    u32 position = (u32)(i / groups);
-    int ox = (int)(position % OW), oy = (int)(position / OW % OH), n = (int)(position / ((u32)OW * OH));
+    Place at = place_of(i, groups, OH, OW);
+    int c = at.c, ox = at.x, oy = at.y, n = at.n;
     T* place = dx + ((size_t)(n * H + oy * stride) * W + ox * stride) * C + c;
     Channels<V> d, before;
     load_channels(d, dy + i * V);
@@ -135,9 +140,8 @@ extern "C" __global__ void __launch_bounds__(256)
     subsample_backward_set(const T* dy, T* dx, int batch, int H, int W, int C, int stride, int OH, int OW) {
   int groups = C / V;
   EACH(i, (size_t)batch * H * W * groups) {
-    int c = (int)(i % groups) * V;
-    u32 position = (u32)(i / groups);
-    int xx = (int)(position % W), yy = (int)(position / W % H), n = (int)(position / ((u32)W * H));
+    Place at = place_of(i, groups, H, W);
+    int c = at.c, xx = at.x, yy = at.y, n = at.n;
     Channels<V> d = {};
     if (xx % stride == 0 && yy % stride == 0 && xx / stride < OW && yy / stride < OH)
       load_channels(d, dy + ((size_t)(n * OH + yy / stride) * OW + xx / stride) * C + c);

@@ -2,19 +2,23 @@
 
 constexpr int D = SIDE;
 
+// (P M)_rc, or with M^T; without M (null) P_rc.
+template <bool TRANSPOSED>
+__device__ __forceinline__ float product(const float* p, const float* m, int r, int c) {
+  if (!m) return p[r * D + c];
+  float value = 0.f;
+#pragma unroll
+  for (int k = 0; k < D; k++) value += p[r * D + k] * m[TRANSPOSED ? c * D + k : k * D + c];
+  return value;
+}
+
 __device__ __forceinline__ float transform(const float* p, const float* m, float* q) {
   double square = 0.0;
 #pragma unroll
   for (int r = 0; r < D; r++)
 #pragma unroll
     for (int c = 0; c < D; c++) {
-      float value = 0.f;
-      if (m) {
-#pragma unroll
-        for (int k = 0; k < D; k++) value += p[r * D + k] * m[k * D + c];
-      } else {
-        value = p[r * D + c];
-      }
+      float value = product<false>(p, m, r, c);
       q[r * D + c] = value;
       square += (double)value * value;
     }
@@ -50,13 +54,7 @@ extern "C" __global__ void __launch_bounds__(128)
   for (int r = 0; r < D; r++)
 #pragma unroll
     for (int c = 0; c < D; c++) {
-      float value = 0.f;
-      if (m) {
-#pragma unroll
-        for (int k = 0; k < D; k++) value += q[r * D + k] * m[c * D + k];
-      } else {
-        value = q[r * D + c];
-      }
+      float value = product<true>(q, m, r, c);
       dp[start + r * D + c] = add ? dp[start + r * D + c] + value : value;
     }
 }

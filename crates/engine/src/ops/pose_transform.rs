@@ -8,7 +8,7 @@ use gpu::Launch;
 use rayon::prelude::*;
 
 use super::operation::{Cpu, Cuda, Operation};
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Macro, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::pool::CpuPool;
@@ -103,12 +103,12 @@ impl PoseTransform {
     fn launch(
         &self,
         cuda: &CudaDevice,
-        kernel: &'static str,
+        kernel: Kernel,
         poses: &Tensor,
         more: &[gpu::Argument],
     ) -> Result<()> {
         let (batch, capsules) = (self.batch, self.width / self.pose);
-        let program = Program::new(kernels::POSE_TRANSFORM, DType::F32).define("SIDE", self.d);
+        let program = Program::new(KernelFile::PoseTransform, DType::F32).define(Macro::Side, self.d);
         let first = [view(poses)?.into(), self.transform.as_ref().map(view).transpose()?.into()];
         let arguments = [&first, more, &[batch.into(), capsules.into()]].concat();
         cuda.launch(&program, kernel, Launch::linear((batch * capsules).div_ceil(128), 128), &arguments)
@@ -120,14 +120,14 @@ impl Operation<CudaDevice> for PoseTransform {
     type Saved = [Tensor; 2];
 
     fn forward(&self, cuda: &mut Cuda, poses: &Var, x: &mut Tensor) -> Result<[Tensor; 2]> {
-        self.launch(cuda, "pose_transform", poses.value(), &[view_mut(x)?.into()])?;
+        self.launch(cuda, Kernel::pose_transform, poses.value(), &[view_mut(x)?.into()])?;
         Ok([poses.value().clone(), x.clone()])
     }
 
     fn backward(&self, cuda: &mut Cuda, [poses, x]: &[Tensor; 2], dx: Tensor, dp: &mut Target) -> Result<()> {
         let [to, add] = dp.arguments()?;
         let more = [view(x)?.into(), view(&dx)?.into(), to, add];
-        self.launch(cuda, "pose_transform_backward", poses, &more)
+        self.launch(cuda, Kernel::pose_transform_backward, poses, &more)
     }
 }
 

@@ -1,6 +1,7 @@
 //! ReLU: y = max(x, 0), elementwise. Backward: dx = dy where y > 0. (Behind a batch norm it is part of that.)
 
 use super::elementwise::{self, Function};
+use crate::cuda::kernels::Kernel;
 use crate::error::Result;
 use crate::tape::{Tape, Var};
 
@@ -13,7 +14,7 @@ struct Relu;
 
 impl Function for Relu {
     const NAME: &'static str = "relu";
-    const BACKWARD: &'static str = "relu_backward";
+    const KERNELS: [Kernel; 2] = [Kernel::relu, Kernel::relu_backward];
 
     fn value(x: f32) -> f32 {
         if x > 0.0 { x } else { 0.0 }

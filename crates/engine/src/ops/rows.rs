@@ -1,7 +1,7 @@
 //! Rows out of a table, and sums over steps: what feeds heads and keeps their losses without waiting for the device.
 //! None of these has a gradient.
 
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{view, view_mut};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ pub fn gather_rows(device: &Device, table: &Tensor, rows: &Tensor) -> Result<Ten
                 width.into(),
             ];
             let work = count * if width.is_multiple_of(4) { width / 4 } else { width };
-            cuda.launch(&program(), "gather_rows", cuda.elementwise(work), &arguments)?;
+            cuda.launch(&program(), Kernel::gather_rows, cuda.elementwise(work), &arguments)?;
         }
     }
     Ok(gathered)
@@ -82,13 +82,13 @@ pub fn add_scaled(device: &Device, from: &Tensor, weight: f32, to: &mut Tensor) 
         Device::Cuda(cuda) => {
             let count = from.len();
             let arguments = [view(from)?.into(), weight.into(), view_mut(to)?.into(), (count as i64).into()];
-            cuda.launch(&program(), "add_scaled", cuda.elementwise(count), &arguments)
+            cuda.launch(&program(), Kernel::add_scaled, cuda.elementwise(count), &arguments)
         }
     }
 }
 
 fn program() -> Program {
-    Program::new(kernels::HEADS, DType::F32)
+    Program::new(KernelFile::Heads, DType::F32)
 }
 
 #[cfg(test)]

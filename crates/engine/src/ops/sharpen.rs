@@ -5,7 +5,7 @@
 use gpu::Launch;
 
 use super::operation::{Cpu, Cuda, Operation};
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::pool::CpuPool;
@@ -71,13 +71,13 @@ impl Sharpen {
     fn launch(
         self,
         cuda: &CudaDevice,
-        kernel: &'static str,
+        kernel: Kernel,
         first: &[gpu::Argument],
         last: &[gpu::Argument],
     ) -> Result<()> {
         let Self { rows, columns, temperature } = self;
         let sizes = [rows.into(), columns.into(), temperature.into(), SMALLEST.into()];
-        let program = Program::new(kernels::LOSS, DType::F32);
+        let program = Program::new(KernelFile::Loss, DType::F32);
         cuda.launch(&program, kernel, Launch::linear(rows.div_ceil(8), 256), &[first, &sizes, last].concat())
     }
 }
@@ -87,13 +87,13 @@ impl Operation<CudaDevice> for Sharpen {
     type Saved = [Tensor; 2];
 
     fn forward(&self, cuda: &mut Cuda, a: &Var, y: &mut Tensor) -> Result<[Tensor; 2]> {
-        self.launch(cuda, "sharpen", &[view(a.value())?.into()], &[view_mut(y)?.into()])?;
+        self.launch(cuda, Kernel::sharpen, &[view(a.value())?.into()], &[view_mut(y)?.into()])?;
         Ok([a.value().clone(), y.clone()])
     }
 
     fn backward(&self, cuda: &mut Cuda, [a, y]: &[Tensor; 2], dy: Tensor, da: &mut Target) -> Result<()> {
         let from = [view(&dy)?.into(), view(a)?.into(), view(y)?.into()];
-        self.launch(cuda, "sharpen_backward", &from, &da.arguments()?)
+        self.launch(cuda, Kernel::sharpen_backward, &from, &da.arguments()?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sigmoid: y = 1 / (1 + exp(-x)), elementwise. Backward: dx = dy y (1 - y).
 
 use super::elementwise::{self, Function};
+use crate::cuda::kernels::Kernel;
 use crate::error::Result;
 use crate::tape::{Tape, Var};
 
@@ -13,7 +14,7 @@ struct Sigmoid;
 
 impl Function for Sigmoid {
     const NAME: &'static str = "sigmoid";
-    const BACKWARD: &'static str = "sigmoid_backward";
+    const KERNELS: [Kernel; 2] = [Kernel::sigmoid, Kernel::sigmoid_backward];
 
     fn value(x: f32) -> f32 {
         1.0 / (1.0 + (-x).exp())

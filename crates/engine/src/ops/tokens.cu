@@ -54,6 +54,17 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
+// to (+)= v
+__device__ __forceinline__ void store_sum(T* to, Channels<VECTOR>& v, int add) {
+  if (add) {
+    Channels<VECTOR> more;
+    load_channels(more, to);
+#pragma unroll
+    for (int e = 0; e < VECTOR; e++) v.v[e] += more.v[e];
+  }
+  store_channels(to, v);
+}
+
 // to(n, tokens, C) (+)= from(n, 1 + tokens, C) without each first token.
 extern "C" __global__ void __launch_bounds__(256)
     drop_first(const T* from, T* to, int add, int batch, int tokens, int C) {
@@ -61,14 +72,9 @@ extern "C" __global__ void __launch_bounds__(256)
   EACH(i, (size_t)batch * tokens * groups) {
     int column = (int)(i % groups) * VECTOR;
     size_t row = i / groups;
-    Channels<VECTOR> v, more;
+    Channels<VECTOR> v;
     load_channels(v, from + (row + row / tokens + 1) * C + column);
-    if (add) {
-      load_channels(more, to + row * C + column);
-#pragma unroll
-      for (int e = 0; e < VECTOR; e++) v.v[e] += more.v[e];
-    }
-    store_channels(to + row * C + column, v);
+    store_sum(to + row * C + column, v, add);
   }
 }
 
@@ -81,15 +87,10 @@ extern "C" __global__ void __launch_bounds__(256)
     size_t row = i / groups;
     int token = (int)(row % (1 + tokens));
     size_t n = row / (1 + tokens);
-    Channels<VECTOR> v, more;
+    Channels<VECTOR> v;
 #pragma unroll
     for (int e = 0; e < VECTOR; e++) v.v[e] = 0.f;
     if (token) load_channels(v, from + (n * tokens + token - 1) * C + column);
-    if (add) {
-      load_channels(more, to + row * C + column);
-#pragma unroll
-      for (int e = 0; e < VECTOR; e++) v.v[e] += more.v[e];
-    }
-    store_channels(to + row * C + column, v);
+    store_sum(to + row * C + column, v, add);
   }
 }

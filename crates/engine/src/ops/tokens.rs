@@ -7,9 +7,9 @@
 
 use rayon::prelude::*;
 
-use super::concat::copy_on_cuda;
+use super::concat::CopyColumns;
 use super::operation::{Cpu, Cuda, Fixed, Operation, To};
-use crate::cuda::kernels::{self, Program, vector};
+use crate::cuda::kernels::{Kernel, KernelFile, Program, vector};
 use crate::cuda::{CudaDevice, sums, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::{accumulate, column_sum_gradient};
@@ -57,16 +57,16 @@ impl Sizes {
     fn launch(
         self,
         cuda: &CudaDevice,
-        kernel: &'static str,
+        kernel: Kernel,
         arguments: &[gpu::Argument],
         dtype: DType,
     ) -> Result<()> {
         let Self { batch, tokens, d } = self;
         let count = batch * (1 + tokens) * d;
-        let _scope = cuda.context().scope(|| kernel.into(), 0.0, 2.0 * (count * dtype.size()) as f64);
+        let _scope = cuda.context().scope(|| kernel.name().into(), 0.0, 2.0 * (count * dtype.size()) as f64);
         let arguments: Vec<_> =
             arguments.iter().copied().chain([batch.into(), tokens.into(), d.into()]).collect();
-        let program = Program::with_channels(kernels::TOKENS, dtype, d);
+        let program = Program::with_channels(KernelFile::Tokens, dtype, d);
         cuda.launch(&program, kernel, cuda.elementwise(count / vector(d)), &arguments)
     }
 }
@@ -125,7 +125,7 @@ impl Operation<CudaDevice, Fixed<3>> for Embed {
         let [patches, class, position] =
             [view(patches.value())?, view(class.value())?, view(position.value())?];
         let arguments = [patches.into(), class.into(), position.into(), view_mut(y)?.into()];
-        self.0.launch(cuda, "embed", &arguments, y.dtype())
+        self.0.launch(cuda, Kernel::embed, &arguments, y.dtype())
     }
 
     fn backward(
@@ -138,7 +138,7 @@ impl Operation<CudaDevice, Fixed<3>> for Embed {
         let (Sizes { tokens, d, .. }, device) = (self.0, cuda.device);
         if let Some(dpatches) = dpatches {
             let [to, add] = dpatches.arguments()?;
-            self.0.launch(cuda, "drop_first", &[view(&dy)?.into(), to, add], dy.dtype())?;
+            self.0.launch(cuda, Kernel::drop_first, &[view(&dy)?.into(), to, add], dy.dtype())?;
         }
         // The sums over all samples; those of the first token are the class token's.
         let all = (1 + tokens) * d;
@@ -146,7 +146,7 @@ impl Operation<CudaDevice, Fixed<3>> for Embed {
         sums::column_sums(cuda, &dy, all, &mut total)?;
         if let Some(dclass) = dclass {
             let mut first = cuda.empty([1, d], DType::F32)?;
-            copy_on_cuda(cuda, (&total.tensor, all, 0), (&mut first, d, 0), d, false)?;
+            cuda.copy_columns((&total.tensor, all, 0), (&mut first, d, 0), d, false)?;
             accumulate(device, &first, dclass)?;
         }
         match dposition {
@@ -184,12 +184,12 @@ impl Operation<CudaDevice> for DropFirst {
 
     fn forward(&self, cuda: &mut Cuda, x: &Var, y: &mut Tensor) -> Result<()> {
         let arguments = [view(x.value())?.into(), view_mut(y)?.into(), 0.into()];
-        self.0.launch(cuda, "drop_first", &arguments, y.dtype())
+        self.0.launch(cuda, Kernel::drop_first, &arguments, y.dtype())
     }
 
     fn backward(&self, cuda: &mut Cuda, (): &(), dy: Tensor, dx: &mut Target) -> Result<()> {
         let [to, add] = dx.arguments()?;
-        self.0.launch(cuda, "put_behind", &[view(&dy)?.into(), to, add], dy.dtype())
+        self.0.launch(cuda, Kernel::put_behind, &[view(&dy)?.into(), to, add], dy.dtype())
     }
 }
 

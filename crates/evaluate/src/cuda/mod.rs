@@ -4,19 +4,23 @@
 pub mod retrieval;
 
 use engine::cuda::CudaDevice;
-use engine::cuda::kernels::KernelFile;
+use engine::cuda::kernels::PRELUDE;
 use engine::{Device, Storage, Tensor};
-use gpu::{Argument, Buffer, Launch, View};
+use gpu::{Argument, Buffer, KernelSource, Launch, View};
 
 use crate::error::{Error, Result};
 
-const KERNELS: KernelFile = KernelFile::new("evaluate.cu", include_str!("kernels.cu"));
+fn source() -> KernelSource {
+    let defines = vec!["STORAGE=float".to_owned()];
+    KernelSource { name: "evaluate.cu", prelude: PRELUDE, text: include_str!("kernels.cu"), defines }
+}
 
 /// Launches one of the kernels. The arguments must be those that it declares, and buffers large enough: what the
 /// callers in this folder see to, and `equicaps check evaluate` tries.
 fn launch(cuda: &CudaDevice, name: &'static str, launch: Launch, arguments: &[Argument]) -> Result<()> {
+    let kernel = cuda.context().kernel(&source(), name)?;
     // SAFETY: see above.
-    Ok(unsafe { cuda.launch_kernel(KERNELS, name, launch, arguments) }?)
+    Ok(unsafe { kernel.launch(launch, arguments) }?)
 }
 
 /// A buffer with a copy of numbers.
@@ -71,7 +75,7 @@ mod tests {
             }
             Err(error) => panic!("{error}"),
         };
-        let source = engine::cuda::kernels::Program::new(KERNELS, engine::DType::F32).source();
+        let source = source();
         for (major, minor) in [(8, 0), (9, 0)] {
             let image = compiler.compile(&source, gpu::Architecture { major, minor }).unwrap();
             let text = String::from_utf8_lossy(&image).into_owned();

@@ -4,7 +4,7 @@
 use gpu::{Argument, Launch};
 
 use super::{Attention, AttentionGeometry, Saved};
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Macro, Program};
 use crate::cuda::{CudaDevice, sums, view, view_mut};
 use crate::error::Result;
 use crate::ops::accumulate;
@@ -24,12 +24,15 @@ struct Way {
 }
 
 fn way(geometry: &AttentionGeometry, dtype: DType) -> Way {
-    let program = |file| Program::new(file, dtype).define("SIZE", geometry.size);
+    let program = |file| Program::new(file, dtype).define(Macro::Size, geometry.size);
     if dtype == DType::Bf16 && matches!(geometry.size, 32 | 64) {
         let keys = geometry.tokens.next_multiple_of(16).min(MOST_KEYS);
-        return Way { program: program(kernels::ATTENTION_TENSOR).define("KEYS", keys), keys: Some(keys) };
+        return Way {
+            program: program(KernelFile::AttentionTensor).define(Macro::Keys, keys),
+            keys: Some(keys),
+        };
     }
-    Way { program: program(kernels::ATTENTION), keys: None }
+    Way { program: program(KernelFile::Attention), keys: None }
 }
 
 /// Tokens, heads and the scale of scores, as arguments.
@@ -94,7 +97,7 @@ fn forward(
             Launch::linear(rows.div_ceil(WARPS), WARPS * 32)
         }
     };
-    cuda.launch(&way.program, "attention_forward", launch, &arguments)
+    cuda.launch(&way.program, Kernel::attention_forward, launch, &arguments)
 }
 
 /// Overwrites `dqkv`, and writes the gradient of the bias.
@@ -124,7 +127,7 @@ fn backward(
             None => Launch::linear(rows.div_ceil(WARPS), WARPS * 32),
         };
         for (kernel, arguments) in
-            [("attention_backward_queries", &mut queries), ("attention_backward_keys", &mut keys)]
+            [(Kernel::attention_backward_queries, &mut queries), (Kernel::attention_backward_keys, &mut keys)]
         {
             arguments.extend(sizes(geometry));
             if way.keys.is_none() {

@@ -6,7 +6,7 @@ mod backward;
 use gpu::{Argument, Launch, View};
 
 use super::{BatchNorm, EPSILON, Form, Layer, MOMENTUM, RunningStatistics};
-use crate::cuda::kernels::{self, Program, vector};
+use crate::cuda::kernels::{Kernel, KernelFile, Program, vector};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
 use crate::ops::operation::{Cuda, Fixed, Operation, To};
@@ -112,7 +112,7 @@ const THREADS: usize = 256;
 impl Plan {
     fn new(cuda: &CudaDevice, dtype: DType, rows: usize, channels: usize) -> Self {
         let columns = (channels / vector(channels)).min(THREADS);
-        let program = Program::with_channels(kernels::BATCH_NORM, dtype, channels);
+        let program = Program::with_channels(KernelFile::BatchNorm, dtype, channels);
         Self { program, rows, channels, columns, multiprocessors: cuda.multiprocessors() }
     }
 
@@ -177,7 +177,7 @@ fn forward(
         i32::from(relu).into(),
     ];
     arguments.extend(layout(x, border, 1));
-    cuda.launch(&plan.program, "apply", plan.launch(plan.blocks(rows, 8)), &arguments)
+    cuda.launch(&plan.program, Kernel::apply, plan.launch(plan.blocks(rows, 8)), &arguments)
 }
 
 /// Computes the statistics of `x` (in training; else takes the running ones), [`STATISTICS`] rows.
@@ -206,7 +206,7 @@ pub(crate) fn compute_statistics(
         ];
         return cuda.launch(
             &plan.program,
-            "from_running",
+            Kernel::from_running,
             Launch::linear(channels.div_ceil(256), 256),
             &arguments,
         );
@@ -220,7 +220,7 @@ pub(crate) fn compute_statistics(
     let partial = cuda.context().allocate(blocks * 2 * channels * 4)?;
     let from = view(x)?;
     let arguments = [from.into(), (&partial).into(), plan.rows.into(), channels.into(), plan.columns.into()];
-    cuda.launch(&plan.program, "statistics", plan.launch(blocks), &arguments)?;
+    cuda.launch(&plan.program, Kernel::statistics, plan.launch(blocks), &arguments)?;
     let running_mean = view_mut(tape.buffer_mut(running.mean)?)?;
     let running_variance = view_mut(tape.buffer_mut(running.variance)?)?;
     tape.increment(running.batches);
@@ -241,7 +241,7 @@ pub(crate) fn compute_statistics(
         scale.into(),
         shift.into(),
     ];
-    cuda.launch(&plan.program, "finish_statistics", plan.per_channel(), &arguments)
+    cuda.launch(&plan.program, Kernel::finish_statistics, plan.per_channel(), &arguments)
 }
 
 /// The numbers by which a kernel divides by `number` (at least 1, below 2^31): see `Divisor` in the kernels.

@@ -5,7 +5,7 @@ use gpu::matmul::MatmulShape;
 use gpu::{Argument, Launch, Precision};
 
 use super::Sizes;
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
 use crate::ops::operation::To;
@@ -13,7 +13,7 @@ use crate::tape::Target;
 use crate::tensor::{DType, Tensor};
 
 fn program() -> Program {
-    Program::new(kernels::HEADS, DType::F32)
+    Program::new(KernelFile::Heads, DType::F32)
 }
 
 impl Sizes {
@@ -63,7 +63,7 @@ pub(super) fn forward(
     multiply(cuda, &shape, 0.0, [view(x)?.address, view(weight)?.address, to.address])?;
     let arguments =
         [to.into(), view(bias)?.into(), (y.len() as i64).into(), bias.len().into(), i32::from(relu).into()];
-    cuda.launch(&program(), "add_biases", cuda.elementwise(y.len()), &arguments)
+    cuda.launch(&program(), Kernel::add_biases, cuda.elementwise(y.len()), &arguments)
 }
 
 pub(super) fn backward(
@@ -99,7 +99,7 @@ pub(super) fn backward(
             add.into(),
         ];
         let launch = Launch::linear(columns.div_ceil(32), 1024);
-        cuda.launch(&program(), "relu_column_sums", launch, &arguments)?;
+        cuda.launch(&program(), Kernel::relu_column_sums, launch, &arguments)?;
     }
     let [of_x, of_w, of_y] = sizes.strides();
     let beta = |target: &Target| if target.accumulate { 1.0 } else { 0.0 };

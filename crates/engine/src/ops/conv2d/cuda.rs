@@ -7,7 +7,7 @@ use gpu::matmul::MatmulShape;
 use gpu::{Argument, View};
 
 use super::{Conv2d, Geometry, Padding};
-use crate::cuda::kernels::{self, Program, vector};
+use crate::cuda::kernels::{Kernel, KernelFile, Program, vector};
 use crate::cuda::{CudaDevice, casts, precision_of, view, view_mut};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -118,8 +118,8 @@ pub(crate) fn forward(
                 fall_back(error)?;
                 let mut arguments = vec![from.into(), w.into(), to.into()];
                 arguments.extend(sizes(&shape));
-                let program = Program::new(kernels::CONV2D, x.dtype());
-                cuda.launch(&program, "direct_forward", cuda.elementwise(y.len()), &arguments)?;
+                let program = Program::new(KernelFile::Conv2d, x.dtype());
+                cuda.launch(&program, Kernel::direct_forward, cuda.elementwise(y.len()), &arguments)?;
             }
         }
     }
@@ -187,17 +187,17 @@ fn weight_gradient(
             let own = context.allocate(count * shape.precision.bytes())?;
             match context.convolutions()?.weight_gradient(context, shape, from, gradient, own.view()) {
                 Ok(()) => {
-                    let program = Program::new(kernels::ELEMENTWISE, dy.dtype());
+                    let program = Program::new(KernelFile::Elementwise, dy.dtype());
                     let arguments = [(&own).into(), to.into(), (count as i64).into(), i32::from(add).into()];
-                    cuda.launch(&program, "to_f32", cuda.elementwise(count), &arguments)?;
+                    cuda.launch(&program, Kernel::to_f32, cuda.elementwise(count), &arguments)?;
                 }
                 Err(error) => {
                     fall_back(error)?;
                     let mut arguments = vec![from.into(), gradient.into(), to.into(), i32::from(add).into()];
                     arguments.extend(sizes(shape));
-                    let program = Program::new(kernels::CONV2D, dy.dtype());
+                    let program = Program::new(KernelFile::Conv2d, dy.dtype());
                     let launch = gpu::Launch::linear(count, 256);
-                    cuda.launch(&program, "direct_weight_gradient", launch, &arguments)?;
+                    cuda.launch(&program, Kernel::direct_weight_gradient, launch, &arguments)?;
                 }
             }
         }
@@ -238,13 +238,13 @@ fn data_gradient(
                 oh.into(),
                 ow.into(),
             ];
-            let program = Program::with_channels(kernels::POOL, dy.dtype(), channels);
-            let (name, count) = if dx.accumulate {
-                ("subsample_backward_add", pixels * channels)
+            let program = Program::with_channels(KernelFile::Pool, dy.dtype(), channels);
+            let (kernel, count) = if dx.accumulate {
+                (Kernel::subsample_backward_add, pixels * channels)
             } else {
-                ("subsample_backward_set", dx.tensor.len())
+                (Kernel::subsample_backward_set, dx.tensor.len())
             };
-            cuda.launch(&program, name, cuda.elementwise(count / vector(channels)), &arguments)
+            cuda.launch(&program, kernel, cuda.elementwise(count / vector(channels)), &arguments)
         }
         Way::Cudnn(shape) if has_even_padding(geometry) => {
             by_cudnn(cuda, shape, w, gradient, to, dx.accumulate, dy.dtype())
@@ -267,9 +267,9 @@ fn data_gradient(
                 shape.height.into(),
                 shape.width.into(),
             ];
-            let program = Program::with_channels(kernels::POOL, dy.dtype(), channels);
+            let program = Program::with_channels(KernelFile::Pool, dy.dtype(), channels);
             let launch = cuda.elementwise(dx.tensor.len() / vector(channels));
-            cuda.launch(&program, "pad_backward", launch, &arguments)
+            cuda.launch(&program, Kernel::pad_backward, launch, &arguments)
         }
     }
 }
@@ -292,8 +292,8 @@ fn by_cudnn(
     arguments.extend(sizes(shape));
     let count = shape.batch * shape.height * shape.width * shape.channels_in;
     cuda.launch(
-        &Program::new(kernels::CONV2D, dtype),
-        "direct_data_gradient",
+        &Program::new(KernelFile::Conv2d, dtype),
+        Kernel::direct_data_gradient,
         cuda.elementwise(count),
         &arguments,
     )
@@ -335,21 +335,21 @@ fn prepare_input(
     x: &Tensor,
 ) -> Result<Tensor> {
     let [height, width, channels] = geometry.input;
-    let program = Program::with_channels(kernels::POOL, x.dtype(), channels);
-    let (name, size, middle): (_, [usize; 2], Vec<Argument>) = match way {
+    let program = Program::with_channels(KernelFile::Pool, x.dtype(), channels);
+    let (kernel, size, middle): (_, [usize; 2], Vec<Argument>) = match way {
         Way::Product if geometry.stride > 1 => {
-            ("subsample", [geometry.output[0], geometry.output[1]], vec![geometry.stride.into()])
+            (Kernel::subsample, [geometry.output[0], geometry.output[1]], vec![geometry.stride.into()])
         }
         Way::Cudnn(shape) if !has_even_padding(geometry) => {
             let Padding { top, left, .. } = geometry.padding;
-            ("pad", [shape.height, shape.width], vec![top.into(), left.into()])
+            (Kernel::pad, [shape.height, shape.width], vec![top.into(), left.into()])
         }
         _ => return Ok(x.clone()),
     };
     let mut prepared =
         Tensor::empty(device, Shape::new(&[geometry.batch, size[0], size[1], channels]), x.dtype())?;
     let bytes = (2 * prepared.len() * x.dtype().size()) as f64;
-    let _scope = cuda.context().scope(|| format!("{name} at {height}"), 0.0, bytes);
+    let _scope = cuda.context().scope(|| format!("{} at {height}", kernel.name()), 0.0, bytes);
     let mut arguments = vec![
         view(x)?.into(),
         view_mut(&mut prepared)?.into(),
@@ -360,6 +360,6 @@ fn prepare_input(
     ];
     arguments.extend(middle);
     arguments.extend([Argument::from(size[0]), size[1].into()]);
-    cuda.launch(&program, name, cuda.elementwise(prepared.len() / vector(channels)), &arguments)?;
+    cuda.launch(&program, kernel, cuda.elementwise(prepared.len() / vector(channels)), &arguments)?;
     Ok(prepared)
 }

@@ -6,7 +6,7 @@ use gpu::Argument;
 use gpu::matmul::MatmulShape;
 
 use super::{ImageConv, Images};
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{self, Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, casts, precision_of, sums, view, view_mut};
 use crate::device::Device;
 use crate::error::Result;
@@ -39,9 +39,9 @@ fn cut_patches(cuda: &CudaDevice, device: &Device, geometry: &Geometry, images: 
     arguments.extend([geometry.batch, height, width, patch].map(Argument::from));
     // Eight numbers at a time where they lie in one row of a patch, at addresses that are multiples of eight.
     let group = if (3 * width).is_multiple_of(8) { 3 * patch } else { 1 };
-    let program = Program::with_channels(kernels::TOKENS, dtype, group);
+    let program = Program::with_channels(KernelFile::Tokens, dtype, group);
     let launch = cuda.elementwise(images.pixels.len() / kernels::vector(group));
-    cuda.launch(&program, "cut_patches", launch, &arguments)?;
+    cuda.launch(&program, Kernel::cut_patches, launch, &arguments)?;
     Ok(patches)
 }
 
@@ -66,7 +66,7 @@ fn normalised(cuda: &CudaDevice, device: &Device, images: &Images, dtype: DType)
     let mut arguments = pixel_arguments(images)?;
     arguments.extend([Argument::from(view_mut(&mut pixels)?), (images.pixels.len() as i64).into()]);
     let launch = cuda.elementwise(images.pixels.len());
-    cuda.launch(&Program::new(kernels::ELEMENTWISE, dtype), "normalise_pixels", launch, &arguments)?;
+    cuda.launch(&Program::new(KernelFile::Elementwise, dtype), Kernel::normalise_pixels, launch, &arguments)?;
     Ok(pixels)
 }
 

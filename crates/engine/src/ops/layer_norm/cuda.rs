@@ -3,7 +3,7 @@
 
 use gpu::{Argument, Launch};
 
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Macro, Program};
 use crate::cuda::sums::Partial;
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
@@ -18,10 +18,10 @@ fn shares(width: usize) -> (usize, usize) {
 
 fn program(dtype: DType, width: usize) -> Program {
     let (vector, lanes) = shares(width);
-    Program::new(kernels::LAYER_NORM, dtype)
-        .define("VECTOR", vector)
-        .define("WIDTH", width)
-        .define("LANES", lanes)
+    Program::new(KernelFile::LayerNorm, dtype)
+        .define(Macro::Vector, vector)
+        .define(Macro::Width, width)
+        .define(Macro::Lanes, lanes)
 }
 
 /// Blocks over the rows.
@@ -65,7 +65,7 @@ pub(crate) fn forward(
         (rows as i64).into(),
     ];
     let launch = Launch::linear(blocks(cuda, rows, width, 8), 256);
-    cuda.launch(&program(x.dtype(), width), "add_norm", launch, &arguments)
+    cuda.launch(&program(x.dtype(), width), Kernel::add_norm, launch, &arguments)
 }
 
 /// Writes dx = the norm's gradient plus `dsum`, added to what is there where it accumulates, and the gradients of gamma,
@@ -97,6 +97,6 @@ pub(crate) fn backward(
         partial.argument(),
         (rows as i64).into(),
     ];
-    cuda.launch(&program(x.dtype(), width), "norm_backward", Launch::linear(blocks, 256), &arguments)?;
+    cuda.launch(&program(x.dtype(), width), Kernel::norm_backward, Launch::linear(blocks, 256), &arguments)?;
     partial.finish(cuda, targets)
 }

@@ -3,6 +3,7 @@
 //! Shapes: logits (n, classes), labels (n) as i32. Gradient: dlogits = (softmax(logits) - one_hot(label)) / n.
 
 use super::{cuda, matrix, number};
+use crate::cuda::kernels::Kernel;
 use crate::cuda::{CudaDevice, view};
 use crate::error::{Error, Result};
 use crate::ops::operation::{Cpu, Cuda, Operation};
@@ -74,7 +75,7 @@ impl Operation<CudaDevice> for ClassCrossEntropy {
         let &Self { rows, classes, ref labels } = self;
         let (logits, scales) = (logits.value(), (1.0 / rows as f64, 0.0));
         let arguments = [view(logits)?.into(), view(labels)?.into(), rows.into(), classes.into()];
-        cuda::sum(cuda, "class_cross_entropy", cuda::blocks(cuda, rows), &arguments, scales, loss)?;
+        cuda::sum(cuda, Kernel::class_cross_entropy, cuda::blocks(cuda, rows), &arguments, scales, loss)?;
         Ok(logits.clone())
     }
 
@@ -83,7 +84,7 @@ impl Operation<CudaDevice> for ClassCrossEntropy {
         let ([to, add], dy) = (to.arguments()?, view(&dy)?.into());
         let arguments =
             [dy, view(logits)?.into(), view(labels)?.into(), rows.into(), classes.into(), to, add];
-        cuda::launch(cuda, "class_cross_entropy_backward", cuda.elementwise(rows), &arguments)
+        cuda::launch(cuda, Kernel::class_cross_entropy_backward, cuda.elementwise(rows), &arguments)
     }
 }
 

@@ -9,6 +9,7 @@ use gpu::matmul::MatmulShape;
 use super::{cuda, matrix, number};
 use crate::cpu::matmul::{self, Matrix};
 use crate::cpu::{add_assign, column_sums};
+use crate::cuda::kernels::Kernel;
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::accumulate;
@@ -98,14 +99,14 @@ impl Operation<CudaDevice> for Covariance {
         let moments = cuda::Moments::new(cuda, z, (rows, columns), None)?;
         let (means, count) = ((&moments.means).into(), (z.len() as i64).into());
         let arguments = [view(z)?.into(), means, count, columns.into(), view_mut(&mut centred)?.into()];
-        cuda::launch(cuda, "centre", cuda.elementwise(z.len()), &arguments)?;
+        cuda::launch(cuda, Kernel::centre, cuda.elementwise(z.len()), &arguments)?;
         let shape =
             MatmulShape::new(columns, columns, rows, Precision::F32, Precision::F32).transposed(true, false);
         let (from, to) = (view(&centred)?, view_mut(&mut cov)?);
         cuda.multiply(&shape, 0.0, [from, from, to])?;
         let arguments = [to.into(), columns.into(), (divisor as f32).into()];
         let blocks = cuda::blocks(cuda, columns * columns);
-        cuda::sum(cuda, "off_diagonal", blocks, &arguments, (1.0 / columns as f64, 0.0), loss)?;
+        cuda::sum(cuda, Kernel::off_diagonal, blocks, &arguments, (1.0 / columns as f64, 0.0), loss)?;
         Ok([centred, cov])
     }
 
@@ -124,7 +125,7 @@ impl Operation<CudaDevice> for Covariance {
         let factor = (4.0 / (columns as f64 * divisor as f64)) as f32;
         let [to, add] = dz.arguments()?;
         let arguments = [view(&dy)?.into(), factor.into(), (&product).into(), (count as i64).into(), to, add];
-        cuda::launch(cuda, "scale_into", cuda.elementwise(count), &arguments)
+        cuda::launch(cuda, Kernel::scale_into, cuda.elementwise(count), &arguments)
     }
 }
 

@@ -4,6 +4,7 @@
 //! dtarget = - ln prediction / n.
 
 use super::{cuda, matrix, number};
+use crate::cuda::kernels::Kernel;
 use crate::cuda::{CudaDevice, view};
 use crate::error::{Error, Result};
 use crate::ops::operation::{Cpu, Cuda, Fixed, Operation, To};
@@ -63,7 +64,7 @@ impl Operation<CudaDevice, Fixed<2>> for CrossEntropy {
         let (count, scales) = (p.len(), (-1.0 / self.rows as f64, 0.0));
         let arguments =
             [view(&p)?.into(), view(&t)?.into(), (count as i64).into(), SMALLEST_ACTIVATION.into()];
-        cuda::sum(cuda, "cross_entropy", cuda::blocks(cuda, count), &arguments, scales, loss)?;
+        cuda::sum(cuda, Kernel::cross_entropy, cuda::blocks(cuda, count), &arguments, scales, loss)?;
         Ok([p, t])
     }
 
@@ -78,7 +79,7 @@ impl Operation<CudaDevice, Fixed<2>> for CrossEntropy {
         ];
         arguments.extend(Target::arguments_of(dp)?);
         arguments.extend(Target::arguments_of(dt)?);
-        cuda::launch(cuda, "cross_entropy_backward", cuda.elementwise(p.len()), &arguments)
+        cuda::launch(cuda, Kernel::cross_entropy_backward, cuda.elementwise(p.len()), &arguments)
     }
 }
 

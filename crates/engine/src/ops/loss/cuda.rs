@@ -2,7 +2,7 @@
 
 use gpu::{Argument, Buffer, Launch};
 
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
 use crate::tensor::{DType, Tensor};
@@ -10,11 +10,11 @@ use crate::tensor::{DType, Tensor};
 /// Launches a kernel of `loss.cu`.
 pub(super) fn launch(
     cuda: &CudaDevice,
-    kernel: &'static str,
+    kernel: Kernel,
     launch: Launch,
     arguments: &[Argument],
 ) -> Result<()> {
-    cuda.launch(&Program::new(kernels::LOSS, DType::F32), kernel, launch, arguments)
+    cuda.launch(&Program::new(KernelFile::Loss, DType::F32), kernel, launch, arguments)
 }
 
 /// Blocks whose partial sums make one number.
@@ -25,7 +25,7 @@ pub(super) fn blocks(cuda: &CudaDevice, count: usize) -> usize {
 /// Runs `kernel`, whose last argument is `blocks` partial sums, and writes `offset + scale * sum` to `total`.
 pub(super) fn sum(
     cuda: &CudaDevice,
-    kernel: &'static str,
+    kernel: Kernel,
     blocks: usize,
     arguments: &[Argument],
     (scale, offset): (f64, f64),
@@ -36,7 +36,7 @@ pub(super) fn sum(
     launch(cuda, kernel, Launch::linear(blocks, 256), &arguments)?;
     let (scale, offset) = ((scale as f32).into(), (offset as f32).into());
     let finish = [(&partial).into(), blocks.into(), scale, offset, view_mut(total)?.into()];
-    launch(cuda, "finish_sum", Launch::linear(1, 256), &finish)
+    launch(cuda, Kernel::finish_sum, Launch::linear(1, 256), &finish)
 }
 
 /// Means, and roots of (variance + epsilon) where wanted, of the columns of a matrix.
@@ -62,7 +62,7 @@ impl Moments {
             (&means).into(),
             roots.as_ref().into(),
         ];
-        launch(cuda, "column_moments", Launch::linear(columns.div_ceil(32), 1024), &arguments)?;
+        launch(cuda, Kernel::column_moments, Launch::linear(columns.div_ceil(32), 1024), &arguments)?;
         Ok(Self { means, roots })
     }
 }

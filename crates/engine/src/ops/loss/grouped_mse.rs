@@ -6,7 +6,7 @@
 
 use gpu::Launch;
 
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::operation::{Cpu, Cuda, Operation};
@@ -89,8 +89,8 @@ impl Operation<CudaDevice> for GroupedMse {
             self.columns.into(),
             view_mut(losses)?.into(),
         ];
-        let program = Program::new(kernels::HEADS, DType::F32);
-        cuda.launch(&program, "grouped_mse", Launch::linear(self.heads, 256), &arguments)?;
+        let program = Program::new(KernelFile::Heads, DType::F32);
+        cuda.launch(&program, Kernel::grouped_mse, Launch::linear(self.heads, 256), &arguments)?;
         Ok(outputs.value().clone())
     }
 
@@ -108,8 +108,8 @@ impl Operation<CudaDevice> for GroupedMse {
             to,
             add,
         ];
-        let program = Program::new(kernels::HEADS, DType::F32);
-        cuda.launch(&program, "grouped_mse_backward", cuda.elementwise(y.len()), &arguments)
+        let program = Program::new(KernelFile::Heads, DType::F32);
+        cuda.launch(&program, Kernel::grouped_mse_backward, cuda.elementwise(y.len()), &arguments)
     }
 }
 

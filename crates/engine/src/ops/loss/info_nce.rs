@@ -9,6 +9,7 @@ use gpu::{Launch, Precision};
 
 use super::{cuda, matrix, number};
 use crate::cpu::matmul::{self, Matrix};
+use crate::cuda::kernels::Kernel;
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::operation::{Context, Cpu, Cuda, Fixed, Operation, To};
@@ -119,12 +120,12 @@ impl Operation<CudaDevice, Fixed<2>> for InfoNce {
         let (f, norms) = (view_mut(&mut saved.rows)?, view_mut(&mut saved.norms)?);
         let (u, v) = (view(u.value())?.into(), view(v.value())?.into());
         let arguments = [u, v, n.into(), d.into(), SMALLEST_NORM.into(), f.into(), norms.into()];
-        cuda::launch(cuda, "normalise_rows", Launch::linear(2 * n, 256), &arguments)?;
+        cuda::launch(cuda, Kernel::normalise_rows, Launch::linear(2 * n, 256), &arguments)?;
         let shape = MatmulShape::new(2 * n, 2 * n, d, Precision::F32, Precision::F32).transposed(false, true);
         let s = view_mut(&mut saved.similarity)?;
         cuda.multiply(&shape, 0.0, [f, f, s])?;
         let arguments = [s.into(), n.into(), tau.into()];
-        cuda::sum(cuda, "contrast_rows", 2 * n, &arguments, (0.5 / n as f64, 0.0), loss)?;
+        cuda::sum(cuda, Kernel::contrast_rows, 2 * n, &arguments, (0.5 / n as f64, 0.0), loss)?;
         Ok(saved)
     }
 
@@ -140,7 +141,7 @@ impl Operation<CudaDevice, Fixed<2>> for InfoNce {
         let symmetric = context.allocate(size * size * 4)?;
         let arguments =
             [view(&dy)?.into(), view(similarity)?.into(), size.into(), tau.into(), (&symmetric).into()];
-        cuda::launch(cuda, "symmetric", cuda.elementwise(size * size), &arguments)?;
+        cuda::launch(cuda, Kernel::symmetric, cuda.elementwise(size * size), &arguments)?;
         let df = context.allocate(size * d * 4)?;
         let shape = MatmulShape::new(size, d, size, Precision::F32, Precision::F32);
         let f = view(rows)?;
@@ -150,7 +151,7 @@ impl Operation<CudaDevice, Fixed<2>> for InfoNce {
             let [to, add] = target.arguments()?;
             let arguments =
                 [(&df).into(), f.into(), view(norms)?.into(), (index * n).into(), d.into(), to, add];
-            cuda::launch(cuda, "through_norm", Launch::linear(n, 256), &arguments)?;
+            cuda::launch(cuda, Kernel::through_norm, Launch::linear(n, 256), &arguments)?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 
 use super::{cuda, matrix, number};
 use crate::cpu::column_sums;
+use crate::cuda::kernels::Kernel;
 use crate::cuda::{CudaDevice, view};
 use crate::error::Result;
 use crate::ops::operation::{Cpu, Cuda, Operation};
@@ -63,7 +64,7 @@ impl Operation<CudaDevice> for MeMax {
         let &Self { rows, columns } = self;
         let moments = cuda::Moments::new(cuda, a.value(), (rows, columns), None)?;
         let arguments = [(&moments.means).into(), columns.into()];
-        cuda::sum(cuda, "entropy_sum", 1, &arguments, (1.0, (columns as f64).ln()), loss)?;
+        cuda::sum(cuda, Kernel::entropy_sum, 1, &arguments, (1.0, (columns as f64).ln()), loss)?;
         Ok(moments)
     }
 
@@ -71,7 +72,7 @@ impl Operation<CudaDevice> for MeMax {
         let &Self { rows, columns } = self;
         let [to, add] = da.arguments()?;
         let arguments = [view(&dy)?.into(), (&moments.means).into(), rows.into(), columns.into(), to, add];
-        cuda::launch(cuda, "me_max_backward", cuda.elementwise(rows * columns), &arguments)
+        cuda::launch(cuda, Kernel::me_max_backward, cuda.elementwise(rows * columns), &arguments)
     }
 }
 

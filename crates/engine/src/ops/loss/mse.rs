@@ -3,6 +3,7 @@
 //! Shapes: u and v equal, any. Gradients: du = 2 (u - v) / elements, dv = - du.
 
 use super::{cuda, number};
+use crate::cuda::kernels::Kernel;
 use crate::cuda::{CudaDevice, view};
 use crate::error::{Error, Result};
 use crate::ops::operation::{Cpu, Cuda, Fixed, Operation, To};
@@ -53,7 +54,7 @@ impl Operation<CudaDevice, Fixed<2>> for Mse {
         let [u, v] = inputs.map(|var| var.value().clone());
         let count = u.len();
         let arguments = [view(&u)?.into(), view(&v)?.into(), (count as i64).into()];
-        cuda::sum(cuda, "mse", cuda::blocks(cuda, count), &arguments, (1.0 / count as f64, 0.0), loss)?;
+        cuda::sum(cuda, Kernel::mse, cuda::blocks(cuda, count), &arguments, (1.0 / count as f64, 0.0), loss)?;
         Ok([u, v])
     }
 
@@ -62,7 +63,7 @@ impl Operation<CudaDevice, Fixed<2>> for Mse {
             vec![view(&dy)?.into(), view(u)?.into(), view(v)?.into(), (u.len() as i64).into()];
         arguments.extend(Target::arguments_of(du)?);
         arguments.extend(Target::arguments_of(dv)?);
-        cuda::launch(cuda, "mse_backward", cuda.elementwise(u.len()), &arguments)
+        cuda::launch(cuda, Kernel::mse_backward, cuda.elementwise(u.len()), &arguments)
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::{cuda, matrix, number};
 use crate::cpu::column_sums;
+use crate::cuda::kernels::Kernel;
 use crate::cuda::{CudaDevice, view};
 use crate::error::{Error, Result};
 use crate::ops::operation::{Cpu, Cuda, Operation};
@@ -62,7 +63,7 @@ impl Operation<CudaDevice> for VarianceHinge {
         let &Self { rows, columns } = self;
         let moments = cuda::Moments::new(cuda, z.value(), (rows, columns), Some(EPSILON))?;
         let arguments = [moments.roots.as_ref().into(), columns.into()];
-        cuda::sum(cuda, "hinge_sum", 1, &arguments, (0.5 / columns as f64, 0.0), loss)?;
+        cuda::sum(cuda, Kernel::hinge_sum, 1, &arguments, (0.5 / columns as f64, 0.0), loss)?;
         Ok((z.value().clone(), moments))
     }
 
@@ -84,7 +85,7 @@ impl Operation<CudaDevice> for VarianceHinge {
             to,
             add,
         ];
-        cuda::launch(cuda, "hinge_backward", cuda.elementwise(z.len()), &arguments)
+        cuda::launch(cuda, Kernel::hinge_backward, cuda.elementwise(z.len()), &arguments)
     }
 }
 

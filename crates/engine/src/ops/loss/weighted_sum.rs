@@ -3,6 +3,7 @@
 use gpu::Launch;
 
 use super::{cuda, number};
+use crate::cuda::kernels::Kernel;
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::operation::{Cpu, Cuda, Operation, Several};
@@ -71,7 +72,7 @@ impl Operation<CudaDevice, Several> for WeightedSum {
 
 /// `to (+)= weight * from`, for single numbers.
 fn weigh(cuda: &CudaDevice, from: &Tensor, weight: f32, [to, add]: [gpu::Argument; 2]) -> Result<()> {
-    cuda::launch(cuda, "weigh", Launch::linear(1, 1), &[view(from)?.into(), weight.into(), to, add])
+    cuda::launch(cuda, Kernel::weigh, Launch::linear(1, 1), &[view(from)?.into(), weight.into(), to, add])
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use gpu::{Argument, Launch};
 
 use super::{RoutingGeometry, SelfRouting, Values, tensor};
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Macro, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::operation::{Cuda, Fixed, Operation, To};
@@ -109,10 +109,10 @@ impl Inputs<'_> {
             let detail = format!("{upper} upper capsules with poses of {pose} are too many for the GPU");
             return Err(Error::shape("self_routing", detail));
         }
-        Ok(Program::new(kernels::SELF_ROUTING, self.u.dtype())
-            .define("CAPSULES", upper)
-            .define("POSE", pose)
-            .define("VOTES", usize::from(self.w1.is_some())))
+        Ok(Program::new(KernelFile::SelfRouting, self.u.dtype())
+            .define(Macro::Capsules, upper)
+            .define(Macro::Pose, pose)
+            .define(Macro::Votes, usize::from(self.w1.is_some())))
     }
 
     /// Floats of one lower capsule's weights in shared memory.
@@ -204,7 +204,7 @@ fn forward(
     ]);
     let (threads, shared) = kernels.forward;
     let launch = Launch::grid([kernels.groups, splits, 1], threads).with_shared(shared);
-    cuda.launch(&kernels.program, "routing_forward", launch, &arguments)?;
+    cuda.launch(&kernels.program, Kernel::routing_forward, launch, &arguments)?;
     let arguments = [
         (&partial).into(),
         (&partial_a).into(),
@@ -216,7 +216,7 @@ fn forward(
         view_mut(&mut sums.total)?.into(),
     ];
     let launch = Launch::linear((batch * upper).div_ceil(256), 256);
-    cuda.launch(&inputs.program()?, "routing_finish", launch, &arguments)
+    cuda.launch(&inputs.program()?, Kernel::routing_finish, launch, &arguments)
 }
 
 fn backward(
@@ -253,7 +253,7 @@ fn backward(
     ];
     arguments.extend(turned.iter().flat_map(|turned| [padded, turned.into()]));
     let launch = Launch::linear((kernels.padded * 32).div_ceil(256), 256);
-    cuda.launch(&kernels.program, "routing_backward_prepare", launch, &arguments)?;
+    cuda.launch(&kernels.program, Kernel::routing_backward_prepare, launch, &arguments)?;
 
     let mut arguments = inputs.values()?;
     arguments.extend(&kernels.weights);
@@ -268,7 +268,7 @@ fn backward(
     arguments.extend(Target::arguments_of(da)?);
     arguments.extend([Argument::from(batch), lower.into()]);
     arguments.extend(kernels.per_block.map(Argument::from));
-    cuda.launch(&kernels.program, "routing_backward_inputs", kernels.inputs, &arguments)?;
+    cuda.launch(&kernels.program, Kernel::routing_backward_inputs, kernels.inputs, &arguments)?;
 
     if dw1.is_none() && dw2.is_none() && db2.is_none() {
         return Ok(());
@@ -284,5 +284,5 @@ fn backward(
     }
     arguments.extend([Argument::from(batch), lower.into()]);
     arguments.extend(turned.is_some().then_some(padded));
-    cuda.launch(&kernels.program, "routing_backward_weights", kernels.weight_gradients, &arguments)
+    cuda.launch(&kernels.program, Kernel::routing_backward_weights, kernels.weight_gradients, &arguments)
 }

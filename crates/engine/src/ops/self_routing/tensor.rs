@@ -5,7 +5,7 @@ use gpu::Launch;
 
 use super::RoutingGeometry;
 use super::cuda::Kernels;
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Macro, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::device::Device;
 use crate::error::Result;
@@ -29,9 +29,9 @@ fn weights(upper: usize) -> usize {
 }
 
 fn program(geometry: &RoutingGeometry) -> Program {
-    Program::new(kernels::ROUTING_TENSOR, DType::Bf16)
-        .define("CAPSULES", geometry.upper)
-        .define("POSE", geometry.pose)
+    Program::new(KernelFile::RoutingTensor, DType::Bf16)
+        .define(Macro::Capsules, geometry.upper)
+        .define(Macro::Pose, geometry.pose)
 }
 
 /// W1, W2 and b2 as the kernels read them.
@@ -45,7 +45,12 @@ pub(super) fn arrange(
     let bytes = (4 * w1.len() + 2 * arranged.len()) as f64;
     let _scope = cuda.context().scope(|| "self_routing weights".into(), w1.len() as f64, bytes);
     let arguments = [view(w1)?.into(), view(w2)?.into(), view(b2)?.into(), view_mut(&mut arranged)?.into()];
-    cuda.launch(&program(geometry), "routing_arrange", Launch::linear(geometry.lower, 256), &arguments)?;
+    cuda.launch(
+        &program(geometry),
+        Kernel::routing_arrange,
+        Launch::linear(geometry.lower, 256),
+        &arguments,
+    )?;
     Ok(arranged)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gpu::Launch;
 
-use crate::cuda::kernels::{self, Program};
+use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::ops::batch_norm::{Layer, cuda as norm};
@@ -37,7 +37,7 @@ const CHANNELS: usize = 64;
 const SHARED_BYTES: usize = 13 * (133 * 4 + 12) * 2 + 4 * 64 * 72 * 2 + 3 * CHANNELS * 4;
 
 fn program() -> Program {
-    Program::new(kernels::STEM, DType::F16)
+    Program::new(KernelFile::Stem, DType::F16)
 }
 
 /// Whether the kernels of `stem.cu` compute this convolution.
@@ -63,7 +63,7 @@ fn convolve(
     arguments.extend([gpu::Argument::from(view(weight)?), view_mut(y)?.into()]);
     arguments.extend(sizes(geometry));
     let launch = Launch::linear(cuda.multiprocessors() * 2, 256);
-    cuda.launch(&program(), "stem_forward", launch, &arguments)
+    cuda.launch(&program(), Kernel::stem_forward, launch, &arguments)
 }
 
 /// The whole layer.
@@ -111,7 +111,7 @@ impl Operation<CudaDevice, Fixed<3>> for Stem {
                 pooled[1].into(),
                 pooled[2].into(),
             ];
-            cuda.launch(&program(), "stem_pool", cuda.elementwise(y.len() / 8), &arguments)?;
+            cuda.launch(&program(), Kernel::stem_pool, cuda.elementwise(y.len() / 8), &arguments)?;
         }
         cuda.set_twin(rounded);
         Ok(Saved { layer: Layer { x, gamma: gamma.clone(), statistics }, choice, peaks })
@@ -145,7 +145,7 @@ fn backward(
             (&partial).into(),
             ((batch * ph * pw) as i64).into(),
         ];
-        cuda.launch(&program(), "stem_backward_sums", Launch::linear(blocks, 256), &arguments)?;
+        cuda.launch(&program(), Kernel::stem_backward_sums, Launch::linear(blocks, 256), &arguments)?;
         norm::finish_backward(cuda, (&partial, blocks), batch * oh * ow, layer, dgamma, dbeta)?
     };
     let Some(dw) = dw else { return Ok(()) };
@@ -168,10 +168,10 @@ fn backward(
     arguments.extend(sizes(geometry));
     arguments.extend([gpu::Argument::from(ph), pw.into()]);
     let launch = Launch::linear(blocks, 256).with_shared(SHARED_BYTES);
-    cuda.launch(&program(), "stem_weight_gradient", launch, &arguments)?;
+    cuda.launch(&program(), Kernel::stem_weight_gradient, launch, &arguments)?;
     let count = dw.tensor.len();
     let [to, add] = dw.arguments()?;
     let arguments = [(&shares).into(), blocks.into(), to, add];
     let launch = Launch::linear(count.div_ceil(256), 256);
-    cuda.launch(&program(), "stem_finish_weight_gradient", launch, &arguments)
+    cuda.launch(&program(), Kernel::stem_finish_weight_gradient, launch, &arguments)
 }

@@ -3,6 +3,7 @@
 use gpu::{Argument, Buffer, View};
 
 use super::{Layer, Plan, layout, rows_of};
+use crate::cuda::kernels::Kernel;
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
 use crate::tape::Target;
@@ -61,8 +62,8 @@ pub(super) fn backward(
             plan.columns.into(),
         ];
         arguments.extend(layout);
-        let name = ["backward_sums_0", "backward_sums_1", "backward_sums_2"][code];
-        cuda.launch(&plan.program, name, plan.launch(blocks), &arguments)?;
+        let kernel = [Kernel::backward_sums_0, Kernel::backward_sums_1, Kernel::backward_sums_2][code];
+        cuda.launch(&plan.program, kernel, plan.launch(blocks), &arguments)?;
     }
     let coefficients = finish_backward(cuda, (&partial, blocks), plan.rows, layer, dgamma, dbeta)?;
     let [ca, cb, cc] = coefficients_of(&coefficients, channels)?;
@@ -85,8 +86,8 @@ pub(super) fn backward(
     ];
     arguments.extend(layout);
     // What was masked in place needs no mask any more.
-    let name = if code == 1 { "backward_apply_1" } else { "backward_apply_0" };
-    cuda.launch(&plan.program, name, plan.launch(plan.blocks(plan.rows, 16)), &arguments)
+    let kernel = if code == 1 { Kernel::backward_apply_1 } else { Kernel::backward_apply_0 };
+    cuda.launch(&plan.program, kernel, plan.launch(plan.blocks(plan.rows, 16)), &arguments)
 }
 
 /// The gradients of two batch norms whose sum went through a ReLU with output `y`: of x and of the shortcut, both of which
@@ -120,7 +121,7 @@ pub(super) fn backward_both(
             (&partial_s).into(),
         ];
         arguments.extend(sizes);
-        cuda.launch(&plan.program, "backward_sums_both", plan.launch(blocks), &arguments)?;
+        cuda.launch(&plan.program, Kernel::backward_sums_both, plan.launch(blocks), &arguments)?;
     }
     let coefficients = finish_backward(cuda, (&partial, blocks), plan.rows, layer, dgamma, dbeta)?;
     let coefficients_s = finish_backward(cuda, (&partial_s, blocks), plan.rows, shortcut, dgamma_s, dbeta_s)?;
@@ -136,7 +137,7 @@ pub(super) fn backward_both(
     }
     arguments.extend(sizes);
     let launch = plan.launch(plan.blocks(plan.rows, 16));
-    cuda.launch(&plan.program, "backward_apply_both", launch, &arguments)
+    cuda.launch(&plan.program, Kernel::backward_apply_both, launch, &arguments)
 }
 
 /// From the sums of `blocks` blocks: the gradients of gamma and beta, and the numbers of dx = g ca + x cb + cc.
@@ -171,7 +172,7 @@ pub(crate) fn finish_backward(
         cb.into(),
         cc.into(),
     ];
-    cuda.launch(&plan.program, "finish_backward", plan.per_channel(), &arguments)?;
+    cuda.launch(&plan.program, Kernel::finish_backward, plan.per_channel(), &arguments)?;
     Ok(coefficients)
 }
 
