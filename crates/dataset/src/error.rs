@@ -78,7 +78,7 @@ pub enum Error {
 /// Results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Gives an error type that is made from a [`FileError`](crate::error::FileError) its constructors.
+/// Gives an error type that is made from a [`FileError`] its constructors.
 #[macro_export]
 macro_rules! file_errors {
     ($error:ty) => {
