@@ -4,14 +4,13 @@
 
 use engine::ops;
 use engine::{Result, StoreBuilder, Tape, Tensor, Var};
-use model::MlpProjector;
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig};
 use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
+use crate::projection::Projection;
 use crate::registry::Registration;
 use crate::regularise::Predictor;
-use crate::vicreg;
 
 pub(crate) const METHOD: Registration = Registration {
     name: "equimod",
@@ -25,22 +24,23 @@ pub(crate) const METHOD: Registration = Registration {
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct EquiMod {
-    invariant: MlpProjector,
-    equivariant: MlpProjector,
+    invariant: Projection,
+    equivariant: Projection,
     predictor: Predictor,
-    width: usize,
     loss: LossConfig,
 }
 
 impl EquiMod {
     /// Declares `projector_inv.*`, `projector_equi.*` and `predictor.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        let projector = vicreg::projector(config, config.backbone().output_width());
+        let input = config.backbone().output_width();
+        let mut project = |name, prefix| Projection::init(config, builder, (name, prefix), input);
+        let invariant = project(PartName::Invariant, "projector_inv.");
+        let equivariant = project(PartName::Equivariant, "projector_equi.");
         Self {
-            invariant: projector.init(builder, "projector_inv."),
-            equivariant: projector.init(builder, "projector_equi."),
-            predictor: Predictor::init(config, builder, projector.output_width()),
-            width: projector.output_width(),
+            predictor: Predictor::init(config, builder, equivariant.part().width),
+            invariant,
+            equivariant,
             loss: config.loss,
         }
     }
@@ -48,14 +48,11 @@ impl EquiMod {
 
 impl Method for EquiMod {
     fn parts(&self) -> Vec<Part> {
-        [PartName::Invariant, PartName::Equivariant].map(|name| Part { name, width: self.width }).to_vec()
+        vec![self.invariant.part(), self.equivariant.part()]
     }
 
     fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
-        Ok(vec![
-            (PartName::Invariant, self.invariant.forward(tape, h)?),
-            (PartName::Equivariant, self.equivariant.forward(tape, h)?),
-        ])
+        Ok(vec![self.invariant.forward(tape, h)?, self.equivariant.forward(tape, h)?])
     }
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {

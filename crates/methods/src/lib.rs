@@ -35,6 +35,7 @@ mod network;
 pub mod parity;
 pub mod presets;
 mod probes;
+mod projection;
 mod registry;
 mod regularise;
 mod sen;

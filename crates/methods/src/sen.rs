@@ -2,14 +2,13 @@
 
 use engine::ops;
 use engine::{Result, StoreBuilder, Tape, Tensor, Var};
-use model::MlpProjector;
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig};
 use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
+use crate::projection::Projection;
 use crate::registry::Registration;
 use crate::regularise::Predictor;
-use crate::vicreg;
 
 pub(crate) const METHOD: Registration = Registration {
     name: "sen",
@@ -23,8 +22,7 @@ pub(crate) const METHOD: Registration = Registration {
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct Sen {
-    projector: MlpProjector,
-    width: usize,
+    projector: Projection,
     predictor: Predictor,
     loss: LossConfig,
 }
@@ -32,11 +30,11 @@ pub struct Sen {
 impl Sen {
     /// Declares `projector_equi.*` and `predictor.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        let projector = vicreg::projector(config, config.backbone().output_width());
+        let (place, input) = ((PartName::Equivariant, "projector_equi."), config.backbone().output_width());
+        let projector = Projection::init(config, builder, place, input);
         Self {
-            predictor: Predictor::init(config, builder, projector.output_width()),
-            width: projector.output_width(),
-            projector: projector.init(builder, "projector_equi."),
+            predictor: Predictor::init(config, builder, projector.part().width),
+            projector,
             loss: config.loss,
         }
     }
@@ -44,11 +42,11 @@ impl Sen {
 
 impl Method for Sen {
     fn parts(&self) -> Vec<Part> {
-        vec![Part { name: PartName::Equivariant, width: self.width }]
+        vec![self.projector.part()]
     }
 
     fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
-        Ok(vec![(PartName::Equivariant, self.projector.forward(tape, h)?)])
+        Ok(vec![self.projector.forward(tape, h)?])
     }
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {

@@ -9,14 +9,13 @@
 
 use engine::ops;
 use engine::{Error, Result, StoreBuilder, Tape, Tensor, Var};
-use model::MlpProjector;
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig};
 use crate::method::{Embedding, Method, Motion, Part, PartName, Place, Term, places};
+use crate::projection::Projection;
 use crate::registry::Registration;
 use crate::regularise::{Predictor, covariance, variance};
-use crate::vicreg;
 
 pub(crate) const METHOD: Registration = Registration {
     name: "sie",
@@ -30,11 +29,10 @@ pub(crate) const METHOD: Registration = Registration {
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct Sie {
-    invariant: MlpProjector,
-    equivariant: MlpProjector,
+    invariant: Projection,
+    equivariant: Projection,
     predictor: Predictor,
     half: usize,
-    width: usize,
     loss: LossConfig,
     divisor: usize,
 }
@@ -47,13 +45,14 @@ impl Sie {
             return Err(Error::shape("network", "SIE needs a representation of even width"));
         }
         let half = whole / 2;
-        let projector = vicreg::projector(config, half);
+        let mut project = |name, prefix| Projection::init(config, builder, (name, prefix), half);
+        let invariant = project(PartName::Invariant, "projector_inv.");
+        let equivariant = project(PartName::Equivariant, "projector_equi.");
         Ok(Self {
-            invariant: projector.init(builder, "projector_inv."),
-            equivariant: projector.init(builder, "projector_equi."),
-            predictor: Predictor::init(config, builder, projector.output_width()),
+            predictor: Predictor::init(config, builder, equivariant.part().width),
+            invariant,
+            equivariant,
             half,
-            width: projector.output_width(),
             loss: config.loss,
             divisor: config.covariance_divisor(),
         })
@@ -62,15 +61,14 @@ impl Sie {
 
 impl Method for Sie {
     fn parts(&self) -> Vec<Part> {
-        [PartName::Invariant, PartName::Equivariant].map(|name| Part { name, width: self.width }).to_vec()
+        vec![self.invariant.part(), self.equivariant.part()]
     }
 
     fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
         let invariant = ops::columns(tape, h, 0, self.half)?;
         let invariant = self.invariant.forward(tape, &invariant)?;
         let equivariant = ops::columns(tape, h, self.half, self.half)?;
-        let equivariant = self.equivariant.forward(tape, &equivariant)?;
-        Ok(vec![(PartName::Invariant, invariant), (PartName::Equivariant, equivariant)])
+        Ok(vec![invariant, self.equivariant.forward(tape, &equivariant)?])
     }
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {

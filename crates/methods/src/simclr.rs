@@ -2,11 +2,11 @@
 
 use engine::ops;
 use engine::{Result, StoreBuilder, Tape, Var};
-use model::MlpProjector;
 
 use crate::batch::PairBatch;
 use crate::config::{LossConfig, MethodConfig};
 use crate::method::{Embedding, Method, Part, PartName, Term};
+use crate::projection::Projection;
 use crate::registry::Registration;
 use crate::vicreg;
 
@@ -22,27 +22,25 @@ pub(crate) const METHOD: Registration = Registration {
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct SimClr {
-    projector: MlpProjector,
-    width: usize,
+    projector: Projection,
     loss: LossConfig,
 }
 
 impl SimClr {
     /// Declares `projector.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        let projector = vicreg::projector(config, config.backbone().output_width());
-        let width = projector.output_width();
-        Self { projector: projector.init(builder, "projector."), width, loss: config.loss }
+        let (place, input) = ((PartName::Embedding, "projector."), config.backbone().output_width());
+        Self { projector: Projection::init(config, builder, place, input), loss: config.loss }
     }
 }
 
 impl Method for SimClr {
     fn parts(&self) -> Vec<Part> {
-        vec![Part { name: PartName::Embedding, width: self.width }]
+        vec![self.projector.part()]
     }
 
     fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
-        Ok(vec![(PartName::Embedding, self.projector.forward(tape, h)?)])
+        Ok(vec![self.projector.forward(tape, h)?])
     }
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], _batch: &PairBatch) -> Result<Vec<Term>> {

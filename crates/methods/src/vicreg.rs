@@ -2,11 +2,11 @@
 
 use engine::ops;
 use engine::{Result, StoreBuilder, Tape, Var};
-use model::{MlpProjector, MlpProjectorConfig};
 
 use crate::batch::PairBatch;
 use crate::config::{LossConfig, MethodConfig};
 use crate::method::{Embedding, Method, Part, PartName, Term};
+use crate::projection::Projection;
 use crate::registry::Registration;
 use crate::regularise::{covariance, variance};
 
@@ -27,24 +27,17 @@ pub(crate) fn is_plain(has: &dyn Fn(&str) -> bool) -> bool {
 /// See the module's first lines.
 #[derive(Debug)]
 pub struct VicReg {
-    projector: MlpProjector,
-    width: usize,
+    projector: Projection,
     loss: LossConfig,
     divisor: usize,
-}
-
-/// The MLP projector of a configuration on `input` numbers.
-pub(crate) fn projector(config: &MethodConfig, input: usize) -> MlpProjectorConfig {
-    MlpProjectorConfig { input, widths: config.network.projector.clone() }
 }
 
 impl VicReg {
     /// Declares `projector.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
-        let projector = projector(config, config.backbone().output_width());
+        let (place, input) = ((PartName::Embedding, "projector."), config.backbone().output_width());
         Self {
-            projector: projector.init(builder, "projector."),
-            width: projector.output_width(),
+            projector: Projection::init(config, builder, place, input),
             loss: config.loss,
             divisor: config.covariance_divisor(),
         }
@@ -53,11 +46,11 @@ impl VicReg {
 
 impl Method for VicReg {
     fn parts(&self) -> Vec<Part> {
-        vec![Part { name: PartName::Embedding, width: self.width }]
+        vec![self.projector.part()]
     }
 
     fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
-        Ok(vec![(PartName::Embedding, self.projector.forward(tape, h)?)])
+        Ok(vec![self.projector.forward(tape, h)?])
     }
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], _batch: &PairBatch) -> Result<Vec<Term>> {

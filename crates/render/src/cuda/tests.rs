@@ -10,19 +10,9 @@ use crate::settings::Settings;
 use crate::shared::{Field, Layout, declarations};
 use crate::{PreparedMesh, Quality};
 
-/// NVRTC, where it is installed.
-fn compiler() -> Option<&'static Compiler> {
-    Compiler::get()
-        .inspect_err(|error| {
-            assert!(std::env::var_os("EQUICAPS_REQUIRE_NVRTC").is_none(), "{error}");
-            eprintln!("skipped: {error}");
-        })
-        .ok()
-}
-
 #[test]
 fn the_compiler_refuses_a_struct_that_differs_from_the_host() {
-    let Some(compiler) = compiler() else { return };
+    let Some(compiler) = Compiler::for_tests() else { return };
     let compile = |bytes: usize, offset: usize| {
         let word = Field { name: "word", offset: 0, bytes: 4, c_type: "unsigned int", count: None };
         let pair = Field { name: "pair", offset, bytes: 8, c_type: "float", count: Some(2) };
@@ -38,7 +28,7 @@ fn the_compiler_refuses_a_struct_that_differs_from_the_host() {
 
 #[test]
 fn kernels_compile_for_every_supported_architecture() {
-    let Some(compiler) = compiler() else { return };
+    let Some(compiler) = Compiler::for_tests() else { return };
     for (major, minor) in [(8, 0), (9, 0)] {
         let image = compiler
             .compile(&super::kernel_source(&Settings::new(Quality::Fast)), Architecture { major, minor });
