@@ -113,7 +113,7 @@ pub fn compare(device: &Device) -> Vec<Agreement> {
 type Outcome = Vec<(String, Vec<f32>)>;
 
 fn compare_case(case: &Case, device: &Device, cpu: &Device) -> Vec<Agreement> {
-    let bf16 = device.precision() == Precision::Bf16;
+    let bf16 = device.precision() == Precision::Mixed;
     let bound = if bf16 { case.bf16_bound } else { 1e-4 };
     let both = run(case, cpu, bf16).and_then(|expected| {
         let first = run(case, device, bf16)?;

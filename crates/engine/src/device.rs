@@ -15,7 +15,17 @@ pub enum Precision {
     F32,
     /// 16-bit activations, float32 accumulation, statistics, losses and parameters: bfloat16, but values within a
     /// convolutional network are IEEE half, with gradients in bfloat16. CUDA only.
-    Bf16,
+    Mixed,
+}
+
+impl Precision {
+    /// Its name in settings and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Mixed => "mixed",
+        }
+    }
 }
 
 /// A device and the pool of its memory. Cheap to clone; clones share the pool.
@@ -39,11 +49,11 @@ impl Device {
     }
 
     /// The device called `name`: `cpu`, `cuda` (the first GPU), `cuda:1`, ... Without a precision, activations are
-    /// float32 on the CPU and bfloat16 on CUDA.
+    /// float32 on the CPU and mixed on CUDA.
     pub fn from_name(name: &str, precision: Option<Precision>) -> Result<Self> {
         if name == "cpu" {
             return match precision {
-                Some(Precision::Bf16) => Err(Error::Device("the CPU computes in f32, not in bf16".into())),
+                Some(Precision::Mixed) => Err(Error::Device("precision mixed needs a CUDA device; the CPU computes in f32".into())),
                 _ => Ok(Self::cpu()),
             };
         }
@@ -53,7 +63,7 @@ impl Device {
             None => None,
         };
         let unknown = || Error::Device(format!("there is no device {name:?} (cpu, cuda:0, cuda:1, ...)"));
-        Self::cuda(ordinal.ok_or_else(unknown)?, precision.unwrap_or(Precision::Bf16))
+        Self::cuda(ordinal.ok_or_else(unknown)?, precision.unwrap_or(Precision::Mixed))
     }
 
     /// The GPU, where it is one: for operations that only it has.
@@ -120,7 +130,7 @@ impl Device {
     pub fn activation_dtype(&self) -> DType {
         match self.precision() {
             Precision::F32 => DType::F32,
-            Precision::Bf16 => DType::Bf16,
+            Precision::Mixed => DType::Bf16,
         }
     }
 

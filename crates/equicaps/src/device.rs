@@ -16,7 +16,7 @@ pub fn open(name: &str, precision: &str) -> anyhow::Result<Device> {
         return Ok(Device::cpu());
     }
     let ordinal = ordinal(name)?;
-    let precision = if precision == "f32" { Precision::F32 } else { Precision::Bf16 };
+    let precision = if precision == "f32" { Precision::F32 } else { Precision::Mixed };
     Ok(Device::cuda(ordinal, precision)?)
 }
 

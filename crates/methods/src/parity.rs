@@ -7,7 +7,7 @@
 mod compare;
 mod fixture;
 
-use engine::{AdamConfig, BufferValue, Device, Precision, State};
+use engine::{AdamConfig, BufferValue, Device, State};
 
 pub use compare::{Comparison, ParityReport};
 pub use fixture::{Fixture, FixtureError};
@@ -81,6 +81,6 @@ pub fn check(
             comparisons.push(bounds.adam(name, &found, &reference.values, &gradient.values));
         }
     }
-    let precision = if device.precision() == Precision::Bf16 { "bf16" } else { "f32" };
+    let precision = device.precision().name();
     Ok(ParityReport { method: config.name.name(), device: device.name(), precision, comparisons })
 }

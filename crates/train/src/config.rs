@@ -65,7 +65,7 @@ impl PrecisionName {
         match self {
             Self::Auto => None,
             Self::F32 => Some(Precision::F32),
-            Self::Mixed => Some(Precision::Bf16),
+            Self::Mixed => Some(Precision::Mixed),
         }
     }
 }

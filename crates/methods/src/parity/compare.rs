@@ -65,7 +65,7 @@ impl Bounds {
             Precision::F32 => {
                 Self { loss: 1e-5, term: 1e-5, gradient: Some(1e-4), cosine: 0.999_999, buffer: 1e-5 }
             }
-            Precision::Bf16 => Self { loss: 5e-3, term: 3e-2, gradient: None, cosine: 0.85, buffer: 3e-2 },
+            Precision::Mixed => Self { loss: 5e-3, term: 3e-2, gradient: None, cosine: 0.85, buffer: 3e-2 },
         }
     }
 

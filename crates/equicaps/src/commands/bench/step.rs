@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use engine::ops::Images;
-use engine::{AdamConfig, Device, Precision, ProfileEntry, Tape};
+use engine::{AdamConfig, Device, ProfileEntry, Tape};
 use methods::{
     BackboneName, MethodConfig, MethodName, Network, PairBatch, PairTargets, ProbesConfig, Step, StepOptions,
     Transform,
@@ -305,7 +305,7 @@ fn measure(
             "backbone": arguments.backbone.name(),
             "mode": what,
             "device": device.name(),
-            "precision": if device.precision() == Precision::Bf16 { "mixed" } else { "f32" },
+            "precision": device.precision().name(),
             "batch": arguments.batch,
             "size": arguments.size,
             "threads": rayon::current_num_threads(),

@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     if arguments.published {
         return published(&arguments.device, terminal);
     }
-    let precision = if arguments.precision == "bf16" { Precision::Bf16 } else { Precision::F32 };
+    let precision = if arguments.precision == "bf16" { Precision::Mixed } else { Precision::F32 };
     let device = Device::from_name(&arguments.device, Some(precision))?;
     let agreements = methods::agreement::compare(&device)?;
     let mut text = format!("{:<50} {:>10} {:>10} {:>9}\n", "variant", "loss", "gradient", "cosine");
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
 /// The published networks in both precisions. Status 1 where bf16 loses the direction.
 fn published(device: &str, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let devices =
-        [Precision::F32, Precision::Bf16].map(|precision| Device::from_name(device, Some(precision)));
+        [Precision::F32, Precision::Mixed].map(|precision| Device::from_name(device, Some(precision)));
     let [f32_device, bf16_device] = devices;
     let (f32_device, bf16_device) = (f32_device?, bf16_device?);
     let mut lines = Vec::new();

@@ -33,7 +33,7 @@ enum PrecisionArgument {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let precision = match arguments.precision {
         PrecisionArgument::F32 => Precision::F32,
-        PrecisionArgument::Bf16 => Precision::Bf16,
+        PrecisionArgument::Bf16 => Precision::Mixed,
     };
     let device = Device::from_name(&arguments.device, Some(precision))?;
     let agreements = compare(&device);

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use engine::{Device, Precision};
+use engine::Device;
 use methods::MethodName;
 use methods::parity::{self, Fixture};
 use serde_json::json;
+use train::config::PrecisionName;
 
 use crate::UsageError;
 use crate::terminal::Terminal;
@@ -31,15 +32,14 @@ pub struct Arguments {
     /// Where to compute: cpu, cuda:0, ...
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
-    /// f32 or bf16 (CUDA only)
-    #[arg(long, value_name = "P", default_value = "f32", value_parser = ["f32", "bf16"])]
-    precision: String,
+    /// f32 or mixed (CUDA only)
+    #[arg(long, value_name = "P", default_value = "f32")]
+    precision: PrecisionName,
 }
 
 /// Runs `equicaps check parity`. Status 0: within bounds, 1: outside, 2: unusable files.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let precision = if arguments.precision == "bf16" { Precision::Bf16 } else { Precision::F32 };
-    let device = Device::from_name(&arguments.device, Some(precision))?;
+    let device = Device::from_name(&arguments.device, arguments.precision.of_engine())?;
     let read =
         |path: &Path| std::fs::read(path).map_err(|error| UsageError(format!("{}: {error}", path.display())));
     let unusable = |error: parity::FixtureError| match error {
