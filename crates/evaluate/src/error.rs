@@ -14,6 +14,9 @@ pub enum Error {
     /// Views could not be read, or files not written.
     #[error(transparent)]
     Dataset(#[from] dataset::Error),
+    /// A run or its checkpoints cannot be used.
+    #[error(transparent)]
+    Train(#[from] train::Error),
     /// Weights could not be loaded.
     #[error(transparent)]
     Weights(model::WeightsError),

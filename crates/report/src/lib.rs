@@ -1,22 +1,33 @@
-//! What people look at: charts, grids of pictures and tables, each made once and written in several forms.
+//! What people look at: charts, grids of images and tables, each made once and written in several forms.
 //!
 //! A chart or a grid becomes a [`Drawing`] (a list of shapes), which is written as SVG or painted as PNG by the same
 //! description, so both always show the same thing. A [`Table`] is written as Markdown, LaTeX, CSV, HTML or plain
-//! text. [`paper`] holds the published tables, so that our numbers can stand beside them.
+//! text. [`paper`] holds the published tables, so that our numbers can stand beside them. [`run_page`] puts everything
+//! about some runs on one page.
 
 pub mod axis;
 pub mod bar_chart;
-pub mod base64;
 pub mod compare;
+pub mod contact_sheet;
+pub mod dataset_stats;
 pub mod drawing;
+pub mod evaluation_folder;
 pub mod figures;
 pub mod font;
 pub mod line_chart;
+pub mod nearest_images;
 pub mod ours;
 pub mod page;
 pub mod paper;
 pub mod picture_grid;
+pub mod pose_sweep;
 mod raster;
+pub mod run_comparison;
+pub mod run_curves;
+mod run_images;
+pub mod run_material;
+pub mod run_names;
+pub mod run_page;
 mod svg;
 pub mod table;
 
@@ -52,4 +63,25 @@ pub enum Error {
         /// What was given.
         found: usize,
     },
+    /// Views or files.
+    #[error(transparent)]
+    Dataset(#[from] dataset::Error),
+    /// A file could not be written.
+    #[error(transparent)]
+    File(#[from] dataset::error::FileError),
+    /// Runs.
+    #[error(transparent)]
+    Train(#[from] train::Error),
+    /// Evaluations.
+    #[error(transparent)]
+    Evaluate(#[from] evaluate::Error),
+    /// Something could not be written as JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The request cannot be met.
+    #[error("{0}")]
+    Request(String),
 }
+
+/// Results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

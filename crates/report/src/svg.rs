@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::base64;
+use base64::prelude::{BASE64_STANDARD, Engine};
+
 use crate::drawing::{Anchor, Drawing, Mark, Paint};
 
 /// Where an SVG will be shown.
@@ -153,7 +154,7 @@ fn write_mark(svg: &mut String, mark: &Mark, purpose: SvgUse) {
                 svg,
                 "<image {} preserveAspectRatio=\"none\" href=\"data:image/png;base64,{}\"/>",
                 rectangle(*area),
-                base64::encode(&png)
+                BASE64_STANDARD.encode(&png)
             ),
             Err(_) => Ok(()),
         },

@@ -1,17 +1,15 @@
-//! The network a command works with: a run's folder or a single file of weights, opened for evaluation.
+//! The weights to evaluate: checkpoints of a run, or a single file, with the name that tables give them.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use engine::Device;
-use evaluate::NetworkEncoder;
-use evaluate::features::weights_key;
-use evaluate::network::Loaded;
-use evaluate::results::Subject;
 use train::checkpoint::{self, Checkpoint};
 use train::{Config, RunFolder};
 
-use crate::terminal::Terminal;
+use crate::error::{Error, Result};
+use crate::features::weights_key;
+use crate::network::{Loaded, NetworkEncoder};
+use crate::results::Subject;
 
 /// Names of methods as tables show them.
 pub const METHOD_NAMES: [(&str, &str); 9] = [
@@ -55,7 +53,7 @@ pub enum Which {
 }
 
 /// The weights that `path` (a run's folder or a checkpoint) and `which` name.
-pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
+pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
     if path.is_file() {
         return Ok(vec![of_file(path)?]);
     }
@@ -78,22 +76,22 @@ pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
             let missing = epochs.iter().find(|epoch| !all.iter().any(|(kept, _)| kept == *epoch));
             if let Some(epoch) = missing {
                 let kept: Vec<String> = all.iter().map(|(epoch, _)| epoch.to_string()).collect();
-                anyhow::bail!(
+                return Err(Error::Request(format!(
                     "{} keeps no checkpoint of epoch {epoch} (kept: {})",
                     path.display(),
                     kept.join(", ")
-                );
+                )));
             }
             all.into_iter().filter(|(epoch, _)| epochs.contains(epoch)).collect()
         }
         _ => all,
     };
     if chosen.is_empty() {
-        anyhow::bail!(
-            "{} has no checkpoint yet: equicaps train --resume {} goes on with it",
+        return Err(Error::Request(format!(
+            "{} has no checkpoint yet; continue it with: equicaps train --resume {}",
             path.display(),
             dataset::shell_word(path)
-        );
+        )));
     }
     chosen
         .into_iter()
@@ -105,16 +103,18 @@ pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
 }
 
 /// A checkpoint knows its own configuration.
-fn of_file(path: &Path) -> anyhow::Result<Weights> {
+fn of_file(path: &Path) -> Result<Weights> {
     let checkpoint = Checkpoint::read_metadata(path).map_err(|error| {
         let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
         let (shown, word) = (path.display(), dataset::shell_word(path));
         match ending.as_str() {
-            "safetensors" => anyhow::Error::from(error),
-            "pth" | "pt" => anyhow::anyhow!(
-                "{shown} is a file of PyTorch; make a checkpoint of it: equicaps import {word} --out weights.safetensors"
-            ),
-            _ => anyhow::anyhow!("{shown} is no checkpoint, expected a run's folder or a .safetensors file"),
+            "safetensors" => error.into(),
+            "pth" | "pt" => Error::Request(format!(
+                "{shown} is a PyTorch file; convert it with: equicaps import {word} --out weights.safetensors"
+            )),
+            _ => Error::Request(format!(
+                "{shown} is not a checkpoint; expected a run's folder or a .safetensors file"
+            )),
         }
     })?;
     Ok(Weights {
@@ -134,24 +134,24 @@ impl Weights {
         self
     }
 
-    /// Opens the network on `device`.
-    pub fn open(&self, device: &Device, terminal: &Terminal) -> anyhow::Result<NetworkEncoder> {
+    /// Opens the network on `device`. The note says why there are no embeddings, where there are none.
+    pub fn open(&self, device: &Device) -> Result<(NetworkEncoder, Option<String>)> {
         // The number of classes matters to supervised networks only, whose head says it.
         let classes = self.classes()?;
         let config = train::network::method_config(&self.config, classes)?;
         let (encoder, loaded) =
             NetworkEncoder::open(&config, self.file.as_deref(), self.config.seed, device)?;
-        if loaded == Loaded::BackboneOnly {
+        let note = (loaded == Loaded::BackboneOnly).then(|| {
             let why = match self.other_size {
                 Some(size) => format!("the projector does not take images of {size} pixels"),
                 None => "a backbone without a projector".to_owned(),
             };
-            terminal.note(format!("{}: {why}; there are no embeddings", self.name));
-        }
-        Ok(encoder)
+            format!("{}: {why}; there are no embeddings", self.name)
+        });
+        Ok((encoder, note))
     }
 
-    fn classes(&self) -> anyhow::Result<usize> {
+    fn classes(&self) -> Result<usize> {
         let Some(file) = self.file.as_ref().filter(|_| self.config.method == "supervised") else {
             return Ok(55);
         };
@@ -164,7 +164,7 @@ impl Weights {
     }
 
     /// What results say about it; `several` checkpoints of one run are told apart by their epoch.
-    pub fn subject(&self, several: bool) -> anyhow::Result<Subject> {
+    pub fn subject(&self, several: bool) -> Result<Subject> {
         let method = &self.config.method;
         let shown =
             METHOD_NAMES.iter().find(|(name, _)| name == method).map_or(method.as_str(), |(_, shown)| shown);
@@ -183,8 +183,7 @@ impl Weights {
         }
         let key = match &self.file {
             Some(file) => {
-                let mut bytes =
-                    std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+                let mut bytes = std::fs::read(file).map_err(dataset::Error::read(file))?;
                 // Features of another image size are other features.
                 bytes.extend(self.other_size.iter().flat_map(|size| size.to_le_bytes()));
                 weights_key(&bytes)

@@ -1,22 +1,21 @@
-//! Rotations in pose space as pictures: one object turned about z, rendered here, encoded, and looked up again.
+//! Rotations in pose space as images: one object turned about z, rendered here, encoded, and looked up again.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use evaluate::pose_space::{self, SweepStep};
 use evaluate::prediction::Transformation;
 use evaluate::{Encoder, NetworkEncoder};
 use render::{PreparedMesh, Quality};
-use report::{Picture, SvgUse, figures};
 use scene::Latents;
 use serde::{Deserialize, Serialize};
 
-use crate::commands::evaluate::Request;
-use crate::terminal::Terminal;
+use crate::{Picture, Result, figures};
 
 /// File of the neighbours found.
 pub const SWEEP: &str = "pose_sweep.json";
-/// Pictures beside it, without their endings.
-pub const PICTURES: [&str; 3] = ["inverse_rotation", "forward_rotation", "rotation_errors"];
+/// Images beside it, without their endings.
+pub const IMAGES: [&str; 3] = ["inverse_rotation", "forward_rotation", "rotation_errors"];
 
 /// What was found, with the object it was found on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,13 +30,12 @@ pub struct Sweep {
 const LABEL: usize = 0;
 const INDEX: u64 = 1_000_003;
 
-/// Renders, encodes and looks up; writes JSON, PNG and SVG into the request's folder. Nothing for networks without
-/// pose matrices.
-pub fn write(encoder: &mut NetworkEncoder, request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<()> {
+/// Renders, encodes and looks up; writes JSON, PNG and SVG into `folder`. Nothing for networks without pose matrices.
+/// `seed` is that of the built-in object; `has_translation` as in the views the network was trained on.
+pub fn write(encoder: &mut NetworkEncoder, folder: &Path, seed: u64, has_translation: bool) -> Result<()> {
     let Some(Transformation::PoseMatrices(layout)) = encoder.transformation() else { return Ok(()) };
-    terminal.note("rotating an object in pose space");
     let side = encoder.side();
-    let mesh = PreparedMesh::new(&procedural::build(request.protocol.seed, LABEL, INDEX));
+    let mesh = PreparedMesh::new(&procedural::build(seed, LABEL, INDEX));
     let mut pictures = Vec::new();
     let mut pixels = Vec::new();
     for degrees in pose_space::angles() {
@@ -47,7 +45,7 @@ pub fn write(encoder: &mut NetworkEncoder, request: &Request<'_>, terminal: &Ter
             spot_theta: 0.3,
             spot_phi: 1.0,
             spot_hue: 0.1,
-            translation: request.views.has_translation().then_some([0.0; 3]),
+            translation: has_translation.then_some([0.0; 3]),
         };
         let image = render::render(Some(&mesh), &latents, side as u32, Quality::Standard);
         pixels.extend_from_slice(&image.pixels);
@@ -62,12 +60,12 @@ pub fn write(encoder: &mut NetworkEncoder, request: &Request<'_>, terminal: &Ter
         figures::sweep("Forward rotation: P(0) R, nearest view", &steps, &pictures, true, cell),
         figures::sweep_errors(&steps),
     ];
-    for (name, drawing) in PICTURES.iter().zip(&drawings) {
-        let file = |ending: &str| request.out.join(format!("{name}.{ending}"));
-        dataset::durable::write(&file("png"), &drawing.to_png(2.0)?)?;
-        dataset::durable::write(&file("svg"), drawing.to_svg(SvgUse::File).as_bytes())?;
+    for (name, drawing) in IMAGES.iter().zip(&drawings) {
+        for ending in ["png", "svg"] {
+            drawing.write(&folder.join(format!("{name}.{ending}")))?;
+        }
     }
     let sweep = Sweep { object, steps };
-    dataset::durable::write(&request.out.join(SWEEP), serde_json::to_string_pretty(&sweep)?.as_bytes())?;
+    dataset::durable::write(&folder.join(SWEEP), serde_json::to_string_pretty(&sweep)?.as_bytes())?;
     Ok(())
 }

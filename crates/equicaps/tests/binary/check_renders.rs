@@ -1,13 +1,11 @@
 //! `equicaps check renders` and the benchmarks of rendering as a user calls them: output and exit status.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
-fn equicaps(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_equicaps")).args(arguments).output().expect("the program runs")
-}
+use crate::support::{equicaps, failure, ok_json};
 
 /// A folder with one empty view and the picture that belongs to it.
 fn folder(image: &str) -> tempfile::TempDir {
@@ -26,6 +24,8 @@ fn check(folder: &Path) -> Output {
     let views = folder.join("views.json");
     let (views, root) = (views.to_str().unwrap_or_default(), folder.to_str().unwrap_or_default());
     equicaps(&["check", "renders", "--views", views, "--root", root, "--quality", "fast", "--json"])
+        .output()
+        .unwrap()
 }
 
 #[test]
@@ -53,10 +53,8 @@ fn wrong_pictures_fail_and_unusable_lists_are_usage_errors() {
 
 #[test]
 fn the_benchmark_reports_a_rate() {
-    let output =
-        equicaps(&["bench", "render", "--quality", "fast", "--size", "32", "--seconds", "0.5", "--json"]);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(output.status.success());
+    let report =
+        ok_json(&mut equicaps(&["bench", "render", "--quality", "fast", "--size", "32", "--seconds", "0.5"]));
     for key in ["images_per_s", "rays_per_s", "triangles_mean"] {
         assert!(report[key].as_f64().unwrap() > 0.0, "{key}: {report}");
     }
@@ -72,8 +70,7 @@ fn fresh_views_are_measured_on_a_gpu_only_and_with_shares_that_make_sense() {
         (["--refresh", "0.1,1.5"], "refresh must be between 0 and 1"),
         (["--set", "refrsh=1"], "refrsh"),
     ] {
-        let output = equicaps(&[&["bench", "fresh"], &arguments[..]].concat());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!((output.status.code(), said.contains(says)), (Some(2), true), "{said}");
+        let (status, said) = failure(&mut equicaps(&[&["bench", "fresh"], &arguments[..]].concat()));
+        assert_eq!((status, said.contains(says)), (2, true), "{said}");
     }
 }
