@@ -53,7 +53,9 @@ impl Device {
     pub fn from_name(name: &str, precision: Option<Precision>) -> Result<Self> {
         if name == "cpu" {
             return match precision {
-                Some(Precision::Mixed) => Err(Error::Device("precision mixed needs a CUDA device; the CPU computes in f32".into())),
+                Some(Precision::Mixed) => {
+                    Err(Error::Device("precision mixed needs a CUDA device; the CPU computes in f32".into()))
+                }
                 _ => Ok(Self::cpu()),
             };
         }

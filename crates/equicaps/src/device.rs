@@ -3,21 +3,21 @@
 use engine::{Device, Precision};
 use render::Quality;
 use render::cuda::Renderer;
+use train::config::PrecisionName;
 
 use crate::UsageError;
 
-/// Opens the device called `name` (`cpu`, `cuda`, `cuda:1`) with activations in `precision` (`auto`, `f32`, `mixed`).
-pub fn open(name: &str, precision: &str) -> anyhow::Result<Device> {
+/// Opens the device called `name` (`cpu`, `cuda`, `cuda:1`) with activations in `precision`.
+pub fn open(name: &str, precision: PrecisionName) -> anyhow::Result<Device> {
     if name == "cpu" {
-        if matches!(precision, "mixed" | "bf16") {
+        if precision == PrecisionName::Mixed {
             let text = "precision mixed needs a CUDA device; the CPU computes in f32";
             return Err(UsageError(text.to_owned()).into());
         }
         return Ok(Device::cpu());
     }
     let ordinal = ordinal(name)?;
-    let precision = if precision == "f32" { Precision::F32 } else { Precision::Mixed };
-    Ok(Device::cuda(ordinal, precision)?)
+    Ok(Device::cuda(ordinal, precision.of_engine().unwrap_or(Precision::Mixed))?)
 }
 
 /// The number of the CUDA device called `name`.

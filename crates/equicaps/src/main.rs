@@ -2,13 +2,12 @@
 //! all commands share:
 //!
 //! - with `--json` exactly one JSON object goes to standard output, everything else to standard error;
-//! - exit status 0: done, 1: failed, 2: wrong usage, 75: interrupted, the same command goes on where it was.
+//! - exit status 0: done, 1: failed, 2: wrong usage, 75: interrupted; progress is saved, rerun to resume.
 
 mod commands;
-mod contact_sheet;
 mod device;
 mod interrupt;
-mod parquet;
+mod outcome;
 mod terminal;
 
 use std::process::ExitCode;
@@ -16,6 +15,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::commands::Command;
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Pose-aware pre-training with capsule networks: render views of 3D objects, train, evaluate.
@@ -24,7 +24,7 @@ use crate::terminal::Terminal;
     name = "equicaps",
     version,
     propagate_version = true,
-    after_help = "Begin with `equicaps demo`, or with meshes of your own (objects/CLASS/OBJECT.obj, .glb, .stl ...):
+    after_help = "Start with `equicaps demo`, or with your own meshes (objects/CLASS/OBJECT.obj, .glb, .stl ...):
   equicaps render --meshes objects --out views
   equicaps train --data views --preset demo --run runs/first
   equicaps evaluate runs/first --data views --preset quick
@@ -32,7 +32,7 @@ use crate::terminal::Terminal;
   equicaps embed runs/first photos --out features.npy
 
 `equicaps COMMAND --help` has more. Exit status: 0 done, 1 failed, 2 wrong usage, 75 interrupted
-(what was done is kept, and the work can be taken up again)."
+(progress is saved; rerun to resume)."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -55,7 +55,7 @@ struct CommonOptions {
     threads: Option<u16>,
 }
 
-/// A mistake in how a command was called, found after parsing: ends the program with status 2.
+/// A mistake in how a command was called, found after parsing: exit status 2.
 #[derive(Debug)]
 pub struct UsageError(pub String);
 
@@ -67,13 +67,13 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// Work that somebody interrupted and that the same command takes up again: ends the program with status 75.
+/// Interrupted work that the same command resumes: exit status 75.
 #[derive(Debug)]
 pub struct Interrupted;
 
 impl std::fmt::Display for Interrupted {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("interrupted; run the same command again to go on")
+        formatter.write_str("interrupted; progress is saved; rerun to resume")
     }
 }
 
@@ -82,7 +82,7 @@ impl std::error::Error for Interrupted {}
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let terminal = Terminal::new(arguments.common.json, arguments.common.quiet);
-    match run(arguments, &terminal) {
+    match run(arguments, &terminal).map(|outcome| outcome.print(&terminal)) {
         Ok(_) if terminal.is_lost() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
@@ -109,7 +109,7 @@ pub fn sentence(error: &anyhow::Error) -> String {
     text
 }
 
-fn run(arguments: Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+fn run(arguments: Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     if let Some(threads) = arguments.common.threads {
         rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global()?;
     }

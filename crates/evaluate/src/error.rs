@@ -14,9 +14,9 @@ pub enum Error {
     /// Views could not be read, or files not written.
     #[error(transparent)]
     Dataset(#[from] dataset::Error),
-    /// Weights could not be loaded.
+    /// A run or its checkpoints cannot be used.
     #[error(transparent)]
-    Weights(#[from] train::Error),
+    Train(#[from] train::Error),
     /// A file of kept features or results is not what it should be.
     #[error("{}: {message}", path.display())]
     File {

@@ -1,7 +1,7 @@
 //! What one evaluation found, as it is written to `results.json` and read again by reports.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,9 @@ use crate::protocol::{Protocol, Task};
 
 /// The version of the file.
 pub const FORMAT: u32 = 1;
+
+/// Name of the file in an evaluation's folder.
+pub const FILE: &str = "results.json";
 
 /// A value with its spread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -201,6 +204,30 @@ impl Results {
         format!("results_{preset}_seed{seed}_{}_{device}.json", self.data.data_key)
     }
 
+    /// Takes over what the evaluation's folder holds: what was measured before under the same conditions stays; what was
+    /// measured otherwise is kept in a file beside, whose path is returned.
+    pub fn merge_from(&mut self, folder: &Path) -> Result<Option<PathBuf>> {
+        let Ok(known) = Self::read(&folder.join(FILE)) else { return Ok(None) };
+        let mut kept = None;
+        if known.subject.weights_key == self.subject.weights_key && !known.is_measured_like(self) {
+            let aside = folder.join(known.name_aside());
+            known.write(&aside)?;
+            kept = Some(aside);
+            if let Ok(earlier) = Self::read(&folder.join(self.name_aside())) {
+                self.keep(earlier);
+            }
+        }
+        self.keep(known);
+        Ok(kept)
+    }
+
+    /// Writes the main file of an evaluation's folder; a file beside that kept the same is no longer needed.
+    pub fn write_into(&self, folder: &Path) -> Result<()> {
+        self.write(&folder.join(FILE))?;
+        let _ = std::fs::remove_file(folder.join(self.name_aside()));
+        Ok(())
+    }
+
     /// Reads a `results.json`.
     pub fn read(path: &Path) -> Result<Self> {
         let bad = |message: String| Error::File { path: path.to_path_buf(), message };
@@ -267,5 +294,19 @@ mod tests {
         for other in others {
             assert_eq!(kept(other), [(Task::Rotation, 0.9)]);
         }
+
+        // Two protocols in turn in one folder: each keeps what it measured.
+        let folder = tempfile::tempdir().unwrap();
+        let evaluate = |seed, tasks: &[(Task, f64)]| {
+            let mut new = results(tasks);
+            new.protocol.seed = seed;
+            let aside = new.merge_from(folder.path()).unwrap();
+            new.write_into(folder.path()).unwrap();
+            (aside.is_some(), new.representations.len(), std::fs::read_dir(folder.path()).unwrap().count())
+        };
+        assert_eq!(evaluate(0, &[(Task::Rotation, 0.1)]), (false, 1, 1));
+        assert_eq!(evaluate(0, &[(Task::Colour, 0.2)]), (false, 2, 1));
+        assert_eq!(evaluate(1, &[(Task::Rotation, 0.3)]), (true, 1, 2));
+        assert_eq!(evaluate(0, &[(Task::Rotation, 0.4)]), (true, 2, 2));
     }
 }

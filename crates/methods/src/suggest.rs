@@ -1,5 +1,7 @@
 //! "Did you mean ...?": the nearest valid name to one that was mistyped.
 
+use strsim::osa_distance;
+
 /// The candidate nearest to `name`, unless none is near. A dotted candidate also counts by its last part, and
 /// initials count (`lr` for `learning_rate`).
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -21,11 +23,11 @@ fn distance_to_candidate(name: &str, candidate: &str) -> usize {
     let name_last = name.rsplit('.').next().unwrap_or(name);
     let candidate_last = candidate.rsplit('.').next().unwrap_or(candidate);
     let initials: String = candidate_last.split('_').filter_map(|word| word.chars().next()).collect();
-    let whole = edit_distance(name, candidate);
+    let whole = osa_distance(name, candidate);
     if whole == 0 {
         return 0;
     }
-    let mut best = whole.min(1 + edit_distance(name_last, candidate_last));
+    let mut best = whole.min(1 + osa_distance(name_last, candidate_last));
     if (initials.len() > 1 && initials == name_last) || contains_word(name_last, candidate_last) {
         best = best.min(2);
     }
@@ -35,25 +37,6 @@ fn distance_to_candidate(name: &str, candidate: &str) -> usize {
 /// Whether one of the two is a word of the other: `batch` in `batch_size`.
 fn contains_word(a: &str, b: &str) -> bool {
     a.split(['_', '-']).any(|word| word == b) || b.split('_').any(|word| word == a)
-}
-
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut previous: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let substitute = previous[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = substitute.min(previous[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
-            }
-        }
-        before = std::mem::replace(&mut previous, row);
-    }
-    previous[b.len()]
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! A drawing: shapes in pixel coordinates, origin at the top left, y downwards. Charts and grids produce one; the
 //! SVG writer and the painter of pixels both read it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// A colour by its role, so that one drawing serves light and dark pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,22 +64,22 @@ pub enum Anchor {
     End,
 }
 
-/// An RGB picture.
+/// An RGB image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct Bitmap {
     width: u32,
     height: u32,
     pixels: Vec<u8>,
 }
 
-impl Picture {
-    /// A picture of `[height, width, 3]` bytes, row 0 on top.
-    pub fn new(width: u32, height: u32, pixels: Vec<u8>) -> Result<Self, Error> {
+impl Bitmap {
+    /// An image of `[height, width, 3]` bytes, row 0 on top.
+    pub fn new(width: u32, height: u32, pixels: Vec<u8>) -> Result<Self> {
         let expected = width as usize * height as usize * 3;
         if pixels.len() == expected {
             Ok(Self { width, height, pixels })
         } else {
-            Err(Error::PictureSize { width, height, expected, found: pixels.len() })
+            Err(Error::ImageSize { width, height, expected, found: pixels.len() })
         }
     }
 
@@ -97,10 +98,10 @@ impl Picture {
         &self.pixels
     }
 
-    /// The picture as a PNG file.
-    pub fn to_png(&self) -> Result<Vec<u8>, Error> {
+    /// The image as a PNG file.
+    pub fn to_png(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // Charts are mostly flat, pictures smooth: the best compression pays, in file size, for its fraction of a second.
+        // Charts are mostly flat, images smooth: the best compression pays, in file size, for its fraction of a second.
         PngEncoder::new_with_quality(&mut bytes, CompressionType::Best, FilterType::Adaptive)
             .write_image(&self.pixels, self.width, self.height, ExtendedColorType::Rgb8)
             .map_err(|error| Error::Png {
@@ -155,8 +156,8 @@ pub enum Mark {
     Disc((f64, f64), f64, Paint),
     /// Text.
     Text(Text),
-    /// A picture scaled into a rectangle: x, y, width, height.
-    Picture([f64; 4], Arc<Picture>),
+    /// An image scaled into a rectangle: x, y, width, height.
+    Bitmap([f64; 4], Arc<Bitmap>),
 }
 
 /// Shapes on a sheet of paper, drawn in order.
@@ -209,12 +210,22 @@ impl Drawing {
     }
 
     /// The drawing painted on white, `scale` device pixels to a pixel.
-    pub fn to_picture(&self, scale: f64) -> Result<Picture, Error> {
+    pub fn to_image(&self, scale: f64) -> Result<Bitmap> {
         crate::raster::paint(self, scale)
     }
 
     /// The drawing as a PNG file, `scale` device pixels to a pixel.
-    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>, Error> {
-        self.to_picture(scale)?.to_png()
+    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
+        self.to_image(scale)?.to_png()
+    }
+
+    /// Writes the drawing as SVG where the name of the file ends in `.svg`, as PNG otherwise; makes its folder.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let is_svg = path.extension().is_some_and(|ending| ending == "svg");
+        let bytes = if is_svg { self.to_svg(crate::SvgUse::File).into_bytes() } else { self.to_png(2.0)? };
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            dataset::durable::create_folder(parent)?;
+        }
+        Ok(dataset::durable::write(path, &bytes)?)
     }
 }

@@ -10,10 +10,10 @@ use evaluate::pose_space::{STEP_DEGREES, SweepStep};
 use crate::axis::Axis;
 use crate::bar_chart::{Bar, BarChart};
 use crate::compare::measured;
-use crate::drawing::{Drawing, Paint, Picture};
+use crate::drawing::{Bitmap, Drawing, Paint};
+use crate::image_grid::{GridCell, ImageGrid};
 use crate::line_chart::{LineChart, Series};
 use crate::paper::Metric;
-use crate::picture_grid::{GridCell, PictureGrid};
 
 /// Frame of what is as it should be.
 const GOOD: Paint = Paint::Rgb([0x2f, 0x8f, 0x5b]);
@@ -25,7 +25,7 @@ const BAD: Paint = Paint::Rgb([0xc5, 0x30, 0x30]);
 pub fn neighbours(
     title: &str,
     networks: &[(String, &NeighbourQuery)],
-    mut picture: impl FnMut(usize, usize) -> Option<Arc<Picture>>,
+    mut image: impl FnMut(usize, usize) -> Option<Arc<Bitmap>>,
     class: impl Fn(usize) -> String,
     cell_px: f64,
 ) -> Drawing {
@@ -35,7 +35,7 @@ pub fn neighbours(
     for rank in 0..depth {
         let mut row = vec![match query {
             Some(query) if rank == 0 => Some(GridCell {
-                picture: picture(query.object, query.view),
+                image: image(query.object, query.view),
                 captions: vec![class(query.object)],
                 frame: None,
             }),
@@ -43,7 +43,7 @@ pub fn neighbours(
         }];
         for (_, query) in networks {
             row.push(query.found.get(rank).map(|found| GridCell {
-                picture: picture(found.object, found.view),
+                image: image(found.object, found.view),
                 captions: vec![class(found.object), format!("rotation {:.2}", found.rotation_distance)],
                 frame: Some(if found.same_class { GOOD } else { BAD }),
             }));
@@ -53,7 +53,7 @@ pub fn neighbours(
     let mut columns = vec!["query".to_owned()];
     columns.extend(networks.iter().map(|(name, _)| name.clone()));
     let row_labels = (1..=depth).map(|rank| format!("{rank}-NN")).collect();
-    PictureGrid { title: title.to_owned(), columns, row_labels, rows, cell_px }.draw()
+    ImageGrid { title: title.to_owned(), columns, row_labels, rows, cell_px }.draw()
 }
 
 /// Rotation in pose space, forward or inverse: the views above, the neighbour found for each below, with its error.
@@ -61,13 +61,13 @@ pub fn neighbours(
 pub fn sweep(
     title: &str,
     steps: &[SweepStep],
-    pictures: &[Arc<Picture>],
+    images: &[Arc<Bitmap>],
     forward: bool,
     cell_px: f64,
 ) -> Drawing {
     let at = |degrees: f64| {
         let index = (degrees / f64::from(STEP_DEGREES)).round().max(0.0) as usize;
-        pictures.get(index).cloned()
+        images.get(index).cloned()
     };
     let per_row = 10;
     let mut rows = Vec::new();
@@ -77,7 +77,7 @@ pub fn sweep(
             part.iter()
                 .map(|step| {
                     let captions = vec![format!("{:.0}\u{b0}", step.degrees)];
-                    Some(GridCell { picture: at(step.degrees), captions, frame: None })
+                    Some(GridCell { image: at(step.degrees), captions, frame: None })
                 })
                 .collect(),
         );
@@ -92,7 +92,7 @@ pub fn sweep(
                     };
                     let good = error <= f64::from(STEP_DEGREES) + 1e-9;
                     Some(GridCell {
-                        picture: at(found),
+                        image: at(found),
                         captions: vec![format!("{found:.0}\u{b0}"), format!("off by {error:.0}\u{b0}")],
                         frame: Some(if good { GOOD } else { BAD }),
                     })
@@ -101,7 +101,7 @@ pub fn sweep(
         );
         row_labels.push("found".to_owned());
     }
-    PictureGrid { title: title.to_owned(), columns: Vec::new(), row_labels, rows, cell_px }.draw()
+    ImageGrid { title: title.to_owned(), columns: Vec::new(), row_labels, rows, cell_px }.draw()
 }
 
 /// The angular errors of a sweep, forward and inverse.

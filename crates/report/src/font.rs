@@ -1,4 +1,4 @@
-//! A stroke font for pictures: every character is a few lines on a small grid, so it can be drawn at any size.
+//! A stroke font for images: every character is a few lines on a small grid, so it can be drawn at any size.
 //!
 //! Capitals are 8 units high (y 0 at the top, 8 on the baseline), small letters begin at y 3, descenders end at 10.
 //! A glyph is a list of strokes separated by blanks; a stroke is a list of points, each two base-36 digits `xy`.

@@ -1,37 +1,48 @@
-//! What people look at: charts, grids of pictures and tables, each made once and written in several forms.
+//! What people look at: charts, grids of images and tables, each made once and written in several forms.
 //!
 //! A chart or a grid becomes a [`Drawing`] (a list of shapes), which is written as SVG or painted as PNG by the same
 //! description, so both always show the same thing. A [`Table`] is written as Markdown, LaTeX, CSV, HTML or plain
-//! text. [`paper`] holds the published tables, so that our numbers can stand beside them.
+//! text. [`paper`] holds the published tables, so that our numbers can stand beside them. [`run_page`] puts everything
+//! about some runs on one page.
 
 pub mod axis;
 pub mod bar_chart;
-pub mod base64;
 pub mod compare;
+pub mod contact_sheet;
+pub mod dataset_stats;
 pub mod drawing;
+pub mod evaluation_folder;
 pub mod figures;
 pub mod font;
+pub mod image_grid;
 pub mod line_chart;
+pub mod nearest_images;
 pub mod ours;
 pub mod page;
 pub mod paper;
-pub mod picture_grid;
+pub mod pose_sweep;
 mod raster;
+pub mod run_comparison;
+pub mod run_curves;
+mod run_images;
+pub mod run_material;
+pub mod run_names;
+pub mod run_page;
 mod svg;
 pub mod table;
 
 pub use bar_chart::{Bar, BarChart};
-pub use drawing::{Anchor, Drawing, Paint, Picture};
+pub use drawing::{Anchor, Bitmap, Drawing, Paint};
+pub use image_grid::{GridCell, ImageGrid};
 pub use line_chart::{LineChart, Series};
-pub use picture_grid::{GridCell, PictureGrid};
 pub use svg::{SvgUse, inline};
 pub use table::{Cell, Column, Row, Table};
 
 /// What can go wrong in this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A picture could not be written as PNG.
-    #[error("a picture of {width} x {height} pixels cannot be written as PNG: {message}")]
+    /// An image could not be written as PNG.
+    #[error("an image of {width} x {height} pixels cannot be written as PNG: {message}")]
     Png {
         /// Width in pixels.
         width: u32,
@@ -41,8 +52,8 @@ pub enum Error {
         message: String,
     },
     /// The pixels do not fit the size.
-    #[error("a picture of {width} x {height} pixels needs {expected} bytes, {found} were given")]
-    PictureSize {
+    #[error("an image of {width} x {height} pixels needs {expected} bytes, {found} were given")]
+    ImageSize {
         /// Width in pixels.
         width: u32,
         /// Height in pixels.
@@ -52,4 +63,25 @@ pub enum Error {
         /// What was given.
         found: usize,
     },
+    /// Views or files.
+    #[error(transparent)]
+    Dataset(#[from] dataset::Error),
+    /// A file could not be written.
+    #[error(transparent)]
+    File(#[from] dataset::error::FileError),
+    /// Runs.
+    #[error(transparent)]
+    Train(#[from] train::Error),
+    /// Evaluations.
+    #[error(transparent)]
+    Evaluate(#[from] evaluate::Error),
+    /// Something could not be written as JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The request cannot be met.
+    #[error("{0}")]
+    Request(String),
 }
+
+/// Results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

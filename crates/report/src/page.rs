@@ -1,4 +1,4 @@
-//! One self-contained HTML page: style, drawings and pictures inside; light and dark by the reader's setting; usable
+//! One self-contained HTML page: style, drawings and images inside; light and dark by the reader's setting; usable
 //! on a phone.
 
 use crate::drawing::Drawing;
@@ -10,7 +10,7 @@ const STYLE: &str = include_str!("page.css");
 /// Wide drawings are not shrunk below this many pixels; they scroll.
 const LEAST_WIDTH: f64 = 620.0;
 
-/// A page under construction: sections of text, tables, drawings and pictures.
+/// A page under construction: sections of text, tables, drawings and images.
 #[derive(Clone, Debug)]
 pub struct Page {
     title: String,

@@ -2,10 +2,10 @@
 //! are smooth.
 
 use crate::Error;
-use crate::drawing::{Anchor, Drawing, Mark, Paint, Picture, Text};
+use crate::drawing::{Anchor, Bitmap, Drawing, Mark, Paint, Text};
 use crate::font;
 
-/// Largest side of a picture, so that a drawing of absurd size is an error and not an exhausted memory.
+/// Largest side of an image, so that a drawing of absurd size is an error and not an exhausted memory.
 const MAX_SIDE: f64 = 20_000.0;
 
 struct Canvas {
@@ -16,7 +16,7 @@ struct Canvas {
     coverage: Vec<f32>,
 }
 
-pub(crate) fn paint(drawing: &Drawing, scale: f64) -> Result<Picture, Error> {
+pub(crate) fn paint(drawing: &Drawing, scale: f64) -> Result<Bitmap, Error> {
     let side = |length: f64| (length * scale).round().clamp(1.0, MAX_SIDE) as usize;
     let (width, height) = (side(drawing.width), side(drawing.height));
     let mut canvas = Canvas {
@@ -29,7 +29,7 @@ pub(crate) fn paint(drawing: &Drawing, scale: f64) -> Result<Picture, Error> {
         canvas.mark(mark, scale);
     }
     let pixels = canvas.pixels.iter().flatten().map(|&value| value.round() as u8).collect();
-    Picture::new(width as u32, height as u32, pixels)
+    Bitmap::new(width as u32, height as u32, pixels)
 }
 
 impl Canvas {
@@ -61,7 +61,7 @@ impl Canvas {
                 self.polyline(&[(x * scale, y * scale)], *paint, 2.0 * radius * scale);
             }
             Mark::Text(text) => self.text(text, scale),
-            Mark::Picture(area, picture) => self.picture(area.map(|value| value * scale), picture),
+            Mark::Bitmap(area, image) => self.image(area.map(|value| value * scale), image),
         }
     }
 
@@ -177,15 +177,14 @@ impl Canvas {
     }
 
     /// Box-filtered when shrunk, bilinear when enlarged.
-    fn picture(&mut self, [x, y, w, h]: [f64; 4], picture: &Picture) {
+    fn image(&mut self, [x, y, w, h]: [f64; 4], image: &Bitmap) {
         let target_w = w.round().clamp(1.0, MAX_SIDE) as u32;
         let target_h = h.round().clamp(1.0, MAX_SIDE) as u32;
-        let Some(source) =
-            image::RgbImage::from_raw(picture.width(), picture.height(), picture.pixels().to_vec())
+        let Some(source) = image::RgbImage::from_raw(image.width(), image.height(), image.pixels().to_vec())
         else {
             return;
         };
-        if picture.width() == 0 || picture.height() == 0 {
+        if image.width() == 0 || image.height() == 0 {
             return;
         }
         let filter = image::imageops::FilterType::Triangle;
@@ -243,8 +242,8 @@ mod tests {
         let mut drawing = Drawing::new(20.0, 10.0, "test");
         drawing.marks.push(Mark::Rectangle([2.0, 2.5, 4.0, 4.0], Paint::Rgb([0; 3]), 1.0));
         drawing.line(vec![(10.0, 5.0), (18.0, 5.0)], Paint::Rgb([255, 0, 0]), 2.0, false);
-        let picture = drawing.to_picture(1.0).unwrap();
-        let at = |x: usize, y: usize| &picture.pixels()[(y * 20 + x) * 3..][..3];
+        let image = drawing.to_image(1.0).unwrap();
+        let at = |x: usize, y: usize| &image.pixels()[(y * 20 + x) * 3..][..3];
         assert_eq!(at(3, 4), [0, 0, 0]);
         assert_eq!(at(3, 2), [128, 128, 128]);
         assert_eq!(at(0, 0), [255, 255, 255]);

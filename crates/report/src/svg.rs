@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::base64;
+use base64::prelude::{BASE64_STANDARD, Engine};
+
 use crate::drawing::{Anchor, Drawing, Mark, Paint};
 
 /// Where an SVG will be shown.
@@ -148,12 +149,12 @@ fn write_mark(svg: &mut String, mark: &Mark, purpose: SvgUse) {
                 escape(&text.text)
             )
         }
-        Mark::Picture(area, picture) => match picture.to_png() {
+        Mark::Bitmap(area, image) => match image.to_png() {
             Ok(png) => write!(
                 svg,
                 "<image {} preserveAspectRatio=\"none\" href=\"data:image/png;base64,{}\"/>",
                 rectangle(*area),
-                base64::encode(&png)
+                BASE64_STANDARD.encode(&png)
             ),
             Err(_) => Ok(()),
         },

@@ -3,9 +3,26 @@
 mod csv;
 mod latex;
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
+use crate::Result;
 use crate::svg::escape;
+
+/// Writes `tables` as Markdown, LaTeX and CSV to the files that `path` names for each ending; returns them.
+pub fn write_forms(tables: &[Table], path: impl Fn(&str) -> PathBuf) -> Result<Vec<PathBuf>> {
+    let join = |form: fn(&Table) -> String| tables.iter().map(form).collect::<Vec<_>>().join("\n");
+    let forms =
+        [("md", join(Table::to_markdown)), ("tex", join(Table::to_latex)), ("csv", join(Table::to_csv))];
+    let mut files = Vec::new();
+    for (ending, text) in forms {
+        let path = path(ending);
+        dataset::durable::write(&path, text.as_bytes())?;
+        files.push(path);
+    }
+    Ok(files)
+}
 
 /// One cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use report::axis::Axis;
 use report::bar_chart::histogram;
-use report::{Bar, BarChart, Drawing, GridCell, LineChart, Picture, PictureGrid, Series, SvgUse};
+use report::{Bar, BarChart, Bitmap, Drawing, GridCell, ImageGrid, LineChart, Series, SvgUse};
 
 fn line_chart() -> Drawing {
     let epochs = [100.0, 500.0, 1000.0, 1500.0, 2000.0];
@@ -39,15 +39,15 @@ fn bar_chart() -> Drawing {
 }
 
 fn grid() -> Drawing {
-    let picture = |shade: u8| Arc::new(Picture::new(4, 4, vec![shade; 48]).unwrap());
+    let image = |shade: u8| Arc::new(Bitmap::new(4, 4, vec![shade; 48]).unwrap());
     let row = |shade: u8| {
         vec![
-            Some(GridCell::new(picture(shade), "car, view 3")),
+            Some(GridCell::new(image(shade), "car, view 3")),
             None,
-            Some(GridCell::new(picture(200), "d = 0.12")),
+            Some(GridCell::new(image(200), "d = 0.12")),
         ]
     };
-    PictureGrid {
+    ImageGrid {
         title: "Nearest neighbours".into(),
         columns: vec!["query".into(), "1-NN".into(), "2-NN".into()],
         row_labels: vec!["EquiCaps".into(), "VICReg".into()],
@@ -67,9 +67,9 @@ fn drawings_become_well_formed_svg_and_png_of_the_right_size() {
             assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
             assert!(!svg.contains("NaN") && !svg.contains("inf,") && !svg.contains("<&>"));
         }
-        let picture = drawing.to_picture(2.0).unwrap();
-        assert_eq!(f64::from(picture.width()), (drawing.width * 2.0).round());
-        assert!(picture.pixels().iter().any(|&value| value < 100), "something is drawn");
+        let image = drawing.to_image(2.0).unwrap();
+        assert_eq!(f64::from(image.width()), (drawing.width * 2.0).round());
+        assert!(image.pixels().iter().any(|&value| value < 100), "something is drawn");
     }
 }
 
@@ -91,7 +91,7 @@ fn charts_of_nothing_or_of_broken_numbers_are_drawn() {
     chart.series[0].points[0].1 = -1.0;
     assert!(!chart.draw(300.0, 200.0).to_svg(SvgUse::File).contains("NaN"));
     assert!(BarChart::default().draw(300.0).to_png(1.0).is_ok());
-    assert!(PictureGrid::default().draw().to_png(1.0).is_ok());
+    assert!(ImageGrid::default().draw().to_png(1.0).is_ok());
 }
 
 #[test]

@@ -8,7 +8,6 @@ pub mod checkpoint;
 mod checkpoint_tests;
 mod clock;
 pub mod config;
-mod crc32c;
 pub mod data;
 pub mod environment;
 pub mod error;

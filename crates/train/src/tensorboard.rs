@@ -10,7 +10,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::crc32c;
 use crate::error::{Error, Result};
 
 /// An image for TensorBoard.
@@ -98,14 +97,19 @@ impl EventFile {
     }
 }
 
+/// The checksum, rotated and offset, so that data that contain checksums can be checksummed.
+fn masked(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xA282_EAD8)
+}
+
 /// A record around `data`.
 fn record(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
     let mut record = Vec::with_capacity(data.len() + 16);
     record.extend(length);
-    record.extend(crc32c::masked(&length).to_le_bytes());
+    record.extend(masked(&length).to_le_bytes());
     record.extend(data);
-    record.extend(crc32c::masked(data).to_le_bytes());
+    record.extend(masked(data).to_le_bytes());
     record
 }
 
@@ -137,7 +141,7 @@ mod tests {
         // The first record of every event file TensorFlow writes, at wall time 0: Event { wall_time: 0,
         // file_version: "brain.Event:2" } has 24 bytes; the masked checksum of that length is a known constant.
         let length = 24_u64.to_le_bytes();
-        assert_eq!(crc32c::masked(&length).to_le_bytes(), [0xa3, 0x7f, 0x4b, 0x22]);
+        assert_eq!(masked(&length).to_le_bytes(), [0xa3, 0x7f, 0x4b, 0x22]);
         let record = record(&[0; 24]);
         assert_eq!(record.len(), 8 + 4 + 24 + 4);
         assert_eq!(record[8..12], [0xa3, 0x7f, 0x4b, 0x22]);
@@ -164,13 +168,10 @@ mod tests {
                 let mut records = Vec::new();
                 while !rest.is_empty() {
                     let length = u64::from_le_bytes(rest[..8].try_into().unwrap()) as usize;
-                    assert_eq!(
-                        u32::from_le_bytes(rest[8..12].try_into().unwrap()),
-                        crc32c::masked(&rest[..8])
-                    );
+                    assert_eq!(u32::from_le_bytes(rest[8..12].try_into().unwrap()), masked(&rest[..8]));
                     let data = &rest[12..12 + length];
                     let sum = u32::from_le_bytes(rest[12 + length..16 + length].try_into().unwrap());
-                    assert_eq!(sum, crc32c::masked(data));
+                    assert_eq!(sum, masked(data));
                     assert_eq!((data[0], data[9]), (1 << 3 | 1, 2 << 3));
                     records.push((data[10], data[11] == 7 << 3 | 2));
                     rest = &rest[16 + length..];

@@ -16,19 +16,19 @@ use dataset::{CpuRenderer, Dataset, ObjectSet, ProceduralSize, Split, Views};
 use evaluate::evaluation::Wanted;
 use evaluate::features::data_key;
 use evaluate::protocol::Task;
+use evaluate::weights::{self, Which};
 use evaluate::{Preset, Protocol, Results};
 use render::Quality;
-use report::{Cell, Table, ours};
+use report::run_material::RunMaterial;
+use report::{Cell, Table, contact_sheet, ours, run_page};
 use scene::{LatentRanges, Range};
 use serde_json::json;
+use train::config::PrecisionName;
 use train::{Config, Outcome, Session};
 
-use crate::commands::dataset::preview;
+use crate::commands::evaluate as evaluation;
 use crate::commands::render::{AnyRenderer, Request as RenderRequest, make};
-use crate::commands::report::RunMaterial;
-use crate::commands::subject::{self, Which};
 use crate::commands::training_progress::TrainingProgress;
-use crate::commands::{evaluate as evaluation, report as page};
 use crate::terminal::{Terminal, shown};
 use crate::{Interrupted, interrupt};
 
@@ -55,7 +55,7 @@ const QUALITY: Quality = Quality::Fast;
 /// The methods that are trained: the baseline, then ours.
 const METHODS: [&str; 2] = ["vicreg", "equicaps"];
 /// What differs from the preset `demo`, chosen by experiment for a few minutes on two cores: many steps on small
-/// pictures teach more than few on larger ones.
+/// images teach more than few on larger ones.
 const SETTINGS: [(&str, &str); 3] = [("image_size", "32"), ("epochs", "450"), ("learning_rate", "3e-3")];
 /// EquiCaps' equivariance counts four times as much as published, for the same reason.
 const EQUIVARIANCE: &str = "20";
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let views_folder = arguments.out.join("views");
     let dataset = render_views(arguments, &views_folder, terminal)?;
     let sheet = arguments.out.join("contact-sheet.png");
-    preview::of_dataset(&dataset, &sheet, SIDE, 8)?;
+    contact_sheet::of_dataset(&dataset, &sheet, SIDE, 8)?;
     let views: Arc<dyn Views> = Arc::new(dataset);
     for method in METHODS {
         pretrain(&arguments.out.join(method), method, &views_folder, arguments.seed, terminal)?;
@@ -75,11 +75,14 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let runs: Vec<RunMaterial> = METHODS
         .iter()
         .map(|method| RunMaterial::read(&arguments.out.join(method)))
-        .collect::<anyhow::Result<_>>()?;
+        .collect::<report::Result<_>>()?;
     let html = arguments.out.join("report.html");
     let introduction = "Made by `equicaps demo`: a tiny version of the whole study, on views of built-in objects. The \
                         numbers show that something is learnt; they are not comparable with the paper's.";
-    page::write(&runs, &html, "EquiCaps demo", introduction, terminal)?;
+    run_page::write(&runs, &html, "EquiCaps demo", introduction)?
+        .warning
+        .iter()
+        .for_each(|text| terminal.warn(text));
     let table = summary(&all);
     let seconds = began.elapsed().as_secs_f64();
     let first = views.objects().first().map(dataset::Object::id).unwrap_or_default();
@@ -198,7 +201,7 @@ fn evaluate_all(
         [(&ours, Which::Untrained), (&arguments.out.join(METHODS[0]), Which::Newest), (&ours, Which::Newest)];
     let mut all = Vec::new();
     for (root, which) in subjects {
-        let weights = subject::find(root, &which)?.remove(0);
+        let weights = weights::find(root, &which)?.remove(0);
         let out = root.join("evaluation").join(weights.folder_name());
         let subject = weights.subject(false)?;
         let protocol = Protocol::new(Preset::Quick, arguments.seed, views.split(Split::Train).len());
@@ -227,9 +230,9 @@ fn evaluate_all(
             device: "cpu",
             out: &out,
             cache: root.join("evaluation").join("features"),
-            precision: "f32",
+            precision: PrecisionName::F32,
             batch: 128,
-            pictures: true,
+            images: true,
         };
         all.push(evaluation::one(&request, terminal)?);
     }

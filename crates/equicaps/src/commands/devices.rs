@@ -1,12 +1,12 @@
 //! `equicaps devices`: what this machine can compute on, and, where a GPU cannot be used, what is missing.
 
-use std::fmt::Write;
-use std::process::ExitCode;
+use std::fmt;
 
+use gpu::DeviceProperties;
 use gpu::libraries::{self, Wanted};
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::terminal::Terminal;
+use crate::outcome::Outcome;
 
 /// Arguments of `equicaps devices`.
 #[derive(Debug, clap::Args)]
@@ -15,100 +15,133 @@ use crate::terminal::Terminal;
   equicaps devices --json")]
 pub struct Arguments {}
 
+/// What there is to compute on.
+#[derive(Serialize)]
+struct DeviceList {
+    devices: Vec<FoundDevice>,
+    libraries: Vec<Library>,
+    /// Why there is no GPU.
+    #[serde(skip)]
+    no_gpu: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum FoundDevice {
+    Cpu { name: &'static str, usable: bool, threads: usize },
+    Cuda { name: String, usable: bool, refusal: Option<String>, properties: DeviceProperties },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Library {
+    Found {
+        library: &'static str,
+        found: String,
+        version: Option<String>,
+    },
+    Missing {
+        library: &'static str,
+        found: (),
+        looked_for: Vec<String>,
+        places: Vec<String>,
+        failures: Vec<String>,
+        install: String,
+    },
+    Unusable {
+        library: &'static str,
+        found: (),
+        error: String,
+    },
+}
+
 /// Runs `equicaps devices`.
-pub fn run(_arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run() -> anyhow::Result<Outcome> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut text = format!("cpu     {threads} threads\n");
-    let mut devices = vec![json!({ "name": "cpu", "kind": "cpu", "usable": true, "threads": threads })];
-    let libraries: Vec<(Wanted, gpu::Result<&libraries::Loaded>)> =
-        Wanted::ALL.into_iter().map(|wanted| (wanted, libraries::load(wanted))).collect();
-    let missing = libraries.iter().filter(|(_, found)| found.is_err()).count();
-
+    let mut devices = vec![FoundDevice::Cpu { name: "cpu", usable: true, threads }];
+    let libraries: Vec<Library> = Wanted::ALL.into_iter().map(look_for).collect();
+    let is_complete = libraries.iter().all(|library| matches!(library, Library::Found { .. }));
+    let mut no_gpu = None;
     match gpu::devices() {
-        Ok(found) => {
-            for device in found {
-                let name = format!("cuda:{}", device.index);
-                let refusal = device.refusal().map(|error| error.to_string());
-                let usable = refusal.is_none() && missing == 0;
-                write!(
-                    text,
-                    "{name}  {}, {:.0} GB, compute capability {}.{}",
-                    device.name,
-                    device.memory_bytes as f64 / 1e9,
-                    device.architecture.major,
-                    device.architecture.minor
-                )?;
-                match &refusal {
-                    Some(refusal) => writeln!(text, " (not usable: {refusal})")?,
-                    None if missing > 0 => writeln!(text, " (not usable: see what is missing below)")?,
-                    None => writeln!(text)?,
-                }
-                let mut entry = json!({ "name": name, "kind": "cuda", "usable": usable, "refusal": refusal });
-                if let (Some(entry), Ok(Value::Object(properties))) =
-                    (entry.as_object_mut(), serde_json::to_value(&device))
-                {
-                    entry.insert("properties".to_owned(), Value::Object(properties));
-                }
-                devices.push(entry);
-            }
-            if devices.len() == 1 {
-                writeln!(text, "cuda    the driver reports no GPU")?;
-            }
+        Ok(found) if found.is_empty() => no_gpu = Some("the driver reports no GPU".to_owned()),
+        Ok(found) => devices.extend(found.into_iter().map(|properties| {
+            let refusal = properties.refusal().map(|error| error.to_string());
+            let usable = refusal.is_none() && is_complete;
+            FoundDevice::Cuda { name: format!("cuda:{}", properties.index), usable, refusal, properties }
+        })),
+        Err(gpu::Error::MissingLibrary(missing)) => {
+            no_gpu = Some(format!("no GPU: {} was not found", missing.wanted.title()));
         }
-        Err(error) => writeln!(text, "cuda    no GPU: {}", first_sentence(&error))?,
+        Err(error) => no_gpu = Some(format!("no GPU: {error}")),
     }
+    Outcome::new(&DeviceList { devices, libraries, no_gpu })
+}
 
-    let mut report = Vec::new();
-    writeln!(text, "\nlibraries for CUDA devices")?;
-    for (wanted, found) in libraries {
-        match found {
-            Ok(loaded) => {
-                let version = libraries::version(wanted);
-                writeln!(
-                    text,
-                    "  found    {}{}: {}",
-                    wanted.title(),
-                    version_text(&version),
-                    loaded.found.display()
-                )?;
-                report.push(json!({
-                    "library": wanted.title(), "found": loaded.found.display().to_string(), "version": version
-                }));
-            }
-            Err(error) => {
-                writeln!(text, "  missing  {}", wanted.title())?;
-                if let gpu::Error::MissingLibrary(missing) = &error {
-                    writeln!(text, "           looked for {}", missing.file_names.join(", "))?;
-                    writeln!(text, "           in {}", missing.places.join(", "))?;
-                    for failure in &missing.failures {
-                        writeln!(text, "           {failure}")?;
+fn look_for(wanted: Wanted) -> Library {
+    let library = wanted.title();
+    match libraries::load(wanted) {
+        Ok(loaded) => {
+            let found = loaded.found.display().to_string();
+            Library::Found { library, found, version: libraries::version(wanted) }
+        }
+        Err(gpu::Error::MissingLibrary(missing)) => Library::Missing {
+            library,
+            found: (),
+            looked_for: missing.file_names.iter().map(ToString::to_string).collect(),
+            places: missing.places.iter().map(ToString::to_string).collect(),
+            failures: missing.failures.iter().map(ToString::to_string).collect(),
+            install: wanted.installation().to_string(),
+        },
+        Err(error) => Library::Unusable { library, found: (), error: error.to_string() },
+    }
+}
+
+impl fmt::Display for DeviceList {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for device in &self.devices {
+            match device {
+                FoundDevice::Cpu { threads, .. } => writeln!(formatter, "cpu     {threads} threads")?,
+                FoundDevice::Cuda { name, usable, refusal, properties } => {
+                    let gigabytes = properties.memory_bytes as f64 / 1e9;
+                    let (major, minor) = (properties.architecture.major, properties.architecture.minor);
+                    let model = &properties.name;
+                    write!(
+                        formatter,
+                        "{name}  {model}, {gigabytes:.0} GB, compute capability {major}.{minor}"
+                    )?;
+                    match refusal {
+                        Some(refusal) => writeln!(formatter, " (not usable: {refusal})")?,
+                        None if !usable => {
+                            writeln!(formatter, " (not usable: libraries are missing, see below)")?
+                        }
+                        None => writeln!(formatter)?,
                     }
-                    writeln!(text, "           {}", wanted.installation())?;
-                    report.push(json!({
-                        "library": wanted.title(), "found": null, "looked_for": missing.file_names,
-                        "places": missing.places, "failures": missing.failures, "install": wanted.installation()
-                    }));
-                } else {
-                    writeln!(text, "           {error}")?;
-                    report.push(
-                        json!({ "library": wanted.title(), "found": null, "error": error.to_string() }),
-                    );
                 }
             }
         }
+        if let Some(reason) = &self.no_gpu {
+            writeln!(formatter, "cuda    {reason}")?;
+        }
+        write!(formatter, "\nlibraries for CUDA devices")?;
+        for library in &self.libraries {
+            match library {
+                Library::Found { library, found, version } => {
+                    let version = version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+                    write!(formatter, "\n  found    {library}{version}: {found}")?;
+                }
+                Library::Missing { library, looked_for, places, failures, install, .. } => {
+                    write!(formatter, "\n  missing  {library}")?;
+                    write!(formatter, "\n           looked for {}", looked_for.join(", "))?;
+                    write!(formatter, "\n           in {}", places.join(", "))?;
+                    for line in failures.iter().chain([install]) {
+                        write!(formatter, "\n           {line}")?;
+                    }
+                }
+                Library::Unusable { library, error, .. } => {
+                    write!(formatter, "\n  missing  {library}\n           {error}")?;
+                }
+            }
+        }
+        Ok(())
     }
-    terminal.result(text.trim_end(), &json!({ "devices": devices, "libraries": report }));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The part of an error's message before its details.
-fn first_sentence(error: &gpu::Error) -> String {
-    match error {
-        gpu::Error::MissingLibrary(missing) => format!("{} was not found", missing.wanted.title()),
-        other => other.to_string(),
-    }
-}
-
-fn version_text(version: &Option<String>) -> String {
-    version.as_ref().map_or_else(String::new, |version| format!(" {version}"))
 }

@@ -1,25 +1,24 @@
-//! `equicaps evaluate`: probes and retrieval on frozen weights, by the published protocols.
+//! `equicaps evaluate`: probes and retrieval on a frozen encoder, by the published protocols.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use dataset::{Dataset, Split, Views};
-use evaluate::Encoder;
-use evaluate::evaluation::{self, Event, Outcome, Wanted};
+use engine::Precision;
+use evaluate::evaluation::{self, Event, Wanted};
 use evaluate::features::{Extraction, data_key};
-use evaluate::neighbours::{self, NeighbourQuery};
-use evaluate::{Preset, Protocol, Results};
-use report::ours;
-use serde_json::json;
+use evaluate::weights::{self, Weights, Which};
+use evaluate::{Encoder, Preset, Protocol, Results};
+use report::{evaluation_folder, pose_sweep};
+use serde::Serialize;
 use train::RunFolder;
+use train::config::PrecisionName;
 
-use crate::commands::pose_sweep;
-use crate::commands::subject::{self, Weights, Which};
-use crate::interrupt;
+use crate::outcome::Outcome;
 use crate::terminal::{Progress, Terminal, shown};
-use crate::{Interrupted, UsageError};
+use crate::{Interrupted, UsageError, interrupt};
 
 /// Arguments of `equicaps evaluate`.
 #[derive(Clone, Debug, clap::Args)]
@@ -35,9 +34,9 @@ use crate::{Interrupted, UsageError};
 
 Tasks: classification, rotation, translation-object, translation-base, colour, embeddings,
 retrieval, all. A supervised run (train --method supervised --set network.task=rotation) is
-measured by its own head, on its own task.
-Features of all views are computed once and kept (--cache); an interrupted evaluation goes on
-where it was. Results of another protocol, seed or dataset are kept beside the new ones.")]
+evaluated with its own head, on its own task.
+Features of all views are computed once and cached (--cache); progress is saved, rerun to resume.
+Results of another protocol, seed or dataset are kept in separate files.")]
 pub struct Arguments {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
@@ -45,13 +44,13 @@ pub struct Arguments {
     /// The dataset's folder
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Folder of the split files, where they are not beside the pictures
+    /// Folder of the split files, where they are not in the same folder
     #[arg(long, value_name = "DIR")]
     lists: Option<PathBuf>,
-    /// What to measure, separated by commas
+    /// Tasks, separated by commas
     #[arg(long, value_name = "TASKS", value_delimiter = ',', default_value = "all")]
     tasks: Vec<String>,
-    /// The published protocol, or a quick one for a first look and small sets
+    /// The published protocol, or a quick one for a first look and small datasets
     #[arg(long, value_enum, default_value_t = PresetName::Paper)]
     preset: PresetName,
     /// Folder for results [default: RUN/evaluation]
@@ -69,22 +68,22 @@ pub struct Arguments {
     /// Seed of heads, orders, pairs and query subsets
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Folder of kept features [default: OUT/features]
+    /// Folder of cached features [default: OUT/features]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     /// Arithmetic of the network; probes and retrieval are always in f32
-    #[arg(long, value_name = "P", default_value = "f32", value_parser = ["f32", "bf16"])]
-    precision: String,
-    /// Pictures in a batch, at most [default: 128, 512 on a GPU]
+    #[arg(long, value_name = "P", default_value = "f32")]
+    precision: PrecisionName,
+    /// Largest batch of images [default: 128, 512 on a GPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
-    /// Train probes on the frozen backbone of a supervised run too, instead of asking its own head
+    /// Train probes on the frozen backbone of a supervised run instead of using its own head
     #[arg(long)]
     frozen: bool,
-    /// Make no pictures (nearest neighbours, rotations in pose space)
-    #[arg(long)]
-    no_pictures: bool,
-    /// Side of the images in pixels, where it is to be another than in training
+    /// Write no images (nearest neighbours, rotations in pose space)
+    #[arg(long = "no-images", alias = "no-pictures")]
+    no_images: bool,
+    /// Input size in pixels [default: training size]
     #[arg(long, value_name = "PIXELS")]
     image_size: Option<usize>,
 }
@@ -127,23 +126,23 @@ pub struct Request<'a> {
     pub device: &'a str,
     /// Folder for results.
     pub out: &'a Path,
-    /// Folder of kept features.
+    /// Folder of cached features.
     pub cache: PathBuf,
-    /// Arithmetic of the network: `f32` or `bf16`.
-    pub precision: &'a str,
-    /// Pictures in a batch, at most.
+    /// Arithmetic of the network.
+    pub precision: PrecisionName,
+    /// Images in a batch, at most.
     pub batch: usize,
-    /// Whether to make pictures.
-    pub pictures: bool,
+    /// Whether to write images.
+    pub images: bool,
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let wanted = Wanted::parse(&arguments.tasks).map_err(|error| UsageError(error.to_string()))?;
     let wanted = Wanted { frozen: arguments.frozen, ..wanted };
     let which = which(arguments)?;
     let lists = arguments.lists.as_deref().unwrap_or(&arguments.data);
-    let all: Vec<Weights> = subject::find(&arguments.weights, &which)?
+    let all: Vec<Weights> = weights::find(&arguments.weights, &which)?
         .into_iter()
         .map(|weights| weights.at_size(arguments.image_size))
         .collect();
@@ -181,25 +180,28 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             device: &arguments.device,
             out: &out,
             cache: arguments.cache.clone().unwrap_or_else(|| base.join("features")),
-            precision: &arguments.precision,
+            precision: arguments.precision,
             batch: arguments.batch.map_or(if arguments.device == "cpu" { 128 } else { 512 }, |n| n as usize),
-            pictures: !arguments.no_pictures,
+            images: !arguments.no_images,
         };
         found.push(one(&request, terminal)?);
         folders.push(out);
     }
-    let mut text = ours::probes("probes", "", &found, false).to_text();
-    if found.iter().any(|results| !results.embeddings.is_empty()) {
-        text.push_str("\nembeddings\n");
-        text.push_str(&ours::probes("embeddings", "", &found, true).to_text());
+    Outcome::new(&Evaluated { results: found, folders: folders.iter().map(shown).collect() })
+}
+
+/// What was measured, and where it lies.
+#[derive(Serialize)]
+struct Evaluated {
+    results: Vec<Results>,
+    folders: Vec<String>,
+}
+
+impl fmt::Display for Evaluated {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables = evaluation_folder::to_text(&self.results);
+        write!(formatter, "{tables}\nresults in {}", self.folders.join(", "))
     }
-    for table in ours::retrieval(&found) {
-        text.push_str(&format!("\n{}\n{}", table.caption, table.to_text()));
-    }
-    let places: Vec<String> = folders.iter().map(shown).collect();
-    text.push_str(&format!("\nresults in {}", places.join(", ")));
-    terminal.result(text, &json!({ "results": found, "folders": places }));
-    Ok(ExitCode::SUCCESS)
 }
 
 fn which(arguments: &Arguments) -> anyhow::Result<Which> {
@@ -219,19 +221,20 @@ fn which(arguments: &Arguments) -> anyhow::Result<Which> {
     }
 }
 
-/// Evaluates one set of weights and writes its folder: `results.json`, tables, pictures.
+/// Evaluates one set of weights and writes its folder: `results.json`, tables, images.
 pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results> {
     let device = crate::device::open(request.device, request.precision)?;
-    let mut encoder = request.weights.open(&device, terminal)?;
+    let (mut encoder, note) = request.weights.open(&device)?;
+    note.iter().for_each(|note| terminal.note(note));
     let subject = request.weights.subject(request.several)?;
     terminal.note(format!("evaluating {} with the {} protocol", subject.name, request.protocol.preset));
     let extraction = Extraction {
         cache: Some(request.cache.clone()),
         weights_key: subject.weights_key.clone(),
         data_key: request.data_key.to_owned(),
-        kind: match request.precision {
-            "f32" => encoder.side().to_string(),
-            other => format!("{}-{other}", encoder.side()),
+        kind: match device.precision() {
+            Precision::F32 => encoder.side().to_string(),
+            other => format!("{}-{}", encoder.side(), other.name()),
         },
         batch: request.batch,
         workers: rayon::current_num_threads(),
@@ -271,66 +274,18 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
         Err(evaluate::Error::Interrupted) => return Err(Interrupted.into()),
         other => other?,
     };
-    if request.precision != "f32" {
-        outcome.results.device = format!("{}, features in {}", outcome.results.device, request.precision);
+    if device.precision() != Precision::F32 {
+        let precision = device.precision().name();
+        outcome.results.device = format!("{}, features in {precision}", outcome.results.device);
     }
-    // What was measured before under the same conditions stays, what was measured otherwise is kept beside.
-    let beside = request.out.join(outcome.results.name_aside());
-    if let Ok(known) = Results::read(&request.out.join(RESULTS)) {
-        let is_current = known.subject.weights_key == outcome.results.subject.weights_key;
-        if is_current && !known.is_measured_like(&outcome.results) {
-            let aside = request.out.join(known.name_aside());
-            known.write(&aside)?;
-            terminal.note(format!("what was measured otherwise before is kept in {}", aside.display()));
-            if let Ok(earlier) = Results::read(&beside) {
-                outcome.results.keep(earlier);
-            }
-        }
-        outcome.results.keep(known);
+    if let Some(aside) = outcome.results.merge_from(request.out)? {
+        terminal.note(format!("earlier results under other conditions are kept in {}", aside.display()));
     }
-    write(request, &outcome, &device)?;
-    // It is in the main file again.
-    let _ = std::fs::remove_file(beside);
-    if request.pictures {
-        pose_sweep::write(&mut encoder, request, terminal)?;
+    evaluation_folder::write(request.out, &outcome, request.images, &device)?;
+    if request.images {
+        terminal.note("rotating an object in pose space");
+        let has_translation = request.views.has_translation();
+        pose_sweep::write(&mut encoder, request.out, request.protocol.seed, has_translation)?;
     }
     Ok(outcome.results)
-}
-
-/// File of everything measured.
-pub const RESULTS: &str = "results.json";
-/// File of the nearest neighbours found, read again by `equicaps report`.
-pub const NEIGHBOURS: &str = "neighbours.json";
-/// Queries of the neighbour picture, and neighbours of each.
-const QUERIES: usize = 6;
-const NEIGHBOURS_EACH: usize = 3;
-
-fn write(request: &Request<'_>, outcome: &Outcome, device: &engine::Device) -> anyhow::Result<()> {
-    let out = request.out;
-    dataset::durable::create_folder(out)?;
-    let all = [outcome.results.clone()];
-    let mut tables = vec![ours::probes("probes", "Probes on representations", &all, false)];
-    if !outcome.results.embeddings.is_empty() {
-        tables.push(ours::probes("embeddings", "Probes on embeddings", &all, true));
-    }
-    tables.extend(ours::retrieval(&all));
-    let join = |form: fn(&report::Table) -> String| tables.iter().map(form).collect::<Vec<_>>().join("\n");
-    let files = [
-        ("tables.md", join(report::Table::to_markdown)),
-        ("tables.tex", join(report::Table::to_latex)),
-        ("tables.csv", join(report::Table::to_csv)),
-    ];
-    for (name, text) in files {
-        dataset::durable::write(&out.join(name), text.as_bytes())?;
-    }
-    if request.pictures {
-        let queries = neighbours::choose_queries(&outcome.truth, QUERIES, request.protocol.seed);
-        let table = &outcome.features.representation;
-        let found: Vec<NeighbourQuery> =
-            neighbours::find(table, &outcome.truth, &queries, NEIGHBOURS_EACH, device)?;
-        dataset::durable::write(&out.join(NEIGHBOURS), serde_json::to_string_pretty(&found)?.as_bytes())?;
-    }
-    // Last, so that its presence says that the folder is complete.
-    outcome.results.write(&out.join(RESULTS))?;
-    Ok(())
 }

@@ -1,12 +1,13 @@
-//! `equicaps import`: weights of the published code (`.pth`) as a checkpoint that every other command takes.
+//! `equicaps import`: converts weights of the published code (`.pth`) to a checkpoint that every other command takes.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use serde_json::json;
+use serde::Serialize;
 use train::import::Wishes;
 
 use crate::UsageError;
+use crate::outcome::Outcome;
 use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps import`.
@@ -16,9 +17,9 @@ use crate::terminal::{Terminal, shown};
   equicaps import motion.pth --transform rotation+base --out motion.safetensors
   equicaps import vicreg.pth --method vicreg --out vicreg.safetensors
 
-Files of torch.save are read, nothing in them is executed. Method and sizes are told by names
-and shapes. The checkpoint can be evaluated, embedded with, steered, and trained on
-(train --init-from).")]
+Files of torch.save are read without executing anything in them. Method and sizes follow from
+the names and shapes of the tensors. Use the checkpoint with evaluate, embed, neighbours, steer,
+and train --init-from.")]
 pub struct Arguments {
     /// A file of torch.save (.pth, .pt): a map of tensors by name, or one with such a map under "model"
     #[arg(value_name = "FILE")]
@@ -26,19 +27,19 @@ pub struct Arguments {
     /// The checkpoint to write: a new file that ends in .safetensors
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// The method, where names leave it open (vicreg or simclr)
+    /// The method, where the names of the tensors do not decide it (vicreg or simclr)
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
-    /// What it was trained for: rotation, rotation+object or rotation+base [default: what the poses' shape says]
+    /// Trained for: rotation, rotation+object or rotation+base [default: by the shape of the poses]
     #[arg(long, value_name = "TRANSFORM")]
     transform: Option<String>,
-    /// Side of the images in pixels [default: what the projector's shape says, or 256]
+    /// Input size in pixels [default: by the shape of the projector, or 256]
     #[arg(long, value_name = "N")]
     image_size: Option<usize>,
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let out = &arguments.out;
     if out.extension().is_none_or(|ending| ending != "safetensors") {
         return Err(UsageError(format!(
@@ -59,7 +60,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let config = &imported.config.method;
     if imported.guessed_transform {
         terminal.warn(format!(
-            "poses of 4x4: taken as trained for {}; give --transform rotation+base where that is meant",
+            "the poses are 4x4: assuming training for {}; give --transform rotation+base otherwise",
             config.transform
         ));
     }
@@ -71,26 +72,39 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         ));
     }
     imported.checkpoint.write_to(out)?;
-    let epochs = imported.checkpoint.position.epoch;
-    let (image, path) = (config.image_size, out.display());
-    terminal.result(
-        format!(
-            "{path}: {}, trained for {}, images of {image}x{image}\n{} tensors, epoch {epochs}; look at it with: \
-             equicaps evaluate {} --data DATA --out DIR",
-            config.name,
-            config.transform,
-            imported.taken.count,
-            dataset::shell_word(out)
-        ),
-        &json!({
-            "checkpoint": shown(out),
-            "method": config.name,
-            "transform": config.transform,
-            "image_size": image,
-            "capsules": config.network.capsules,
-            "tensors": imported.taken.count,
-            "epochs": epochs,
-        }),
-    );
-    Ok(ExitCode::SUCCESS)
+    Outcome::new(&Imported {
+        checkpoint: shown(out),
+        method: config.name.name(),
+        transform: config.transform.name(),
+        image_size: config.image_size,
+        capsules: config.network.capsules,
+        tensors: imported.taken.count,
+        epochs: imported.checkpoint.position.epoch,
+        next: format!("equicaps evaluate {} --data DATA --out DIR", dataset::shell_word(out)),
+    })
+}
+
+/// A converted checkpoint.
+#[derive(Serialize)]
+struct Imported {
+    checkpoint: String,
+    method: &'static str,
+    transform: &'static str,
+    image_size: usize,
+    capsules: usize,
+    tensors: usize,
+    epochs: u64,
+    #[serde(skip)]
+    next: String,
+}
+
+impl fmt::Display for Imported {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { checkpoint, method, transform, image_size, tensors, epochs, next, .. } = self;
+        writeln!(
+            formatter,
+            "{checkpoint}: {method}, trained for {transform}, images of {image_size}x{image_size}"
+        )?;
+        write!(formatter, "{tensors} tensors, epoch {epochs}; evaluate it with: {next}")
+    }
 }

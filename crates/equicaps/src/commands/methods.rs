@@ -1,15 +1,14 @@
 //! `equicaps methods`: the objectives that networks can be trained with, their presets and their layers.
 
-use std::fmt::Write as _;
-use std::process::ExitCode;
+use std::fmt;
 
 use engine::StoreBuilder;
 use methods::{MethodName, Model};
-use serde_json::json;
+use serde::Serialize;
 use train::Config;
 
 use crate::UsageError;
-use crate::terminal::Terminal;
+use crate::outcome::Outcome;
 
 /// Arguments of `equicaps methods`.
 #[derive(Debug, clap::Args)]
@@ -41,25 +40,68 @@ enum Command {
 }
 
 /// Runs `equicaps methods`.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     match &arguments.command {
-        None => list(terminal),
-        Some(Command::Show { name, preset, backbone }) => show(terminal, name, preset, backbone.as_deref())?,
+        None => Outcome::new(&list()),
+        Some(Command::Show { name, preset, backbone }) => {
+            Outcome::new(&show(name, preset, backbone.as_deref())?)
+        }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn list(terminal: &Terminal) {
-    let mut text = String::new();
-    let mut entries = Vec::new();
-    for method in MethodName::all() {
-        let _ = writeln!(text, "{:15} {}", method.name(), method.summary());
-        entries.push(json!({ "name": method.name(), "summary": method.summary() }));
-    }
-    terminal.result(text.trim_end(), &json!({ "methods": entries }));
+/// All methods.
+#[derive(Serialize)]
+struct MethodList {
+    methods: Vec<Method>,
 }
 
-fn show(terminal: &Terminal, name: &str, preset: &str, backbone: Option<&str>) -> anyhow::Result<()> {
+#[derive(Serialize)]
+struct Method {
+    name: &'static str,
+    summary: &'static str,
+}
+
+impl fmt::Display for MethodList {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.methods.iter().map(|method| format!("{:15} {}", method.name, method.summary));
+        formatter.write_str(&lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+fn list() -> MethodList {
+    let method = |method: MethodName| Method { name: method.name(), summary: method.summary() };
+    MethodList { methods: MethodName::all().into_iter().map(method).collect() }
+}
+
+/// One method: its settings and layers.
+#[derive(Serialize)]
+struct MethodDetails {
+    name: String,
+    config: Config,
+    layers: Vec<Layer>,
+    parameters: usize,
+    #[serde(skip)]
+    resolved: String,
+}
+
+#[derive(Serialize)]
+struct Layer {
+    name: String,
+    shape: Vec<usize>,
+    parameters: usize,
+}
+
+impl fmt::Display for MethodDetails {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "{}", self.resolved)?;
+        for Layer { name, shape, parameters } in &self.layers {
+            writeln!(formatter, "{name:45} {:22} {parameters:>11}", format!("{shape:?}"))?;
+        }
+        write!(formatter, "{:45} {:22} {:>11}", "all parameters", "", self.parameters)
+    }
+}
+
+fn show(name: &str, preset: &str, backbone: Option<&str>) -> anyhow::Result<MethodDetails> {
     let usage = |error: train::Error| UsageError(error.to_string());
     let mut config = Config::resolve(Config::settings(name, preset).map_err(usage)?).map_err(usage)?;
     if let Some(backbone) = backbone {
@@ -68,21 +110,14 @@ fn show(terminal: &Terminal, name: &str, preset: &str, backbone: Option<&str>) -
     }
     let mut builder = StoreBuilder::new();
     Model::init(&config.method, &mut builder)?;
-    let layers: Vec<(String, Vec<usize>)> =
-        builder.declared().map(|(name, shape)| (name.to_owned(), shape.dims().to_vec())).collect();
-    let count = |shape: &[usize]| shape.iter().product::<usize>();
-    let total: usize = layers.iter().map(|(_, shape)| count(shape)).sum();
-    let resolved = toml::to_string(&config)?;
-    let mut text = format!("{resolved}\n");
-    for (name, shape) in &layers {
-        let _ = writeln!(text, "{name:45} {:22} {:>11}", format!("{shape:?}"), count(shape));
-    }
-    let _ = write!(text, "{:45} {:22} {total:>11}", "all parameters", "");
-    let listed: Vec<_> = layers
-        .iter()
-        .map(|(name, shape)| json!({ "name": name, "shape": shape, "parameters": count(shape) }))
+    let layers: Vec<Layer> = builder
+        .declared()
+        .map(|(name, shape)| {
+            let shape = shape.dims().to_vec();
+            Layer { name: name.to_owned(), parameters: shape.iter().product(), shape }
+        })
         .collect();
-    let json = json!({ "name": name, "config": config, "layers": listed, "parameters": total });
-    terminal.result(text, &json);
-    Ok(())
+    let parameters = layers.iter().map(|layer| layer.parameters).sum();
+    let resolved = toml::to_string(&config)?;
+    Ok(MethodDetails { name: name.to_owned(), config, layers, parameters, resolved })
 }

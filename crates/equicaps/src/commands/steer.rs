@@ -1,19 +1,20 @@
-//! `equicaps steer`: move a pose embedding by a known rotation and translation, and see which pictures it lands on.
+//! `equicaps steer`: transforms a pose embedding by a known rotation and translation, and lists the nearest images.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use evaluate::Encoder;
 use evaluate::nearest::Similarity;
 use evaluate::prediction::{Transformation, normalise_prediction};
 use pose::{Degrees, TaitBryan, ViewPose};
-use serde_json::json;
+use report::nearest_images;
+use serde::Serialize;
 
 use crate::UsageError;
-use crate::commands::images::{self, OnBadSample};
-use crate::commands::neighbours;
-use crate::commands::subject::{self, Which};
+use crate::commands::neighbours::{self, Near};
+use crate::commands::network::{NetworkOptions, collect};
+use crate::outcome::Outcome;
 use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps steer`.
@@ -22,14 +23,13 @@ use crate::terminal::{Terminal, shown};
   equicaps steer runs/first car_0.jpg --rotate 0,0,45 --among car_views
   equicaps steer runs/motion car_0.jpg --translate 0.2,0,0 --among car_views --out to.png
 
-The embedding of the picture is multiplied by the relative motion (capsule methods) or given to
-the predictor with it; then the nearest embeddings are listed. Angles in degrees, about x, y, z in
+The embedding of the image is multiplied by the relative motion (capsule methods) or transformed
+by the predictor; then the nearest embeddings are listed. Angles in degrees, about x, y, z in
 this order, relative to the view.")]
 pub struct Arguments {
-    /// A run's folder, or a checkpoint
-    #[arg(value_name = "RUN|CHECKPOINT")]
-    weights: PathBuf,
-    /// The picture to start from
+    #[command(flatten)]
+    network: NetworkOptions,
+    /// The image to start from
     #[arg(value_name = "IMAGE")]
     image: OsString,
     /// Rotation about x, y, z in degrees
@@ -38,21 +38,15 @@ pub struct Arguments {
     /// Translation along x, y, z in scene units, for networks trained with translations
     #[arg(long, value_name = "X,Y,Z", value_parser = triple, default_value = "0,0,0", allow_hyphen_values = true)]
     translate: Triple,
-    /// Where to look: files, folders, packed datasets, patterns, or @LIST
+    /// Images to search: files, folders, packed datasets, patterns, or @LIST
     #[arg(long, value_name = "IMAGES", required = true, num_args = 1..)]
     among: Vec<OsString>,
-    /// How many pictures to list
+    /// Number of images to list
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     k: u16,
-    /// A picture of what was found: a file that ends in .png or .svg
+    /// Draw what was found: a file that ends in .png or .svg
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// cpu, cuda, cuda:1, ...
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
-    /// What to do about a picture of --among that cannot be read: fail, or skip it
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnBadSample::Fail, hide_possible_values = true)]
-    on_bad_sample: OnBadSample,
 }
 
 /// Three numbers.
@@ -68,23 +62,23 @@ fn triple(text: &str) -> Result<Triple, String> {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     neighbours::check_ending(arguments.out.as_ref())?;
-    let mut source = images::collect(std::slice::from_ref(&arguments.image), terminal)?;
+    let mut source = collect(std::slice::from_ref(&arguments.image), terminal)?;
     if source.len() != 1 {
         let text =
-            format!("{} names {} pictures; steering starts from one", shown(&arguments.image), source.len());
+            format!("{} names {} images; steering starts from one", shown(&arguments.image), source.len());
         return Err(UsageError(text).into());
     }
-    let mut candidates = images::collect(&arguments.among, terminal)?;
-    let weights = subject::find(&arguments.weights, &Which::Newest)?.remove(0);
-    let device = crate::device::open(&arguments.device, "f32")?;
-    let mut encoder = weights.open(&device, terminal)?;
-    let (Some(transformation), Some(width)) = (encoder.transformation(), encoder.widths().equivariant) else {
+    let mut candidates = collect(&arguments.among, terminal)?;
+    let mut network = arguments.network.open(None, terminal)?;
+    let (Some(transformation), Some(width)) =
+        (network.encoder.transformation(), network.encoder.widths().equivariant)
+    else {
         anyhow::bail!(
             "{} was trained with {}, whose embeddings do not follow transformations; try equicaps, capsie, sie, equimod or sen",
-            arguments.weights.display(),
-            weights.config.method.name
+            arguments.network.weights.display(),
+            network.weights.config.method.name
         );
     };
     let [x, y, z] = arguments.rotate.0;
@@ -92,39 +86,52 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         rotation: TaitBryan::new(Degrees(x), Degrees(y), Degrees(z)),
         translation: arguments.translate.0,
     };
-    if arguments.translate.0 != [0.0; 3] && weights.config.method.transform == methods::Transform::Rotation {
+    if arguments.translate.0 != [0.0; 3]
+        && network.weights.config.method.transform == methods::Transform::Rotation
+    {
         terminal.warn("this network was trained for rotations only: --translate has no effect");
     }
-    let embedding = images::encode(&mut encoder, &mut source, OnBadSample::Fail, terminal)?.equivariant;
+    let embedding = network.encode(&mut source)?.equivariant;
     let origin = ViewPose::default();
     let prediction = match transformation {
         Transformation::PoseMatrices(layout) => layout.predict(&embedding, &origin, &moved_by),
         Transformation::Predictor { translation } => {
             let parameters = Transformation::parameters(translation, &origin, &moved_by);
-            let mut predicted = encoder.predict(&embedding, &parameters, 1)?;
+            let mut predicted = network.encoder.predict(&embedding, &parameters, 1)?;
             normalise_prediction(&mut predicted);
             predicted
         }
     };
-    let mut rows =
-        images::encode(&mut encoder, &mut candidates, arguments.on_bad_sample, terminal)?.equivariant;
+    let mut rows = network.encode(&mut candidates)?.equivariant;
     transformation.normalise_candidates(&mut rows, width);
-    let found =
-        Similarity::new(&device)?.nearest(&prediction, &rows, width, arguments.k.into(), |_, _| false)?;
+    let mut similarity = Similarity::new(&network.device)?;
+    let found = similarity.nearest(&prediction, &rows, width, arguments.k.into(), |_, _| false)?;
     if let Some(out) = &arguments.out {
         let title = format!("Steered by rotation ({x}, {y}, {z})");
-        neighbours::draw(out, &title, &source, &candidates, &found, encoder.side())?;
+        nearest_images::draw(&title, &source, &candidates, &found, network.side())?.write(out)?;
     }
-    let near = found.first().map(Vec::as_slice).unwrap_or_default();
-    let text: Vec<String> =
-        near.iter().map(|n| format!("{:.4}  {}", n.similarity, candidates[n.row].path.display())).collect();
-    let list: Vec<_> = near
-        .iter()
-        .map(|n| json!({ "image": shown(&candidates[n.row].path), "similarity": n.similarity }))
-        .collect();
-    terminal.result(
-        text.join("\n"),
-        &json!({ "image": shown(&source[0].path), "rotate": arguments.rotate.0, "translate": arguments.translate.0, "nearest": list, "out": arguments.out.as_ref().map(shown) }),
-    );
-    Ok(ExitCode::SUCCESS)
+    Outcome::new(&Steered {
+        image: shown(&source[0].path),
+        rotate: arguments.rotate.0,
+        translate: arguments.translate.0,
+        nearest: neighbours::list(found.first().map(Vec::as_slice).unwrap_or_default(), &candidates),
+        out: arguments.out.as_ref().map(shown),
+    })
+}
+
+/// Where an embedding was moved to.
+#[derive(Serialize)]
+struct Steered {
+    image: String,
+    rotate: [f64; 3],
+    translate: [f64; 3],
+    nearest: Vec<Near>,
+    out: Option<String>,
+}
+
+impl fmt::Display for Steered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.nearest.iter().map(ToString::to_string).collect();
+        formatter.write_str(&lines.join("\n"))
+    }
 }

@@ -60,7 +60,7 @@ pub struct Arguments {
     /// cpu, cuda:0, ... [default: cpu]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// What to do about a picture or mesh that cannot be read: fail, or skip (another view stands in) [default: fail]
+    /// What to do about an image or mesh that cannot be read: fail, or skip (another view stands in) [default: fail]
     #[arg(long, value_name = "WHAT")]
     on_bad_sample: Option<String>,
     /// Start from the weights of this checkpoint, or of a run's newest, with a new optimiser
@@ -102,7 +102,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         }
     }
     interrupt::flag();
-    let device = crate::device::open(&config.device, config.precision.name())?;
+    let device = crate::device::open(&config.device, config.precision)?;
     let data = train::data::open(&config, &device)?;
     let mut progress = TrainingProgress::new(terminal);
     let mut tell = |event: Event<'_>| progress.tell(&event);

@@ -1,8 +1,7 @@
-//! `equicaps bench evaluate`: probes and retrieval on made-up features of any size, generated where they are used: how
-//! long a whole evaluation takes without having the data for it.
+//! `equicaps bench evaluate`: probes and retrieval on random features of any size, generated where they are used: the
+//! time of a whole evaluation without its data.
 
-use std::fmt::Write as _;
-use std::process::ExitCode;
+use std::fmt;
 use std::time::Instant;
 
 use engine::Device;
@@ -14,9 +13,12 @@ use evaluate::protocol::Task;
 use evaluate::retrieval::{self, HostSearch, Search};
 use evaluate::{FeatureTable, GroundTruth, Preset, Protocol};
 use pose::FrameKind;
-use serde_json::json;
+use serde::Serialize;
+use train::config::PrecisionName;
 
 use crate::UsageError;
+use crate::commands::frame::text_table;
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Arguments of `equicaps bench evaluate`.
@@ -44,16 +46,16 @@ pub struct Arguments {
     /// Side of the capsules' matrices: 3 (rotations) or 4 (motions)
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(3..=4))]
     pose: u16,
-    /// Fewer epochs than the protocol's 300 (50 for colour)
+    /// Epochs of the probes (at most 50 for colour)
     #[arg(long, value_name = "N", default_value_t = 300)]
     epochs: u32,
-    /// Fewer query objects of each side than all
+    /// Query objects of each side [default: all]
     #[arg(long, value_name = "N")]
     queries: Option<usize>,
     /// Rows of one product on a GPU: queries x candidates
     #[arg(long, value_name = "QxC", value_parser = parse_blocks)]
     blocks: Option<Blocks>,
-    /// What to measure, separated by commas: probes, embeddings, retrieval
+    /// Parts to measure, separated by commas: probes, embeddings, retrieval
     #[arg(long, value_name = "PARTS", value_delimiter = ',', default_value = "probes,embeddings,retrieval", value_parser = ["probes", "embeddings", "retrieval"])]
     parts: Vec<String>,
     /// Where to compute: cpu, cuda:0, ...
@@ -70,19 +72,48 @@ fn parse_blocks(text: &str) -> Result<Blocks, String> {
 }
 
 /// One line of the outcome.
+#[derive(Serialize)]
 struct Line {
+    #[serde(rename = "part")]
     what: String,
     seconds: f64,
     rate: String,
 }
 
+/// The time of an evaluation.
+#[derive(Serialize)]
+struct Times {
+    device: String,
+    objects: usize,
+    held_out: usize,
+    views: usize,
+    width: usize,
+    embedding_width: usize,
+    epochs: u32,
+    parts: Vec<Line>,
+    seconds: f64,
+    peak_bytes: usize,
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { objects, held_out, views, .. } = self;
+        writeln!(formatter, "{objects} objects, {held_out} held out, {views} views")?;
+        let memory = format!("{:.1} GB at most", self.peak_bytes as f64 / 1e9);
+        let total = Line { what: "together".to_owned(), seconds: self.seconds, rate: memory };
+        let row = |line: &Line| vec![line.what.clone(), format!("{:.2}", line.seconds), line.rate.clone()];
+        let rows = self.parts.iter().chain([&total]).map(row);
+        formatter.write_str(text_table(&["part", "seconds", ""], rows).trim_end())
+    }
+}
+
 /// Runs the benchmark.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let held_out = arguments.held_out.unwrap_or(arguments.objects / 5);
     if held_out == 0 || held_out >= arguments.objects || arguments.views < 2 {
         return Err(UsageError("there must be training and held-out objects and two views".to_owned()).into());
     }
-    let device = crate::device::open(&arguments.device, "f32")?;
+    let device = crate::device::open(&arguments.device, PrecisionName::F32)?;
     let truth = random_truth(arguments.objects - held_out, held_out, arguments.views, 55);
     let protocol = Protocol {
         epochs: arguments.epochs,
@@ -112,32 +143,18 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
             lines.extend(search(&features, layout, &truth, &protocol, &device, blocks, terminal)?);
         }
     }
-    let total: f64 = lines.iter().map(|line| line.seconds).sum();
-    let memory = device.memory().peak;
-    let mut text =
-        format!("{} objects, {} held out, {} views\n", arguments.objects, held_out, arguments.views);
-    for Line { what, seconds, rate } in &lines {
-        writeln!(text, "{what:<60} {seconds:>9.2} s  {rate}")?;
-    }
-    write!(text, "{:<60} {total:>9.2} s  {:.1} GB at most", "together", memory as f64 / 1e9)?;
-    let parts: Vec<_> =
-        lines.iter().map(|l| json!({ "part": l.what, "seconds": l.seconds, "rate": l.rate })).collect();
-    terminal.result(
-        text,
-        &json!({
-            "device": device.name(),
-            "objects": arguments.objects,
-            "held_out": held_out,
-            "views": arguments.views,
-            "width": arguments.width,
-            "embedding_width": layout.width(),
-            "epochs": arguments.epochs,
-            "parts": parts,
-            "seconds": total,
-            "peak_bytes": memory,
-        }),
-    );
-    Ok(ExitCode::SUCCESS)
+    Outcome::new(&Times {
+        device: device.name(),
+        objects: arguments.objects,
+        held_out,
+        views: arguments.views,
+        width: arguments.width,
+        embedding_width: layout.width(),
+        epochs: arguments.epochs,
+        seconds: lines.iter().map(|line| line.seconds).sum(),
+        parts: lines,
+        peak_bytes: device.memory().peak,
+    })
 }
 
 #[allow(clippy::too_many_arguments)]

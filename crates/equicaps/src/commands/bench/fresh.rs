@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let config = |refresh: f64| config(arguments, refresh);
     let first = config(0.0)?;
     arguments.refresh.iter().try_for_each(|&refresh| config(refresh).map(|_| ()))?;
-    let device = crate::device::open(&first.device, first.precision.name())?;
+    let device = crate::device::open(&first.device, first.precision)?;
     if matches!(device, Device::Cpu(_)) {
         let text = "bench fresh needs a CUDA device; on the CPU the loader renders, see bench loader";
         return Err(UsageError(text.to_owned()).into());

@@ -1,13 +1,14 @@
 //! `equicaps bench render --growth`: how the cost of a view grows with the triangles of the object.
 
-use std::fmt::Write as _;
-use std::process::ExitCode;
+use std::fmt;
 
 use render::PreparedMesh;
 use scene::{LatentRanges, Latents, Mesh, Vertex};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::render::{Arguments, SEED, VIEWS_PER_OBJECT, cpu_seconds};
+use crate::commands::frame::text_table;
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Triangles of the spheres, about.
@@ -16,17 +17,13 @@ pub(super) const TRIANGLES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 const VIEWS: u64 = 10;
 
 /// Measures on one thread of the CPU, in processor time.
-pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let seconds = arguments.seconds / (2.0 * TRIANGLES.len() as f64);
     let views: Vec<Latents> =
         (0..VIEWS).map(|view| LatentRanges::BENCH_T.sample(SEED, "growth", view)).collect();
     // Tables that are made once a program are no part of the cost.
     render::render(None, &views[0], 16, arguments.quality);
-    let mut text = format!(
-        "{:>10}  {:>12}  {:>10}  {:>8}  {:>8}  {:>18}",
-        "triangles", "hierarchy ms", "view ms", "x first", "x last", "with hierarchy/50"
-    );
-    let mut rows: Vec<Value> = Vec::new();
+    let mut rows = Vec::new();
     let (mut first, mut last) = (None, None);
     for triangles in TRIANGLES {
         let mesh = bumpy_sphere(triangles);
@@ -45,31 +42,56 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<
         let (beside_first, beside_last) =
             (view_ms / *first.get_or_insert(view_ms), view_ms / last.unwrap_or(view_ms));
         last = Some(view_ms);
-        let total_ms = view_ms + build_ms / VIEWS_PER_OBJECT as f64;
-        write!(
-            text,
-            "\n{:>10}  {build_ms:>12.1}  {view_ms:>10.2}  {beside_first:>8.2}  {beside_last:>8.2}  {total_ms:>18.2}",
-            mesh.triangles.len(),
-        )?;
-        rows.push(json!({
-            "triangles": mesh.triangles.len(),
-            "build_ms": build_ms,
-            "cpu_ms_per_image": view_ms,
-            "ratio_to_first": beside_first,
-            "ratio_to_last": beside_last,
-            "cpu_ms_per_image_with_build": total_ms,
-            "rays_per_image": rays as f64 / VIEWS as f64,
-        }));
+        rows.push(Row {
+            triangles: mesh.triangles.len(),
+            build_ms,
+            cpu_ms_per_image: view_ms,
+            ratio_to_first: beside_first,
+            ratio_to_last: beside_last,
+            cpu_ms_per_image_with_build: view_ms + build_ms / VIEWS_PER_OBJECT as f64,
+            rays_per_image: rays as f64 / VIEWS as f64,
+        });
         terminal.note(format!("{} triangles: {view_ms:.1} ms a view", mesh.triangles.len()));
     }
-    let report = json!({
-        "quality": arguments.quality.to_string(),
-        "size": arguments.size,
-        "device": "cpu",
-        "growth": rows,
-    });
-    terminal.result(text, &report);
-    Ok(ExitCode::SUCCESS)
+    let (quality, size) = (arguments.quality.to_string(), arguments.size);
+    Outcome::new(&Growth { quality, size, device: "cpu", growth: rows })
+}
+
+/// The cost of a view by the triangles of the object.
+#[derive(Serialize)]
+struct Growth {
+    quality: String,
+    size: u32,
+    device: &'static str,
+    growth: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    triangles: usize,
+    build_ms: f64,
+    cpu_ms_per_image: f64,
+    ratio_to_first: f64,
+    ratio_to_last: f64,
+    cpu_ms_per_image_with_build: f64,
+    rays_per_image: f64,
+}
+
+impl fmt::Display for Growth {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headings = ["triangles", "hierarchy ms", "view ms", "x first", "x last", "with hierarchy/50"];
+        let rows = self.growth.iter().map(|row| {
+            vec![
+                row.triangles.to_string(),
+                format!("{:.1}", row.build_ms),
+                format!("{:.2}", row.cpu_ms_per_image),
+                format!("{:.2}", row.ratio_to_first),
+                format!("{:.2}", row.ratio_to_last),
+                format!("{:.2}", row.cpu_ms_per_image_with_build),
+            ]
+        });
+        formatter.write_str(text_table(&headings, rows).trim_end())
+    }
 }
 
 /// Processor time in seconds of one call of `work`, by as many calls as fill `seconds`; at least one.

@@ -1,15 +1,16 @@
-//! `equicaps bench loader`: pictures a second, from the files of a dataset to decoded batches in memory.
+//! `equicaps bench loader`: images per second, from the files of a dataset to decoded batches in memory.
 
-use std::process::ExitCode;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use dataset::{DataSpec, Loader, LoaderOptions, OnTheFlyOptions, order};
 use render::Quality;
 use scene::LatentRanges;
-use serde_json::json;
+use serde::Serialize;
 
 use super::render::cpu_seconds;
-use crate::UsageError;
+use crate::commands::frame;
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Arguments of `equicaps bench loader`.
@@ -21,22 +22,19 @@ pub struct Arguments {
     /// A dataset's folder, or procedural:CLASSESxOBJECTS for views rendered on the fly
     #[arg(value_name = "DATA")]
     data: DataSpec,
-    /// Side of the decoded pictures in pixels [default: as stored]
+    /// Size of the decoded images in pixels [default: as stored]
     #[arg(long, value_name = "PX", value_parser = clap::value_parser!(u16).range(1..=8192))]
     size: Option<u16>,
-    /// Objects (pairs of pictures) of a batch
+    /// Objects (pairs of images) in a batch
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     batch: u32,
     /// How long to measure
-    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    #[arg(long, value_name = "S", default_value = "10", value_parser = frame::seconds)]
     seconds: f64,
 }
 
 /// Runs the benchmark.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    if !(arguments.seconds > 0.0 && arguments.seconds < 1e6) {
-        return Err(UsageError("--seconds must be a positive number".to_owned()).into());
-    }
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let on_the_fly = OnTheFlyOptions {
         views: 50,
         side: arguments.size.map_or(256, usize::from),
@@ -72,19 +70,35 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let seconds = began.elapsed().as_secs_f64();
     let per_core =
         cpu_before.zip(cpu_seconds()).map(|(before, after)| images as f64 / (after - before).max(1e-9));
-    let rate = images as f64 / seconds;
-    let core =
-        per_core.map_or(String::new(), |per_core| format!(", {per_core:.0} images a second of CPU time"));
-    terminal.result(
-        format!("{images} images in {seconds:.1} s: {rate:.0} images/s with {workers} workers{core}"),
-        &json!({
-            "images": images,
-            "seconds": seconds,
-            "workers": workers,
-            "size": side,
-            "images_per_s": rate,
-            "images_per_cpu_s": per_core,
-        }),
-    );
-    Ok(ExitCode::SUCCESS)
+    Outcome::new(&Loaded {
+        images,
+        seconds,
+        workers,
+        size: side,
+        images_per_s: images as f64 / seconds,
+        images_per_cpu_s: per_core,
+    })
+}
+
+/// How fast images were loaded.
+#[derive(Serialize)]
+struct Loaded {
+    images: usize,
+    seconds: f64,
+    workers: usize,
+    size: usize,
+    images_per_s: f64,
+    images_per_cpu_s: Option<f64>,
+}
+
+impl fmt::Display for Loaded {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { images, seconds, workers, images_per_s, .. } = self;
+        write!(
+            formatter,
+            "{images} images in {seconds:.1} s: {images_per_s:.0} images/s with {workers} workers"
+        )?;
+        let per_cpu = self.images_per_cpu_s.map(|rate| format!(", {rate:.0} images per second of CPU time"));
+        formatter.write_str(&per_cpu.unwrap_or_default())
+    }
 }

@@ -1,9 +1,8 @@
-//! `equicaps bench`: how fast is it here? One file a subcommand.
-
-use std::process::ExitCode;
+//! `equicaps bench`: measures the speed on this machine. One file a subcommand, in the frame of [`super::frame`].
 
 use clap::Subcommand;
 
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 mod evaluate;
@@ -29,28 +28,28 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
-    /// Measure how long probes and retrieval take on made-up features of a given size
+    /// Measure the time of probes and retrieval on random features of a given size
     Evaluate(evaluate::Arguments),
-    /// Measure what rendering views while training on them costs on a GPU
+    /// Measure the cost of rendering views during training on a GPU
     Fresh(fresh::Arguments),
-    /// Measure how many pictures of a dataset a second are read and decoded
+    /// Measure how many images of a dataset are read and decoded per second
     Loader(loader::Arguments),
-    /// Measure how many views a second are rendered and encoded
+    /// Measure how many views are rendered and encoded per second
     Render(render::Arguments),
-    /// Train for a while on sets of different sizes and watch the memory
+    /// Train for a while on datasets of different sizes and record the memory use
     Soak(soak::Arguments),
-    /// Measure how many images a second a training step or inference takes
+    /// Measure the images per second of a training step or of inference
     Step(step::Arguments),
 }
 
 /// Runs the benchmark.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.bench {
         Bench::Evaluate(arguments) => evaluate::run(arguments, terminal),
-        Bench::Fresh(arguments) => fresh::run(arguments, terminal),
+        Bench::Fresh(arguments) => fresh::run(arguments, terminal).map(Outcome::from),
         Bench::Loader(arguments) => loader::run(arguments, terminal),
         Bench::Render(arguments) => render::run(arguments, terminal),
-        Bench::Soak(arguments) => soak::run(arguments, terminal),
-        Bench::Step(arguments) => step::run(arguments, terminal),
+        Bench::Soak(arguments) => soak::run(arguments, terminal).map(Outcome::from),
+        Bench::Step(arguments) => step::run(arguments, terminal).map(Outcome::from),
     }
 }

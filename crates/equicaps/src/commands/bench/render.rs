@@ -1,16 +1,17 @@
-//! `equicaps bench render`: views a second, from a mesh in memory to the bytes of a JPEG, on all cores.
+//! `equicaps bench render`: views per second, from a mesh in memory to the bytes of a JPEG, on all cores.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use dataset::jpeg::{self, ChannelOrder};
 use render::{PreparedMesh, Quality};
-use scene::{LatentRanges, LoadOptions, Mesh};
-use serde_json::json;
+use scene::{LatentRanges, Mesh};
+use serde::Serialize;
 
-use crate::UsageError;
+use crate::commands::{frame, meshes};
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Views for which one hierarchy is built, as in the published datasets.
@@ -27,11 +28,11 @@ pub struct Arguments {
     /// Quality preset: reference, standard or fast
     #[arg(long, value_name = "Q", default_value_t)]
     pub(super) quality: Quality,
-    /// Side of the picture in pixels
+    /// Size of a view in pixels
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=8192))]
     pub(super) size: u32,
     /// How long to measure
-    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    #[arg(long, value_name = "S", default_value = "10", value_parser = frame::seconds)]
     pub(super) seconds: f64,
     /// Where to render: cpu, cuda or cuda:N
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
@@ -39,8 +40,8 @@ pub struct Arguments {
     /// Views rendered together on a GPU
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65536))]
     pub(super) batch: usize,
-    /// Measure how the cost grows over bumpy spheres of 1,000 to 1,000,000 triangles: on the CPU instead, in processor
-    /// time of one thread; on a GPU besides
+    /// Measure the cost for spheres of 1,000 to 1,000,000 triangles: on the CPU instead (CPU time of one thread), on a GPU
+    /// in addition
     #[arg(long)]
     pub(super) growth: bool,
     /// Folder of meshes (CLASS/OBJECT...) instead of the built-in set of 20 procedural objects
@@ -60,14 +61,14 @@ struct Totals {
 }
 
 /// Runs `equicaps bench render`.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    if !(arguments.seconds > 0.0 && arguments.seconds < 1e6) {
-        return Err(UsageError("--seconds must be a positive number".to_owned()).into());
-    }
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     if arguments.growth && arguments.device == "cpu" {
         return super::growth::run(arguments, terminal);
     }
-    let meshes = load(arguments, terminal)?;
+    let meshes = match &arguments.meshes {
+        Some(root) => meshes::load_all(root, terminal)?,
+        None => procedural::benchmark_set(),
+    };
     let triangles_mean =
         meshes.iter().map(|mesh| mesh.triangles.len()).sum::<usize>() as f64 / meshes.len() as f64;
     terminal.note(format!(
@@ -78,8 +79,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         arguments.size
     ));
     if arguments.device != "cpu" {
-        super::render_device::run(arguments, &meshes, terminal)?;
-        return Ok(ExitCode::SUCCESS);
+        return super::render_device::run(arguments, &meshes);
     }
     // Tables that are made once a program are no part of the rate.
     render::render(None, &latents(0, 0), 16, arguments.quality);
@@ -111,37 +111,60 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let images = read(&totals.images);
     let [build, trace, encode] = [&totals.build, &totals.trace, &totals.encode].map(read);
     let busy = build + trace + encode;
-    let (images_per_s, rays_per_s) = (images / elapsed, read(&totals.rays) / elapsed);
-    let threads = rayon::current_num_threads();
-    let cpu_ms = cpu_seconds.map(|seconds| 1e3 * seconds / images);
-    let text = format!(
-        "{images_per_s:.1} images/s, {:.1} million rays/s on {threads} threads{}\n\
-         hierarchy {:.1} %, tracing {:.1} %, encoding {:.1} %",
-        rays_per_s / 1e6,
-        cpu_ms.map_or(String::new(), |ms| format!(", {ms:.1} ms of processor time an image")),
-        100.0 * build / busy,
-        100.0 * trace / busy,
-        100.0 * encode / busy
-    );
-    let report = json!({
-        "quality": arguments.quality.to_string(),
-        "size": arguments.size,
-        "threads": threads,
-        "seconds": elapsed,
-        "images": images,
-        "images_per_s": images_per_s,
-        "rays_per_s": rays_per_s,
-        "rays_per_image": read(&totals.rays) / images,
-        "objects": meshes.len(),
-        "triangles_mean": triangles_mean,
-        "cpu_ms_per_image": cpu_ms,
-        "jpeg_bytes_mean": read(&totals.bytes) / images,
-        "share_bvh": build / busy,
-        "share_tracing": trace / busy,
-        "share_encoding": encode / busy,
-    });
-    terminal.result(text, &report);
-    Ok(ExitCode::SUCCESS)
+    Outcome::new(&Rates {
+        quality: arguments.quality.to_string(),
+        size: arguments.size,
+        threads: rayon::current_num_threads(),
+        seconds: elapsed,
+        images,
+        images_per_s: images / elapsed,
+        rays_per_s: read(&totals.rays) / elapsed,
+        rays_per_image: read(&totals.rays) / images,
+        objects: meshes.len(),
+        triangles_mean,
+        cpu_ms_per_image: cpu_seconds.map(|seconds| 1e3 * seconds / images),
+        jpeg_bytes_mean: read(&totals.bytes) / images,
+        share_bvh: build / busy,
+        share_tracing: trace / busy,
+        share_encoding: encode / busy,
+    })
+}
+
+/// How fast views were rendered and encoded.
+#[derive(Serialize)]
+struct Rates {
+    quality: String,
+    size: u32,
+    threads: usize,
+    seconds: f64,
+    images: f64,
+    images_per_s: f64,
+    rays_per_s: f64,
+    rays_per_image: f64,
+    objects: usize,
+    triangles_mean: f64,
+    cpu_ms_per_image: Option<f64>,
+    jpeg_bytes_mean: f64,
+    share_bvh: f64,
+    share_tracing: f64,
+    share_encoding: f64,
+}
+
+impl fmt::Display for Rates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cpu = self.cpu_ms_per_image.map(|ms| format!(", {ms:.1} ms of CPU time per image"));
+        writeln!(
+            formatter,
+            "{:.1} images/s, {:.1} million rays/s on {} threads{}",
+            self.images_per_s,
+            self.rays_per_s / 1e6,
+            self.threads,
+            cpu.unwrap_or_default()
+        )?;
+        let [build, trace, encode] =
+            [self.share_bvh, self.share_tracing, self.share_encoding].map(|share| 100.0 * share);
+        write!(formatter, "hierarchy {build:.1} %, tracing {trace:.1} %, encoding {encode:.1} %")
+    }
 }
 
 /// Processor time of this program so far, which other programs on the machine do not disturb; Linux only.
@@ -191,19 +214,4 @@ fn render_object(
         totals.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     }
     Ok(())
-}
-
-fn load(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Vec<Mesh>> {
-    let Some(root) = &arguments.meshes else {
-        return Ok(procedural::benchmark_set());
-    };
-    let mut meshes = Vec::new();
-    for source in scene::objects::discover(root)? {
-        match source.load(&LoadOptions::under(root)) {
-            Ok(loaded) => meshes.push(loaded.mesh),
-            Err(error) => terminal.warn(format!("skipped {}: {error}", source.id())),
-        }
-    }
-    anyhow::ensure!(!meshes.is_empty(), "{}: no usable mesh", root.display());
-    Ok(meshes)
 }

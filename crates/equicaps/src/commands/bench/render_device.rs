@@ -1,7 +1,7 @@
-//! `equicaps bench render --device cuda:N`: views a second on a GPU, left in its memory, and all the way to JPEG bytes on
+//! `equicaps bench render --device cuda:N`: views per second on a GPU, left in its memory, and all the way to JPEG bytes on
 //! all cores; which kernels take the time; and how it grows with the number of triangles.
 
-use std::fmt::Write;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -12,11 +12,12 @@ use gpu::{ProfileEntry, Readback};
 use rayon::prelude::*;
 use render::cuda::{Object, Renderer, Shot};
 use scene::{LatentRanges, Mesh};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::growth;
 use super::render::{Arguments, SEED, VIEWS_PER_OBJECT};
-use crate::terminal::Terminal;
+use crate::commands::frame::text_table;
+use crate::outcome::Outcome;
 
 /// What a kernel is for, by the name of its stretch: kernels that trace rays light what they find in the same breath.
 fn is_tracing(name: &str) -> bool {
@@ -24,7 +25,7 @@ fn is_tracing(name: &str) -> bool {
 }
 
 /// Runs the benchmark on a device.
-pub fn run(arguments: &Arguments, meshes: &[Mesh], terminal: &Terminal) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments, meshes: &[Mesh]) -> anyhow::Result<Outcome> {
     let mut renderer = crate::device::renderer(&arguments.device, arguments.quality)?
         .with_context(|| format!("{} is no CUDA device", arguments.device))?;
     let device = renderer.context().properties().name.clone();
@@ -36,62 +37,96 @@ pub fn run(arguments: &Arguments, meshes: &[Mesh], terminal: &Terminal) -> anyho
     let total: f64 = stages.iter().map(|stage| stage.milliseconds).sum();
     let tracing: f64 = stages.iter().filter(|s| is_tracing(&s.name)).map(|s| s.milliseconds).sum();
     let encoded = encode(&mut renderer, &shots, arguments.size, seconds)?;
-    let rays_per_s = images_per_s * rays_per_image;
+    let mut growth = Vec::new();
+    for triangles in growth::TRIANGLES.into_iter().filter(|_| arguments.growth) {
+        let mesh = growth::bumpy_sphere(triangles);
+        let shots = self::shots(&[prepare(&mesh)], arguments.batch);
+        let (images_per_s, rays_per_image) = measure(&mut renderer, &shots, arguments.size, seconds / 8)?;
+        growth.push(Growth { triangles: mesh.triangles.len(), images_per_s, rays_per_image });
+    }
+    Outcome::new(&Rates {
+        quality: arguments.quality.to_string(),
+        device,
+        size: arguments.size,
+        batch: shots.len(),
+        images_per_s,
+        rays_per_s: images_per_s * rays_per_image,
+        rays_per_image,
+        objects: objects.len(),
+        images_per_s_jpeg: encoded.images_per_s,
+        share_tracing: tracing / total,
+        share_rest: 1.0 - tracing / total,
+        stages,
+        growth,
+        waiting: encoded.waiting,
+    })
+}
 
-    let mut text = format!(
-        "{images_per_s:.0} images/s, {:.2} billion rays/s on {device} ({} views at a time)\n\
-         {:.0} images/s to JPEG bytes on {} threads\n",
-        rays_per_s / 1e9,
-        shots.len(),
-        encoded.images_per_s,
-        rayon::current_num_threads(),
-    );
-    writeln!(
-        text,
-        "device time: tracing with shading at hits {:.1} %, the rest {:.1} %; waiting for the encoder {:.1} % of the time to JPEG",
-        100.0 * tracing / total,
-        100.0 - 100.0 * tracing / total,
-        100.0 * encoded.waiting,
-    )?;
-    for stage in &stages {
-        let share = 100.0 * stage.milliseconds / total;
+/// How fast views were rendered.
+#[derive(Serialize)]
+struct Rates {
+    quality: String,
+    device: String,
+    size: u32,
+    batch: usize,
+    images_per_s: f64,
+    rays_per_s: f64,
+    rays_per_image: f64,
+    objects: usize,
+    images_per_s_jpeg: f64,
+    share_tracing: f64,
+    share_rest: f64,
+    stages: Vec<ProfileEntry>,
+    growth: Vec<Growth>,
+    #[serde(skip)]
+    waiting: f64,
+}
+
+/// The rate by the triangles of the object.
+#[derive(Serialize)]
+struct Growth {
+    triangles: usize,
+    images_per_s: f64,
+    rays_per_image: f64,
+}
+
+impl fmt::Display for Rates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
-            text,
-            "  {:18} {share:5.1} %  {:8.2} us an image",
-            stage.name,
-            1e3 * stage.milliseconds / shots.len() as f64
+            formatter,
+            "{:.0} images/s, {:.2} billion rays/s on {} ({} views at a time)\n\
+             {:.0} images/s to JPEG bytes on {} threads",
+            self.images_per_s,
+            self.rays_per_s / 1e9,
+            self.device,
+            self.batch,
+            self.images_per_s_jpeg,
+            rayon::current_num_threads(),
         )?;
-    }
-    let mut growth: Vec<Value> = Vec::new();
-    if arguments.growth {
-        writeln!(text, "{:>12}  {:>10}", "triangles", "images/s")?;
-        for triangles in growth::TRIANGLES {
-            let mesh = growth::bumpy_sphere(triangles);
-            let shots = self::shots(&[prepare(&mesh)], arguments.batch);
-            let (rate, rays) = measure(&mut renderer, &shots, arguments.size, seconds / 8)?;
-            writeln!(text, "{:>12}  {rate:>10.0}", mesh.triangles.len())?;
-            growth.push(json!({
-                "triangles": mesh.triangles.len(), "images_per_s": rate, "rays_per_image": rays,
-            }));
+        writeln!(
+            formatter,
+            "device time: tracing with shading at hits {:.1} %, the rest {:.1} %; waiting for the encoder {:.1} % of the time to JPEG",
+            100.0 * self.share_tracing,
+            100.0 * self.share_rest,
+            100.0 * self.waiting,
+        )?;
+        let total: f64 = self.stages.iter().map(|stage| stage.milliseconds).sum();
+        let stages = self.stages.iter().map(|stage| {
+            let share = format!("{:.1} %", 100.0 * stage.milliseconds / total);
+            vec![
+                stage.name.to_string(),
+                share,
+                format!("{:.2}", 1e3 * stage.milliseconds / self.batch as f64),
+            ]
+        });
+        let mut text = text_table(&["stage", "share", "us per image"], stages);
+        if !self.growth.is_empty() {
+            let rows = self.growth.iter();
+            let rows = rows.map(|row| vec![row.triangles.to_string(), format!("{:.0}", row.images_per_s)]);
+            text.push_str(&text_table(&["triangles", "images/s"], rows));
         }
+        formatter.write_str(text.trim_end())
     }
-    let report = json!({
-        "quality": arguments.quality.to_string(),
-        "device": device,
-        "size": arguments.size,
-        "batch": shots.len(),
-        "images_per_s": images_per_s,
-        "rays_per_s": rays_per_s,
-        "rays_per_image": rays_per_image,
-        "objects": objects.len(),
-        "images_per_s_jpeg": encoded.images_per_s,
-        "share_tracing": tracing / total,
-        "share_rest": 1.0 - tracing / total,
-        "stages": stages,
-        "growth": growth,
-    });
-    terminal.result(text.trim_end(), &report);
-    Ok(())
 }
 
 fn prepare(mesh: &Mesh) -> Arc<Object> {
@@ -152,8 +187,8 @@ fn encode(renderer: &mut Renderer, shots: &[Shot], size: u32, time: Duration) ->
     let (filled, to_encode) = mpsc::sync_channel::<Readback>(1);
     let encoder = std::thread::spawn(move || -> Result<usize, String> {
         let mut images = 0;
-        for pictures in to_encode {
-            let pixels = pictures.bytes(0).map_err(|error| error.to_string())?;
+        for batch in to_encode {
+            let pixels = batch.bytes(0).map_err(|error| error.to_string())?;
             let sizes: Vec<usize> = pixels
                 .par_chunks(bytes)
                 .map(|pixels| jpeg::encode(pixels, side, ChannelOrder::Rgb).map(|jpeg| jpeg.len()))
@@ -167,9 +202,9 @@ fn encode(renderer: &mut Renderer, shots: &[Shot], size: u32, time: Duration) ->
         let target = context.allocate(shots.len() * bytes)?;
         renderer.render(shots, size, target.view())?;
         // SAFETY: the buffer goes back to the pool of the stream on which it is read.
-        let pictures = unsafe { context.begin_read(&[target.view()]) }?;
+        let images = unsafe { context.begin_read(&[target.view()]) }?;
         let before = Instant::now();
-        filled.send(pictures).map_err(|_| anyhow::anyhow!("the encoder stopped"))?;
+        filled.send(images).map_err(|_| anyhow::anyhow!("the encoder stopped"))?;
         waited += before.elapsed();
     }
     drop(filled);

@@ -40,7 +40,7 @@ pub struct Arguments {
     set: Vec<String>,
 }
 
-/// Views without pictures worth looking at: a pattern, as fast as memory is written.
+/// Views without images worth looking at: a pattern, as fast as memory is written.
 struct MadeUp {
     objects: Vec<Object>,
     classes: Vec<Class>,
@@ -160,7 +160,7 @@ fn soak(
         .try_for_each(|text| settings.set(text))?;
     settings.set_key("--device", "device", &arguments.device)?;
     let config = Config::resolve(settings)?;
-    let device = crate::device::open(&config.device, config.precision.name())?;
+    let device = crate::device::open(&config.device, config.precision)?;
     let views: Arc<dyn Views> = Arc::new(MadeUp::new(count));
     let data = Data::on_host(views, &device);
     let root = root.join(count.to_string());

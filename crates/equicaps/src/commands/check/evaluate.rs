@@ -1,11 +1,10 @@
 //! `equicaps check evaluate`: probes and retrieval on a GPU against the CPU.
 
-use std::fmt::Write;
-use std::process::ExitCode;
+use evaluate::agreement::{Agreement, compare};
+use train::config::PrecisionName;
 
-use evaluate::agreement::compare;
-use serde_json::json;
-
+use crate::commands::frame::{Compared, Comparison};
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Arguments of `equicaps check evaluate`.
@@ -19,24 +18,27 @@ pub struct Arguments {
 }
 
 /// Runs the check.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let device = crate::device::open(&arguments.device, "f32")?;
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let device = crate::device::open(&arguments.device, PrecisionName::F32)?;
     let agreements = compare(&device, |agreement| terminal.note(&agreement.what))?;
-    let mut text = format!("{:<66} {:>10} {:>10} {:>8}\n", "value", "cpu", device.name(), "bound");
-    for agreement in &agreements {
-        let verdict = match (agreement.is_right(), agreement.repeats) {
-            (true, _) => "",
-            (false, true) => "WRONG",
-            (false, false) => "DIFFERENT WHEN REPEATED",
-        };
-        writeln!(
-            text,
-            "{:<66} {:>10.6} {:>10.6} {:>8.0e} {verdict}",
-            agreement.what, agreement.cpu, agreement.device, agreement.bound
-        )?;
+    Comparison::outcome(&device, None, agreements)
+}
+
+impl Compared for Agreement {
+    const WHAT: &'static str = "values";
+    const HEADINGS: &'static [&'static str] = &["value", "cpu", "device", "bound"];
+
+    fn cells(&self) -> Vec<String> {
+        let Self { what, cpu, device, bound, .. } = self;
+        vec![what.clone(), format!("{cpu:.6}"), format!("{device:.6}"), format!("{bound:.0e}")]
     }
-    let wrong = agreements.iter().filter(|agreement| !agreement.is_right()).count();
-    write!(text, "{} values compared, {wrong} wrong", agreements.len())?;
-    terminal.result(text, &json!({ "device": device.name(), "agreements": agreements, "wrong": wrong }));
-    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    fn is_right(&self) -> bool {
+        Self::is_right(self)
+    }
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+    fn failure(&self) -> Option<&str> {
+        None
+    }
 }

@@ -1,12 +1,15 @@
 //! `equicaps check methods`: one step of every method in every variant, on a GPU against the CPU.
 
-use std::fmt::Write;
-use std::process::ExitCode;
+use std::collections::BTreeMap;
+use std::fmt;
 
-use engine::{Device, Precision};
-use serde_json::json;
+use methods::agreement::{Agreement, compare, published_cosine};
+use serde::Serialize;
+use train::config::PrecisionName;
 
-use crate::terminal::Terminal;
+use crate::commands::frame::{CheckedDevice, Compared, Comparison};
+use crate::device::open;
+use crate::outcome::Outcome;
 
 /// Arguments of `equicaps check methods`.
 #[derive(Debug, clap::Args)]
@@ -14,66 +17,73 @@ use crate::terminal::Terminal;
   equicaps check methods --device cuda:0
   equicaps check methods --published")]
 pub struct Arguments {
-    /// The device to check: cpu, cuda:0, ...
-    #[arg(long, value_name = "D", default_value = "cuda:0")]
-    device: String,
-    /// f32 or bf16 (CUDA only)
-    #[arg(long, value_name = "P", default_value = "f32", value_parser = ["f32", "bf16"])]
-    precision: String,
+    #[command(flatten)]
+    device: CheckedDevice,
     /// Compare bf16 with f32 on the device instead: the direction of the gradient of EquiCaps' published networks
     #[arg(long, conflicts_with = "precision")]
     published: bool,
 }
 
 /// Runs `equicaps check methods`. Status 0: all agree, 1: some do not.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.published {
-        return published(&arguments.device, terminal);
+        return published(&arguments.device.device);
     }
-    let precision = if arguments.precision == "bf16" { Precision::Mixed } else { Precision::F32 };
-    let device = Device::from_name(&arguments.device, Some(precision))?;
-    let agreements = methods::agreement::compare(&device)?;
-    let mut text = format!("{:<50} {:>10} {:>10} {:>9}\n", "variant", "loss", "gradient", "cosine");
-    for agreement in &agreements {
-        let verdict = match (&agreement.failure, agreement.right, agreement.repeats) {
-            (Some(failure), ..) => failure.as_str(),
-            (None, true, _) => "",
-            (None, false, false) => "DIFFERENT WHEN REPEATED",
-            (None, false, true) => "WRONG",
-        };
-        let (variant, loss, cosine) = (&agreement.variant, agreement.loss_error, agreement.cosine);
-        let gradient = agreement.gradient_error;
-        writeln!(text, "{variant:<50} {loss:>10.2e} {gradient:>10.2e} {cosine:>9.5} {verdict}")?;
-    }
-    let wrong = agreements.iter().filter(|agreement| !agreement.right).count();
-    write!(text, "{} variants compared, {wrong} wrong", agreements.len())?;
-    let precision = &arguments.precision;
-    terminal.result(
-        text,
-        &json!({ "device": device.name(), "precision": precision, "agreements": agreements, "wrong": wrong }),
-    );
-    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let device = arguments.device.open()?;
+    Comparison::outcome(&device, Some(arguments.device.precision.name()), compare(&device)?)
 }
 
-/// The published networks in both precisions. Status 1 where bf16 loses the direction.
-fn published(device: &str, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let devices =
-        [Precision::F32, Precision::Mixed].map(|precision| Device::from_name(device, Some(precision)));
-    let [f32_device, bf16_device] = devices;
-    let (f32_device, bf16_device) = (f32_device?, bf16_device?);
-    let mut lines = Vec::new();
-    let mut cosines = serde_json::Map::new();
-    let mut lost = false;
-    for (name, pairs, side) in [("resnet18", 64, 128), ("vit_tiny", 32, 256)] {
-        let backbone = name.parse()?;
-        let both = [&f32_device, &bf16_device];
-        let cosine = methods::agreement::published_cosine(backbone, (pairs, side), both)?;
-        lines.push(format!(
-            "{name:<10} {pairs} pairs of {side}x{side}: cosine of bf16 and f32 gradients {cosine:.5}"
-        ));
-        cosines.insert(name.to_owned(), json!(cosine));
-        lost |= cosine.is_nan() || cosine < 0.97;
+impl Compared for Agreement {
+    const WHAT: &'static str = "variants";
+    const HEADINGS: &'static [&'static str] = &["variant", "loss", "gradient", "cosine"];
+
+    fn cells(&self) -> Vec<String> {
+        let Self { variant, loss_error, gradient_error, cosine, .. } = self;
+        let numbers = [format!("{loss_error:.2e}"), format!("{gradient_error:.2e}"), format!("{cosine:.5}")];
+        std::iter::once(variant.clone()).chain(numbers).collect()
     }
-    terminal.result(lines.join("\n"), &json!({ "device": device, "cosines": cosines }));
-    Ok(if lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    fn is_right(&self) -> bool {
+        self.right
+    }
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+    fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+}
+
+/// The published networks: backbone, pairs, side.
+const PUBLISHED: [(&str, usize, usize); 2] = [("resnet18", 64, 128), ("vit_tiny", 32, 256)];
+/// Least cosine at which 16 bits keep the direction of the gradient.
+const LEAST_COSINE: f64 = 0.97;
+
+/// Cosines of the gradients in both precisions, by backbone.
+#[derive(Serialize)]
+struct Cosines {
+    device: String,
+    cosines: BTreeMap<&'static str, f64>,
+}
+
+impl fmt::Display for Cosines {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |(name, pairs, side): &(&str, usize, usize)| {
+            let cosine = self.cosines.get(name).copied().unwrap_or(f64::NAN);
+            format!(
+                "{name:<10} {pairs} pairs of {side}x{side}: cosine of mixed and f32 gradients {cosine:.5}"
+            )
+        };
+        formatter.write_str(&PUBLISHED.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// The published networks in both precisions. Status 1 where 16 bits lose the direction.
+fn published(device: &str) -> anyhow::Result<Outcome> {
+    let devices = [open(device, PrecisionName::F32)?, open(device, PrecisionName::Mixed)?];
+    let mut cosines = BTreeMap::new();
+    for (name, pairs, side) in PUBLISHED {
+        cosines.insert(name, published_cosine(name.parse()?, (pairs, side), devices.each_ref())?);
+    }
+    let kept = cosines.values().all(|cosine| *cosine >= LEAST_COSINE);
+    Ok(Outcome::new(&Cosines { device: device.to_owned(), cosines })?.failed_if(!kept))
 }

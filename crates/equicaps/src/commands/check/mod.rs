@@ -1,9 +1,8 @@
-//! `equicaps check`: is what this program computes right? One file a subcommand.
-
-use std::process::ExitCode;
+//! `equicaps check`: verifies what this program computes. One file a subcommand, in the frame of [`super::frame`].
 
 use clap::Subcommand;
 
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 mod evaluate;
@@ -33,20 +32,20 @@ enum Check {
     Ops(ops::Arguments),
     /// Compare losses, gradients and updates with those of the published code
     Parity(parity::Arguments),
-    /// Compare rendered views with reference pictures of the same scenes
+    /// Compare rendered views with reference images of the same scenes
     Renders(renders::Arguments),
-    /// Kill a small run again and again, continue it, and compare with one that was left alone
+    /// Kill and resume a small run repeatedly, and compare it with an uninterrupted one
     Resume(resume::Arguments),
 }
 
 /// Runs the check.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.check {
         Check::Evaluate(arguments) => evaluate::run(arguments, terminal),
-        Check::Methods(arguments) => methods::run(arguments, terminal),
-        Check::Ops(arguments) => ops::run(arguments, terminal),
-        Check::Parity(arguments) => parity::run(arguments, terminal),
+        Check::Methods(arguments) => methods::run(arguments),
+        Check::Ops(arguments) => ops::run(arguments),
+        Check::Parity(arguments) => parity::run(arguments, terminal).map(Outcome::from),
         Check::Renders(arguments) => renders::run(arguments, terminal),
-        Check::Resume(arguments) => resume::run(arguments, terminal),
+        Check::Resume(arguments) => resume::run(arguments, terminal).map(Outcome::from),
     }
 }

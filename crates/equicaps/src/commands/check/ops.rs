@@ -1,58 +1,41 @@
 //! `equicaps check ops`: every operation of the engine, forward and backward, on a GPU against the CPU.
 
-use std::fmt::Write;
-use std::process::ExitCode;
+use engine::agreement::{Agreement, compare};
 
-use engine::agreement::compare;
-use engine::{Device, Precision};
-use serde_json::json;
-
-use crate::terminal::Terminal;
+use crate::commands::frame::{CheckedDevice, Compared, Comparison};
+use crate::outcome::Outcome;
 
 /// Arguments of `equicaps check ops`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   equicaps check ops
-  equicaps check ops --device cuda:1 --precision bf16")]
+  equicaps check ops --device cuda:1 --precision mixed")]
 pub struct Arguments {
-    /// The device to check: cpu, cuda:0, ...
-    #[arg(long, default_value = "cuda:0")]
-    device: String,
-    /// How activations are stored on a GPU
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: PrecisionArgument,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum PrecisionArgument {
-    F32,
-    Bf16,
+    #[command(flatten)]
+    device: CheckedDevice,
 }
 
 /// Runs `equicaps check ops`.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let precision = match arguments.precision {
-        PrecisionArgument::F32 => Precision::F32,
-        PrecisionArgument::Bf16 => Precision::Mixed,
-    };
-    let device = Device::from_name(&arguments.device, Some(precision))?;
-    let agreements = compare(&device);
-    let mut text = format!("{:<52} {:<22} {:>10} {:>8}\n", "operation", "tensor", "error", "bound");
-    for agreement in &agreements {
-        let verdict = match (&agreement.failure, agreement.is_right()) {
-            (Some(failure), _) => failure.as_str(),
-            (None, true) => "",
-            (None, false) if !agreement.repeats => "DIFFERENT WHEN REPEATED",
-            (None, false) => "WRONG",
-        };
-        writeln!(
-            text,
-            "{:<52} {:<22} {:>10.2e} {:>8.0e} {verdict}",
-            agreement.operation, agreement.tensor, agreement.error, agreement.bound
-        )?;
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let device = arguments.device.open()?;
+    Comparison::outcome(&device, None, compare(&device))
+}
+
+impl Compared for Agreement {
+    const WHAT: &'static str = "tensors";
+    const HEADINGS: &'static [&'static str] = &["operation", "tensor", "error", "bound"];
+
+    fn cells(&self) -> Vec<String> {
+        let numbers = [format!("{:.2e}", self.error), format!("{:.0e}", self.bound)];
+        [self.operation.clone(), self.tensor.clone()].into_iter().chain(numbers).collect()
     }
-    let wrong = agreements.iter().filter(|agreement| !agreement.is_right()).count();
-    write!(text, "{} tensors compared, {wrong} wrong", agreements.len())?;
-    terminal.result(text, &json!({ "device": device.name(), "agreements": agreements, "wrong": wrong }));
-    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    fn is_right(&self) -> bool {
+        Self::is_right(self)
+    }
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+    fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
 }

@@ -1,16 +1,17 @@
 //! `equicaps dataset check`.
 
-use std::process::ExitCode;
+use std::fmt;
 
 use dataset::Views;
-use serde_json::json;
+use serde::Serialize;
 
 use super::DatasetFolder;
+use crate::outcome::Outcome;
 use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps dataset check`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 all is well, 1 something is wrong.
+#[command(after_help = "Exit status: 0 no problems, 1 problems found.
 
 Examples:
   equicaps dataset check views
@@ -24,7 +25,7 @@ pub struct Arguments {
 const SHOWN: usize = 50;
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let report = match arguments.dataset.open() {
         Ok(dataset) => {
             let progress = terminal.progress(dataset.objects().len() as u64, "objects");
@@ -35,30 +36,34 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         // What cannot even be opened has one problem.
         Err(error) => dataset::check::Report { problems: vec![error.to_string()], ..Default::default() },
     };
-    let folder = &arguments.dataset.folder;
-    let mut lines: Vec<String> = report.problems.iter().take(SHOWN).cloned().collect();
-    if report.problems.len() > SHOWN {
-        lines.push(format!("... and {} more", report.problems.len() - SHOWN));
+    let dataset::check::Report { objects, images, problems, .. } = report;
+    let failed = !problems.is_empty();
+    let checked = Checked { folder: shown(&arguments.dataset.folder), objects, images, problems };
+    Ok(Outcome::new(&checked)?.failed_if(failed))
+}
+
+/// What is wrong with a dataset.
+#[derive(Serialize)]
+struct Checked {
+    folder: String,
+    objects: usize,
+    images: usize,
+    problems: Vec<String>,
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in self.problems.iter().take(SHOWN) {
+            writeln!(formatter, "{problem}")?;
+        }
+        if self.problems.len() > SHOWN {
+            writeln!(formatter, "... and {} more", self.problems.len() - SHOWN)?;
+        }
+        let Self { folder, objects, images, .. } = self;
+        let verdict = match self.problems.len() {
+            0 => "no problems".to_owned(),
+            problems => crate::outcome::count(problems, "problem"),
+        };
+        write!(formatter, "{folder}: {objects} objects, {images} images, {verdict}")
     }
-    let verdict = match report.problems.len() {
-        0 => "all is well".to_owned(),
-        1 => "1 problem".to_owned(),
-        problems => format!("{problems} problems"),
-    };
-    lines.push(format!(
-        "{}: {} objects, {} images, {verdict}",
-        folder.display(),
-        report.objects,
-        report.images
-    ));
-    terminal.result(
-        lines.join("\n"),
-        &json!({
-            "folder": shown(folder),
-            "objects": report.objects,
-            "images": report.images,
-            "problems": report.problems,
-        }),
-    );
-    Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

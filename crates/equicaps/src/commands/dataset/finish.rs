@@ -1,19 +1,21 @@
 //! `equicaps dataset finish`.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::bail;
-use dataset::work::Finished;
-use serde_json::json;
+use dataset::card::Counts;
+use dataset::work::{Finished, Skipped};
+use serde::Serialize;
 
-use crate::terminal::{Terminal, shown};
+use crate::outcome::Outcome;
+use crate::terminal::shown;
 
 /// Arguments of `equicaps dataset finish`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The last shard of `equicaps render` does this by itself. By hand it is needed where shards were \
-rendered into folders of their own: copy them into one folder (with the hidden .equicaps inside), then finish it.\n\nExamples:\n  equicaps dataset finish views"
+    after_help = "The last shard of `equicaps render` does this by itself. It is needed where shards were rendered \
+into separate folders: copy them into one folder (with the hidden .equicaps inside), then run this command.\n\nExamples:\n  equicaps dataset finish views"
 )]
 pub struct Arguments {
     /// The dataset's folder
@@ -22,19 +24,34 @@ pub struct Arguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let folder = &arguments.folder;
     match dataset::work::finish(folder)? {
         Finished::Complete { card, skipped } => {
-            let images = card.counts.as_ref().map_or(0, |counts| counts.images);
-            let text =
-                format!("{}: complete, {images} images, {} objects skipped", folder.display(), skipped.len());
-            terminal
-                .result(text, &json!({ "folder": shown(folder), "counts": card.counts, "skipped": skipped }));
-            Ok(ExitCode::SUCCESS)
+            Outcome::new(&Completed { folder: shown(folder), counts: card.counts, skipped })
         }
         Finished::Missing { objects, first } => {
             bail!("{}: {objects} objects are still missing, {first} among them", folder.display())
         }
+    }
+}
+
+/// A complete dataset.
+#[derive(Serialize)]
+struct Completed {
+    folder: String,
+    counts: Option<Counts>,
+    skipped: Vec<Skipped>,
+}
+
+impl fmt::Display for Completed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let images = self.counts.as_ref().map_or(0, |counts| counts.images);
+        write!(
+            formatter,
+            "{}: complete, {images} images, {} objects skipped",
+            self.folder,
+            self.skipped.len()
+        )
     }
 }

@@ -1,12 +1,11 @@
-//! `equicaps dataset`: looking at datasets, checking them, finishing them.
+//! `equicaps dataset`: inspecting, verifying and completing datasets.
 
 mod check;
 mod finish;
-pub mod preview;
+mod preview;
 mod stats;
 
-use std::process::ExitCode;
-
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Arguments of `equicaps dataset`.
@@ -24,21 +23,21 @@ pub struct Arguments {
 enum Subcommand {
     /// Verify every image, latent, split and label, and list what is wrong
     Check(check::Arguments),
-    /// Make a contact sheet: one labelled row of pictures a class
+    /// Draw a contact sheet: one labelled row of images per class
     Preview(preview::Arguments),
-    /// Show how latents and classes are distributed, as text and PNG
+    /// Show the distribution of latents and classes, as text and PNG
     Stats(stats::Arguments),
-    /// Write the final lists of a dataset whose shards are all there
+    /// Write the final lists of a dataset whose shards are all complete
     Finish(finish::Arguments),
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.command {
         Subcommand::Check(arguments) => check::run(arguments, terminal),
         Subcommand::Preview(arguments) => preview::run(arguments, terminal),
-        Subcommand::Stats(arguments) => stats::run(arguments, terminal),
-        Subcommand::Finish(arguments) => finish::run(arguments, terminal),
+        Subcommand::Stats(arguments) => stats::run(arguments),
+        Subcommand::Finish(arguments) => finish::run(arguments),
     }
 }
 
@@ -48,7 +47,7 @@ struct DatasetFolder {
     /// The dataset's folder
     #[arg(value_name = "DIR")]
     folder: std::path::PathBuf,
-    /// Folder of the split files, where they are not beside the pictures
+    /// Folder of the split files, where they are not in the same folder
     #[arg(long, value_name = "DIR")]
     lists: Option<std::path::PathBuf>,
 }

@@ -1,19 +1,16 @@
 //! `equicaps dataset stats`: histograms of latents and classes.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::sync::Arc;
 
-use dataset::stats::{BINS, Histogram, class_counts, latent_histograms};
-use dataset::{Dataset, Views};
-use report::axis::Axis;
-use report::bar_chart::histogram;
-use report::drawing::Mark;
-use report::{Anchor, Drawing, Paint, font};
-use serde_json::json;
+use dataset::Views;
+use dataset::stats::{Histogram, class_counts, latent_histograms};
+use report::dataset_stats;
+use serde::Serialize;
 
 use super::DatasetFolder;
-use crate::terminal::{Terminal, shown};
+use crate::outcome::Outcome;
+use crate::terminal::shown;
 
 /// Arguments of `equicaps dataset stats`.
 #[derive(Debug, clap::Args)]
@@ -28,73 +25,59 @@ pub struct Arguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let dataset = arguments.dataset.open()?;
     let latents = latent_histograms(&dataset);
     let classes = class_counts(&dataset);
-    dataset::durable::write(&arguments.out, &draw(&dataset, &latents, &classes)?.to_png(1.0)?)?;
-    let mut lines = vec![dataset.description(), String::new()];
-    lines.extend(latents.iter().map(Histogram::to_line));
-    lines.push(String::new());
-    let width = classes.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(5);
-    let most = classes.iter().map(|(_, [train, val])| train + val).max().unwrap_or(0).max(1);
-    lines.push(format!("{:<width$} {:>6} {:>6}", "class", "train", "val"));
-    for (name, [train, val]) in &classes {
-        let bar = "#".repeat(((train + val) * 40).div_ceil(most) as usize);
-        lines.push(format!("{name:<width$} {train:>6} {val:>6} {bar}"));
-    }
-    lines.push(format!("\npicture: {}", arguments.out.display()));
-    let classes: Vec<_> = classes
-        .iter()
-        .map(|(name, [train, val])| json!({ "name": name, "train": train, "val": val }))
-        .collect();
-    terminal.result(
-        lines.join("\n"),
-        &json!({
-            "folder": shown(&arguments.dataset.folder),
-            "out": shown(&arguments.out),
-            "objects": dataset.objects().len(),
-            "views": dataset.views(),
-            "latents": latents,
-            "classes": classes,
-        }),
-    );
-    Ok(ExitCode::SUCCESS)
+    dataset::durable::write(
+        &arguments.out,
+        &dataset_stats::draw(&dataset, &latents, &classes)?.to_png(1.0)?,
+    )?;
+    Outcome::new(&Stats {
+        folder: shown(&arguments.dataset.folder),
+        out: shown(&arguments.out),
+        objects: dataset.objects().len(),
+        views: dataset.views(),
+        latents,
+        classes: classes.into_iter().map(|(name, [train, val])| Class { name, train, val }).collect(),
+        description: dataset.description(),
+    })
 }
 
-/// Histograms of the latents, three in a row, above horizontal bars of the classes.
-fn draw(dataset: &Dataset, latents: &[Histogram], classes: &[(String, [u64; 2])]) -> anyhow::Result<Drawing> {
-    const WIDTH: f64 = 1080.0;
-    const CHART: (f64, f64) = (350.0, 220.0);
-    const COLUMNS: usize = 3;
-    const ROW: f64 = 18.0;
-    let top = 50.0;
-    let below = top + latents.len().div_ceil(COLUMNS) as f64 * (CHART.1 + 10.0) + 40.0;
-    let height = below + classes.len() as f64 * ROW + 20.0;
-    let mut drawing = Drawing::new(WIDTH, height, dataset.description());
-    drawing.heading((14.0, 28.0), dataset.description(), 16.0, Anchor::Start);
-    let table = dataset.latent_table();
-    for (column, latent) in latents.iter().enumerate() {
-        let values: Vec<f64> = (0..table.rows()).map(|row| table.row(row)[column]).collect();
-        let axis = Axis::new("").with_range(latent.low, latent.high);
-        let chart = histogram(&latent.name, &axis, &values, BINS, CHART.0, CHART.1).to_picture(1.0)?;
-        let x = 10.0 + (column % COLUMNS) as f64 * (CHART.0 + 5.0);
-        let y = top + (column / COLUMNS) as f64 * (CHART.1 + 10.0);
-        drawing.marks.push(Mark::Picture([x, y, CHART.0, CHART.1], Arc::new(chart)));
+/// How a dataset is distributed.
+#[derive(Serialize)]
+struct Stats {
+    folder: String,
+    out: String,
+    objects: usize,
+    views: usize,
+    latents: Vec<Histogram>,
+    classes: Vec<Class>,
+    #[serde(skip)]
+    description: String,
+}
+
+/// Objects of a class.
+#[derive(Serialize)]
+struct Class {
+    name: String,
+    train: u64,
+    val: u64,
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "{}\n", self.description)?;
+        for latent in &self.latents {
+            writeln!(formatter, "{}", latent.to_line())?;
+        }
+        let width = self.classes.iter().map(|class| class.name.chars().count()).max().unwrap_or(0).max(5);
+        let most = self.classes.iter().map(|class| class.train + class.val).max().unwrap_or(0).max(1);
+        writeln!(formatter, "\n{:<width$} {:>6} {:>6}", "class", "train", "val")?;
+        for Class { name, train, val } in &self.classes {
+            let bar = "#".repeat(((train + val) * 40).div_ceil(most) as usize);
+            writeln!(formatter, "{name:<width$} {train:>6} {val:>6} {bar}")?;
+        }
+        write!(formatter, "\nchart: {}", self.out)
     }
-    let labels = classes.iter().map(|(name, _)| font::width(name, 12.0)).fold(0.0, f64::max);
-    let most = classes.iter().map(|(_, [train, val])| train + val).max().unwrap_or(0).max(1) as f64;
-    drawing.heading((14.0, below - 14.0), "objects of each class: train, val", 13.0, Anchor::Start);
-    for (at, (name, [train, val])) in classes.iter().enumerate() {
-        let y = below + at as f64 * ROW;
-        let left = 14.0 + labels + 10.0;
-        let scale = (WIDTH - left - 120.0) / most;
-        let (a, b) = (*train as f64 * scale, *val as f64 * scale);
-        drawing.text((left - 10.0, y + 12.0), name.as_str(), 12.0, Anchor::End, Paint::Ink);
-        drawing.marks.push(Mark::Rectangle([left, y, a, ROW - 4.0], Paint::Series(0), 1.0));
-        drawing.marks.push(Mark::Rectangle([left + a, y, b, ROW - 4.0], Paint::Series(1), 1.0));
-        let counts = format!("{train} + {val}");
-        drawing.text((left + a + b + 8.0, y + 12.0), counts, 12.0, Anchor::Start, Paint::Muted);
-    }
-    Ok(drawing)
 }

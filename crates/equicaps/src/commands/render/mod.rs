@@ -3,21 +3,21 @@
 mod options;
 mod views;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-use dataset::card::{Origin, Settings};
+use dataset::card::{Counts, Origin, Settings};
 use dataset::plan::Plan;
-use dataset::work::{Outcome, ProduceOptions, Shard, produce};
+use dataset::work::{self, ProduceOptions, Shard, Skipped, produce};
 use dataset::{CpuRenderer, CudaRenderer, ObjectSet, ProceduralSize};
 use render::Quality;
-use serde_json::json;
+use serde::Serialize;
 
-use crate::UsageError;
-use crate::interrupt;
+use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
+use crate::{UsageError, interrupt};
 
 pub use options::{Format, Order, Preset};
 use options::{RangeOption, Up, parse_shard};
@@ -38,14 +38,14 @@ use options::{RangeOption, Up, parse_shard};
     equicaps render --meshes objects --shard 0/8 --out views
   On a GPU, as tar shards:
     equicaps render --procedural 55x20 --device cuda:0 --format shards --out views
-  Pictures for given latents:
+  Images for given latents:
     equicaps render views --views views.json --root . --out again
 
-Interrupt it at any time; the same command goes on where it was. The result is the same, byte
-for byte, whatever the number of jobs, shards and interruptions.
+Resumable and shardable; the output is byte-identical for any number of jobs, shards and
+interruptions.
 
-Exit status: 0 done (objects that had to be skipped are listed), 1 failed, no usable
-object, or --strict and any skipped, 2 wrong usage, 75 interrupted."
+Exit status: 0 done (skipped objects are listed), 1 failed, no usable object, or --strict and
+any skipped, 2 wrong usage, 75 interrupted (progress is saved; rerun to resume)."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -71,13 +71,13 @@ struct DatasetArguments {
     /// Folder of meshes: ShapeNetCore v2, or CLASS/OBJECT.ext, or CLASS/OBJECT/*.ext (obj, glb, gltf, ply, off, stl)
     #[arg(long, value_name = "DIR")]
     meshes: Option<PathBuf>,
-    /// List of the objects to take: a NumPy array of (class, object), or text with CLASS/OBJECT lines
+    /// List of the objects to render: a NumPy array of (class, object), or text with CLASS/OBJECT lines
     #[arg(long, value_name = "LIST", requires = "meshes")]
     objects: Option<PathBuf>,
-    /// Objects of the built-in library: so many classes (at most 55), so many objects of each
+    /// Objects of the built-in library: number of classes (at most 55) and of objects in each
     #[arg(long, value_name = "CLASSESxOBJECTS")]
     procedural: Option<ProceduralSize>,
-    /// Folder of the dataset, made if need be
+    /// Folder of the dataset, created if missing
     #[arg(long, value_name = "DIR", required = true)]
     out: Option<PathBuf>,
     /// Views of each object
@@ -89,13 +89,13 @@ struct DatasetArguments {
     /// Seed of latents, split and built-in objects
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
-    /// Quality of the pictures: reference, standard or fast
+    /// Rendering quality: reference, standard or fast
     #[arg(long, value_name = "Q", default_value_t = Quality::Standard)]
     quality: Quality,
     /// Where to render: cpu, cuda or cuda:N
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
-    /// Go on with a dataset that was begun on another kind of device (its pictures differ by rounding; the card records it)
+    /// Resume a dataset that was started on another kind of device (images differ by rounding; the card records it)
     #[arg(long)]
     allow_mixed_devices: bool,
     /// Layout on disk: the published folders, or tar shards for WebDataset with an index
@@ -104,16 +104,16 @@ struct DatasetArguments {
     /// Objects of one tar archive
     #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     objects_per_tar: u32,
-    /// Do part I of N of the work (I from 0); all parts may share one --out
+    /// Render part I of N (I from 0); all parts may share one --out
     #[arg(long, default_value = "0/1", value_name = "I/N", value_parser = parse_shard)]
     shard: Shard,
-    /// Objects and views handled at the same time [default: --threads, twice as many with a GPU]
+    /// Objects and views processed at the same time [default: --threads, twice as many with a GPU]
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Order of the colour channels in the files; the published ones are bgr (red and blue exchanged)
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Rgb)]
     channel_order: Order,
-    /// Take at most N objects, spread over the classes
+    /// Render at most N objects, spread over the classes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Axis that points up in the mesh files [default: y for obj and gltf, z for stl, ply and off]
@@ -128,14 +128,14 @@ struct DatasetArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.command {
         Some(Subcommand::Views(arguments)) => views::run(arguments, terminal),
         None => render_dataset(&arguments.dataset, terminal),
     }
 }
 
-fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let out = arguments.out.clone().context("--out is missing")?;
     let mut ranges = arguments.preset.ranges();
     for range in &arguments.ranges {
@@ -195,7 +195,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
         allow_mixed_devices: arguments.allow_mixed_devices,
     };
     let made = make(&request, terminal)?;
-    report(&request, &made, arguments.strict, terminal)
+    report(&request, made, arguments.strict, terminal)
 }
 
 /// A dataset among its own meshes would be taken for meshes the next time.
@@ -235,7 +235,7 @@ pub struct Request {
     pub out: PathBuf,
     /// The part to do.
     pub shard: Shard,
-    /// Pictures rendered at the same time.
+    /// Views rendered at the same time.
     pub jobs: usize,
     /// Whether a dataset begun on another kind of device may be continued.
     pub allow_mixed_devices: bool,
@@ -246,12 +246,12 @@ pub struct Made {
     /// Objects of the whole dataset, before any is skipped.
     pub objects: usize,
     /// What producing came to.
-    pub outcome: Outcome,
+    pub outcome: work::Outcome,
     /// How long it took.
     pub seconds: f64,
 }
 
-/// Makes a dataset, or goes on with it, with progress on the terminal.
+/// Renders a dataset, or resumes it, with progress on the terminal.
 pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
     let plan = Plan::new(request.settings.clone(), &request.renderer.loader().set.ids());
     let objects = plan.objects.len();
@@ -259,7 +259,7 @@ pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
     let begin = |before: usize, images: u64| {
         if before > 0 {
             let are = if before == 1 { "is" } else { "are" };
-            terminal.note(format!("{} {are} there already", count(before, "object")));
+            terminal.note(format!("{} {are} already rendered", count(before, "object")));
         }
         let _ = progress.set(terminal.progress(images, "images"));
     };
@@ -296,13 +296,8 @@ pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
 /// How many warnings and skipped objects are shown; all skipped ones are in `skipped.json`.
 const SHOWN: usize = 10;
 
-/// `1 object`, `2 objects`.
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let outcome = &made.outcome;
+fn report(request: &Request, made: Made, strict: bool, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let Made { objects, outcome, seconds } = made;
     for skipped in outcome.skipped.iter().take(SHOWN) {
         // Most reasons begin with the mesh's file.
         let id = format!("{}/{}", skipped.synset, skipped.name);
@@ -313,67 +308,83 @@ fn report(request: &Request, made: &Made, strict: bool, terminal: &Terminal) -> 
         let list = if outcome.complete.is_some() { ", all of them in skipped.json" } else { "" };
         terminal.warn(format!("{} more objects skipped{list}", outcome.skipped.len() - SHOWN));
     }
-    let out = request.out.display();
-    let rate = outcome.images_rendered as f64 / made.seconds.max(1e-9);
-    let done = format!("{} images in {:.1} s ({rate:.1} images/s)", outcome.images_rendered, made.seconds);
-    let text = match (&outcome.complete, outcome.interrupted) {
-        (Some(card), _) => {
-            let counts = card.counts.as_ref();
+    let (interrupted, skipped) = (outcome.interrupted, outcome.skipped.len());
+    let rendered = Rendered {
+        out: shown(&request.out),
+        complete: outcome.complete.is_some(),
+        interrupted,
+        objects,
+        counts: outcome.complete.and_then(|card| card.counts),
+        objects_before: outcome.objects_before,
+        objects_rendered: outcome.objects_rendered,
+        objects_missing: outcome.objects_missing,
+        images_rendered: outcome.images_rendered,
+        seconds,
+        images_per_s: outcome.images_rendered as f64 / seconds.max(1e-9),
+        skipped: outcome.skipped,
+        shard: request.shard,
+        finish: format!("equicaps dataset finish {}", dataset::shell_word(&request.out)),
+    };
+    let outcome = Outcome::new(&rendered)?;
+    if strict && skipped > 0 {
+        let why = format!("{} skipped, which --strict does not allow", count(skipped, "object"));
+        return Ok(outcome.failed(why).interrupted_if(interrupted));
+    }
+    Ok(outcome.interrupted_if(interrupted))
+}
+
+/// What rendering came to.
+#[derive(Serialize)]
+struct Rendered {
+    out: String,
+    complete: bool,
+    interrupted: bool,
+    objects: usize,
+    counts: Option<Counts>,
+    objects_before: usize,
+    objects_rendered: usize,
+    objects_missing: usize,
+    images_rendered: u64,
+    seconds: f64,
+    images_per_s: f64,
+    skipped: Vec<Skipped>,
+    #[serde(skip)]
+    shard: Shard,
+    #[serde(skip)]
+    finish: String,
+}
+
+impl fmt::Display for Rendered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { out, images_rendered, seconds, images_per_s, shard, finish, objects_missing, .. } = self;
+        let done = format!("{images_rendered} images in {seconds:.1} s ({images_per_s:.1} images/s)");
+        if self.complete {
+            let counts = self.counts.as_ref();
             let objects = counts.map_or(0, |counts| counts.train_objects + counts.val_objects);
             let images = counts.map_or(0, |counts| counts.images);
-            let objects = count(objects, "object");
-            let skipped = match outcome.skipped.len() {
+            let skipped = match self.skipped.len() {
                 0 => String::new(),
                 skipped => format!(", {} skipped", count(skipped, "object")),
             };
-            let now = match (outcome.images_rendered, outcome.skipped.len()) {
-                (0, 0) => "nothing was left to do".to_owned(),
+            let now = match (images_rendered, self.skipped.len()) {
+                (0, 0) => "nothing was left to do",
                 (0, _) => {
-                    "nothing was left to do (a complete dataset is not changed: objects that were mended \
-                           need another --out)"
-                        .to_owned()
+                    "nothing was left to do (a complete dataset is not changed: use another --out after repairing \
+                     skipped objects)"
                 }
-                _ => done,
+                _ => &done,
             };
-            format!("{out}: complete, {images} images of {objects}{skipped}; {now}")
+            let objects = count(objects, "object");
+            write!(formatter, "{out}: complete, {images} images of {objects}{skipped}; {now}")
+        } else if self.interrupted {
+            write!(formatter, "interrupted after {done}; progress is saved; rerun to resume")
+        } else {
+            write!(
+                formatter,
+                "{out}: shard {}/{} is done, {done}; {objects_missing} objects of other shards are missing (the last \
+                 shard completes the dataset; `{finish}` does it by hand)",
+                shard.index, shard.count
+            )
         }
-        (None, true) => format!("interrupted after {done}; run the same command again to go on"),
-        (None, false) => format!(
-            "{out}: shard {}/{} is done, {done}; {} objects of other shards are missing \
-             (the last shard finishes the dataset, `equicaps dataset finish {}` does it by hand)",
-            request.shard.index,
-            request.shard.count,
-            outcome.objects_missing,
-            dataset::shell_word(&request.out)
-        ),
-    };
-    let counts = outcome.complete.as_ref().and_then(|card| card.counts.as_ref());
-    terminal.result(
-        text,
-        &json!({
-            "out": shown(&request.out),
-            "complete": outcome.complete.is_some(),
-            "interrupted": outcome.interrupted,
-            "objects": made.objects,
-            "counts": counts,
-            "objects_before": outcome.objects_before,
-            "objects_rendered": outcome.objects_rendered,
-            "objects_missing": outcome.objects_missing,
-            "images_rendered": outcome.images_rendered,
-            "seconds": made.seconds,
-            "images_per_s": rate,
-            "skipped": outcome.skipped,
-        }),
-    );
-    if strict && !outcome.skipped.is_empty() {
-        let skipped = count(outcome.skipped.len(), "object");
-        crate::terminal::say(format!("error: {skipped} skipped, which --strict does not allow"));
     }
-    Ok(if outcome.interrupted {
-        ExitCode::from(interrupt::TRY_AGAIN)
-    } else if strict && !outcome.skipped.is_empty() {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
 }

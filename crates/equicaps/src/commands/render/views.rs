@@ -1,21 +1,23 @@
-//! `equicaps render views`: pictures for given latents, for comparing renderers and for seeing a view again.
+//! `equicaps render views`: images for given latents, for comparing renderers and for reproducing a view.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use dataset::jpeg::{self, ChannelOrder};
 use rayon::prelude::*;
+use render::Quality;
 use render::cuda::{Object, Renderer, Shot};
-use render::{PreparedMesh, Quality};
-use scene::{LoadOptions, ViewRecord, load_mesh, normalise};
-use serde_json::json;
+use scene::ViewRecord;
+use serde::Serialize;
 
+use crate::commands::meshes;
 use crate::interrupt;
+use crate::outcome::Outcome;
 use crate::terminal::{Progress, Terminal, shown};
 
 /// Arguments of `equicaps render views`.
@@ -25,7 +27,7 @@ use crate::terminal::{Progress, Terminal, shown};
 
 FILE is a JSON array of records: image, mesh (or null: the empty scene), rotation_xyz,
 floor_hue, spot_theta, spot_phi, spot_hue, translation_xyz. Meshes are found below --root;
-a picture is written to OUT/image, as PNG (as JPEG where its name ends in .jpg).")]
+an image is written to OUT/image, as PNG (as JPEG where its name ends in .jpg).")]
 pub struct Arguments {
     /// The views, as JSON
     #[arg(long, value_name = "FILE")]
@@ -33,25 +35,25 @@ pub struct Arguments {
     /// Folder that the mesh paths start from
     #[arg(long, value_name = "DIR")]
     root: PathBuf,
-    /// Folder for the pictures, made if need be
+    /// Folder for the images, created if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Quality of the pictures: reference, standard or fast
+    /// Rendering quality: reference, standard or fast
     #[arg(long, value_name = "Q", default_value_t = Quality::Standard)]
     quality: Quality,
-    /// Width and height of a picture in pixels
+    /// Width and height of an image in pixels
     #[arg(long, default_value_t = 256, value_name = "PX", value_parser = clap::value_parser!(u16).range(1..=8192))]
     size: u16,
     /// Where to render: cpu, cuda or cuda:N
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
-    /// Pictures rendered at the same time [default: --threads]
+    /// Images rendered at the same time [default: --threads]
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let records = scene::read_views(&arguments.views)?;
     refuse_repeated_images(&records)?;
     let began = Instant::now();
@@ -80,22 +82,35 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         return Err(crate::Interrupted.into());
     }
     let seconds = began.elapsed().as_secs_f64();
-    let written = records.len() - failures.len();
-    let rate = written as f64 / seconds.max(1e-9);
-    terminal.result(
-        format!("{written} images in {} ({seconds:.1} s, {rate:.1} images/s)", arguments.out.display()),
-        &json!({
-            "out": shown(&arguments.out),
-            "images": written,
-            "failed": failures,
-            "seconds": seconds,
-            "images_per_s": rate,
-        }),
-    );
-    if !failures.is_empty() {
-        bail!("{} of {} views could not be rendered", failures.len(), records.len());
+    let images = records.len() - failures.len();
+    let failure = match failures.len() {
+        0 => None,
+        failed => Some(format!("{failed} of {} views could not be rendered", records.len())),
+    };
+    let images_per_s = images as f64 / seconds.max(1e-9);
+    let rendered = Rendered { out: shown(&arguments.out), images, failed: failures, seconds, images_per_s };
+    let outcome = Outcome::new(&rendered)?;
+    Ok(match failure {
+        Some(failure) => outcome.failed(failure),
+        None => outcome,
+    })
+}
+
+/// What rendering came to.
+#[derive(Serialize)]
+struct Rendered {
+    out: String,
+    images: usize,
+    failed: Vec<String>,
+    seconds: f64,
+    images_per_s: f64,
+}
+
+impl fmt::Display for Rendered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { out, images, seconds, images_per_s, .. } = self;
+        write!(formatter, "{images} images in {out} ({seconds:.1} s, {images_per_s:.1} images/s)")
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn refuse_repeated_images(records: &[ViewRecord]) -> anyhow::Result<()> {
@@ -121,7 +136,7 @@ fn render_group(
     if stopped() {
         return Vec::new();
     }
-    let prepared = match mesh.map(|mesh| prepare(&arguments.root, mesh, terminal)).transpose() {
+    let prepared = match mesh.map(|mesh| meshes::prepare(&arguments.root, mesh, terminal)).transpose() {
         Ok(prepared) => prepared,
         Err(error) => {
             let failed = |record: &&ViewRecord| format!("{}: {error:#}", record.image.display());
@@ -146,11 +161,11 @@ fn render_group(
     let object = prepared.as_ref().map(|prepared| Arc::new(Object::new(prepared)));
     let shots: Vec<Shot> =
         records.iter().map(|record| Shot { object: object.clone(), latents: record.latents() }).collect();
-    let pictures = renderer.lock().unwrap_or_else(PoisonError::into_inner).render_to_host(&shots, size);
-    match pictures {
-        Ok(pictures) => records
+    let images = renderer.lock().unwrap_or_else(PoisonError::into_inner).render_to_host(&shots, size);
+    match images {
+        Ok(images) => records
             .par_iter()
-            .zip(pictures.par_chunks(Renderer::image_bytes(size)))
+            .zip(images.par_chunks(Renderer::image_bytes(size)))
             .filter(|_| !stopped())
             .filter_map(|(record, pixels)| {
                 let image = render::Image { width: size, height: size, pixels: pixels.to_vec() };
@@ -161,14 +176,6 @@ fn render_group(
     }
 }
 
-fn prepare(root: &Path, mesh: &Path, terminal: &Terminal) -> anyhow::Result<PreparedMesh> {
-    let path = root.join(mesh);
-    let mut loaded = load_mesh(&path, &LoadOptions::under(root))?;
-    loaded.warnings.iter().for_each(|warning| terminal.warn(warning));
-    normalise(&mut loaded.mesh).with_context(|| format!("{}: the mesh has no extent", path.display()))?;
-    Ok(PreparedMesh::new(&loaded.mesh))
-}
-
 /// PNG, unless the name asks for JPEG.
 fn write(arguments: &Arguments, record: &ViewRecord, image: &render::Image) -> anyhow::Result<()> {
     let path = arguments.out.join(&record.image);
@@ -176,7 +183,7 @@ fn write(arguments: &Arguments, record: &ViewRecord, image: &render::Image) -> a
     let bytes = if extension.is_some_and(|extension| extension == "jpg" || extension == "jpeg") {
         jpeg::encode(&image.pixels, arguments.size, ChannelOrder::Rgb).map_err(anyhow::Error::msg)?
     } else {
-        report::Picture::new(image.width, image.height, image.pixels.clone())?.to_png()?
+        report::Bitmap::new(image.width, image.height, image.pixels.clone())?.to_png()?
     };
     if let Some(folder) = path.parent() {
         dataset::durable::create_folder(folder)?;

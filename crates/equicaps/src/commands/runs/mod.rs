@@ -1,17 +1,20 @@
-//! `equicaps runs`: tells about runs without opening files.
+//! `equicaps runs`: inspects runs.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use serde_json::{Value, json};
-use train::environment::Ended;
+use report::run_comparison::RunComparison;
+use report::{Cell, Column, Table, run_names};
+use serde::Serialize;
+use train::environment::{Ended, Environment};
 use train::metrics::Kind;
 use train::summary::{State, Summary};
 use train::{Config, RunFolder};
 
+use crate::outcome::Outcome;
 use crate::terminal::{Terminal, shown};
 
-mod compare;
 mod plot;
 
 /// Arguments of `equicaps runs`.
@@ -28,23 +31,23 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum RunsCommand {
-    /// List the runs in a folder: how far, how good
+    /// List the runs in a folder with their progress and last metrics
     #[command(after_help = "Examples:
   equicaps runs list runs
   equicaps runs list --json")]
     List {
-        /// Folder with runs in it
+        /// Folder of runs
         #[arg(default_value = ".")]
         folder: PathBuf,
     },
-    /// Show one run: settings, sessions, checkpoints, last numbers
+    /// Show one run: settings, sessions, checkpoints, last metrics
     #[command(after_help = "Examples:
   equicaps runs show runs/first")]
     Show {
         /// The run's folder
         run: PathBuf,
     },
-    /// Show several runs side by side: settings that differ, last numbers
+    /// Show several runs side by side: settings that differ, last metrics
     #[command(after_help = "Examples:
   equicaps runs compare runs/equicaps runs/vicreg")]
     Compare {
@@ -52,33 +55,27 @@ enum RunsCommand {
         #[arg(required = true, num_args = 2..)]
         runs: Vec<PathBuf>,
     },
-    /// Draw curves of one or more runs as PNG and SVG
+    /// Plot the metrics of one or more runs as PNG and SVG
     Plot(plot::Arguments),
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.command {
-        RunsCommand::List { folder } => list(folder, terminal)?,
-        RunsCommand::Show { run } => show(run, terminal)?,
-        RunsCommand::Compare { runs } => compare::run(&summaries(runs)?, terminal),
-        RunsCommand::Plot(arguments) => plot::run(arguments, terminal)?,
+        RunsCommand::List { folder } => list(folder, terminal),
+        RunsCommand::Show { run } => Outcome::new(&RunDetails::of(&Summary::of(&RunFolder::open(run)?)?)),
+        RunsCommand::Compare { runs } => Outcome::new(&RunComparison::of(&summaries(runs)?)),
+        RunsCommand::Plot(arguments) => plot::run(arguments),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-/// The runs, each by a name of its own: folders of the same name by their whole path.
+/// The runs, each by a name of its own.
 fn summaries(runs: &[PathBuf]) -> anyhow::Result<Vec<Summary>> {
     let mut found = Vec::new();
     for run in runs {
         found.push(Summary::of(&RunFolder::open(run)?)?);
     }
-    let names: Vec<String> = found.iter().map(|run| run.name.clone()).collect();
-    for run in &mut found {
-        if names.iter().filter(|name| **name == run.name).count() > 1 {
-            run.name = run.root.display().to_string();
-        }
-    }
+    run_names::distinguish(&mut found);
     Ok(found)
 }
 
@@ -90,134 +87,148 @@ const COLUMNS: [(&str, Kind, &str, usize); 4] = [
     ("translation R2", Kind::HeldOut, "probe/translation_r2/representation", 3),
 ];
 
-fn list(folder: &Path, terminal: &Terminal) -> anyhow::Result<()> {
-    let mut found = Vec::new();
+/// What is said about every run.
+#[derive(Serialize)]
+struct RunState {
+    run: String,
+    method: String,
+    state: State,
+    epoch: u64,
+    epochs: u64,
+    step: u64,
+    checkpoints: Vec<String>,
+    epoch_means: BTreeMap<String, f64>,
+    held_out: BTreeMap<String, f64>,
+    #[serde(skip)]
+    name: String,
+}
+
+impl RunState {
+    fn of(summary: &Summary) -> Self {
+        let last = |kind| {
+            let names = summary.names(kind).into_iter();
+            names.filter_map(|name| Some((name.clone(), summary.last(kind, &name)?))).collect()
+        };
+        Self {
+            run: shown(&summary.root),
+            method: summary.config.method.name.name().to_owned(),
+            state: summary.state,
+            epoch: summary.reached.epoch,
+            epochs: summary.config.epochs,
+            step: summary.reached.step,
+            checkpoints: summary.checkpoints.iter().map(shown).collect(),
+            epoch_means: last(Kind::Epoch),
+            held_out: last(Kind::HeldOut),
+            name: summary.name.clone(),
+        }
+    }
+
+    fn last(&self, kind: Kind) -> &BTreeMap<String, f64> {
+        if kind == Kind::HeldOut { &self.held_out } else { &self.epoch_means }
+    }
+}
+
+/// The runs of a folder.
+#[derive(Serialize)]
+struct RunList {
+    runs: Vec<RunState>,
+    #[serde(skip)]
+    folder: String,
+}
+
+fn list(folder: &Path, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let mut runs = Vec::new();
     for run in RunFolder::find(folder)? {
         match Summary::of(&run) {
-            Ok(summary) => found.push(summary),
+            Ok(summary) => runs.push(RunState::of(&summary)),
             Err(error) => terminal.warn(error.to_string()),
         }
     }
-    let mut columns = vec![report::Column::new("run"), report::Column::new("method")];
-    columns.extend(["state", "epoch", "step"].map(report::Column::new));
-    columns.extend(COLUMNS.iter().map(|(heading, ..)| report::Column::new(*heading)));
-    let rows = found.iter().map(|summary| {
-        let reached = summary.reached;
-        let mut cells: Vec<report::Cell> = vec![
-            summary.name.clone().into(),
-            summary.config.method.name.name().into(),
-            summary.state.name().into(),
-            format!("{}/{}", reached.epoch, summary.config.epochs).into(),
-            reached.step.to_string().into(),
-        ];
-        cells.extend(
-            COLUMNS
-                .iter()
-                .map(|(_, kind, name, decimals)| report::Cell::number(summary.last(*kind, name), *decimals)),
-        );
-        cells
-    });
-    let text = if found.is_empty() {
-        format!("no runs in {}", folder.display())
-    } else {
-        text_table(columns, rows.collect())
-    };
-    let runs: Vec<Value> = found.iter().map(to_json).collect();
-    terminal.result(text, &json!({ "runs": runs }));
-    Ok(())
+    Outcome::new(&RunList { runs, folder: shown(folder) })
 }
 
-/// A plain table.
-fn text_table(columns: Vec<report::Column>, rows: Vec<Vec<report::Cell>>) -> String {
-    report::Table { columns, rows, ..report::Table::default() }.to_text().trim_end().to_owned()
-}
-
-fn to_json(summary: &Summary) -> Value {
-    let last = |kind| -> Value {
-        summary
-            .names(kind)
-            .into_iter()
-            .filter_map(|name| Some((name.clone(), summary.last(kind, &name)?)))
-            .collect()
-    };
-    json!({
-        "run": shown(&summary.root),
-        "method": summary.config.method.name,
-        "state": summary.state,
-        "epoch": summary.reached.epoch,
-        "epochs": summary.config.epochs,
-        "step": summary.reached.step,
-        "checkpoints": summary.checkpoints.iter().map(shown).collect::<Vec<_>>(),
-        "epoch_means": last(Kind::Epoch),
-        "held_out": last(Kind::HeldOut),
-    })
-}
-
-fn show(run: &Path, terminal: &Terminal) -> anyhow::Result<()> {
-    let summary = Summary::of(&RunFolder::open(run)?)?;
-    let (config, method) = (&summary.config, &summary.config.method);
-    let mut lines = vec![
-        format!("run          {} ({})", summary.root.display(), summary.state.name()),
-        format!(
-            "method       {} on {}, {} x {} pixels",
-            method.name, method.backbone, method.image_size, method.image_size
-        ),
-        format!("transform    {}", method.transform),
-        format!("data         {}", config.data),
-        format!(
-            "progress     epoch {} of {}, step {}",
-            summary.reached.epoch, config.epochs, summary.reached.step
-        ),
-    ];
-    for session in &summary.sessions {
-        let ended = match &session.ended {
-            None => String::new(),
-            Some(Ended::Finished) => ", finished".to_owned(),
-            Some(Ended::Interrupted) => ", interrupted".to_owned(),
-            Some(Ended::Failed(what)) => format!(", failed: {what}"),
+impl fmt::Display for RunList {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.runs.is_empty() {
+            return write!(formatter, "no runs in {}", self.folder);
+        }
+        let headings = ["run", "method", "state", "epoch", "step"].into_iter();
+        let columns = headings.chain(COLUMNS.map(|(heading, ..)| heading)).map(Column::new).collect();
+        let row = |run: &RunState| -> Vec<Cell> {
+            let words = [
+                run.name.clone(),
+                run.method.clone(),
+                run.state.name().to_owned(),
+                format!("{}/{}", run.epoch, run.epochs),
+                run.step.to_string(),
+            ];
+            let number = |(_, kind, name, decimals): (&str, Kind, &str, usize)| {
+                Cell::number(run.last(kind).get(name).copied(), decimals)
+            };
+            words.into_iter().map(Cell::from).chain(COLUMNS.map(number)).collect()
         };
-        lines.push(format!(
-            "session      from step {} on {}, version {}{ended}",
-            session.from_step, session.device, session.version
-        ));
+        let table = Table { columns, rows: self.runs.iter().map(row).collect(), ..Table::default() };
+        formatter.write_str(table.to_text().trim_end())
     }
-    for path in &summary.checkpoints {
-        lines.push(format!("checkpoint   {}", path.display()));
-    }
-    for (title, kind) in [("last epoch", Kind::Epoch), ("held-out", Kind::HeldOut)] {
-        for name in summary.names(kind) {
-            if let Some(value) = summary.last(kind, &name) {
-                lines.push(format!("{title:<12} {name} = {value:.5}"));
-            }
-        }
-    }
-    if matches!(summary.state, State::Stopped | State::Failed) {
-        lines.push(format!("continue it  equicaps train --resume {}", dataset::shell_word(&summary.root)));
-    }
-    let mut value = to_json(&summary);
-    if let Value::Object(map) = &mut value {
-        map.insert("config".to_owned(), serde_json::to_value(config)?);
-        map.insert("sessions".to_owned(), serde_json::to_value(&summary.sessions)?);
-    }
-    terminal.result(lines.join("\n"), &value);
-    Ok(())
 }
 
-/// The settings of `config` as (dotted key, text).
-fn flat_settings(config: &Config) -> Vec<(String, String)> {
-    fn walk(prefix: &str, value: &Value, flat: &mut Vec<(String, String)>) {
-        match value {
-            Value::Object(map) => {
-                for (name, inner) in map {
-                    let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-                    walk(&key, inner, flat);
-                }
-            }
-            Value::String(text) => flat.push((prefix.to_owned(), text.clone())),
-            other => flat.push((prefix.to_owned(), other.to_string())),
+/// Everything about one run.
+#[derive(Serialize)]
+struct RunDetails {
+    #[serde(flatten)]
+    state: RunState,
+    config: Config,
+    sessions: Vec<Environment>,
+    #[serde(skip)]
+    root: PathBuf,
+}
+
+impl RunDetails {
+    fn of(summary: &Summary) -> Self {
+        Self {
+            state: RunState::of(summary),
+            config: summary.config.clone(),
+            sessions: summary.sessions.clone(),
+            root: summary.root.clone(),
         }
     }
-    let mut flat = Vec::new();
-    walk("", &serde_json::to_value(config).unwrap_or_default(), &mut flat);
-    flat
+}
+
+impl fmt::Display for RunDetails {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { state, config, sessions, root } = self;
+        writeln!(formatter, "run          {} ({})", state.run, state.state.name())?;
+        writeln!(
+            formatter,
+            "method       {} on {}, {size} x {size} pixels",
+            config.method.name,
+            config.method.backbone,
+            size = config.method.image_size
+        )?;
+        writeln!(formatter, "transform    {}", config.method.transform)?;
+        writeln!(formatter, "data         {}", config.data)?;
+        write!(formatter, "progress     epoch {} of {}, step {}", state.epoch, state.epochs, state.step)?;
+        for session in sessions {
+            let ended = match &session.ended {
+                None => String::new(),
+                Some(Ended::Finished) => ", finished".to_owned(),
+                Some(Ended::Interrupted) => ", interrupted".to_owned(),
+                Some(Ended::Failed(what)) => format!(", failed: {what}"),
+            };
+            let Environment { from_step, device, version, .. } = session;
+            write!(formatter, "\nsession      from step {from_step} on {device}, version {version}{ended}")?;
+        }
+        for path in &state.checkpoints {
+            write!(formatter, "\ncheckpoint   {path}")?;
+        }
+        for (title, numbers) in [("last epoch", &state.epoch_means), ("held-out", &state.held_out)] {
+            for (name, value) in numbers {
+                write!(formatter, "\n{title:<12} {name} = {value:.5}")?;
+            }
+        }
+        if matches!(state.state, State::Stopped | State::Failed) {
+            write!(formatter, "\nresume with  equicaps train --resume {}", dataset::shell_word(root))?;
+        }
+        Ok(())
+    }
 }

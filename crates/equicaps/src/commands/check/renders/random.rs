@@ -1,18 +1,20 @@
-//! Random views on a GPU against the same views on the CPU: the same picture, up to rounding; and twice on the GPU: the
+//! Random views on a GPU against the same views on the CPU: the same image, up to rounding; and twice on the GPU: the
 //! same bits.
 
-use std::process::ExitCode;
+use std::fmt;
 use std::sync::Arc;
 
 use anyhow::Context;
 use rayon::prelude::*;
 use render::PreparedMesh;
 use render::cuda::{Object, Renderer, Shot};
-use scene::{LatentRanges, LoadOptions, Mesh};
-use serde_json::json;
+use scene::LatentRanges;
+use serde::Serialize;
 
 use super::Arguments;
 use crate::UsageError;
+use crate::commands::meshes;
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Lowest acceptable PSNR in dB.
@@ -20,11 +22,11 @@ const BOUND_DB: f64 = 45.0;
 /// Seed of objects and latents.
 const SEED: u64 = 77;
 
-pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let mut renderer = crate::device::renderer(&arguments.device, arguments.quality)?
         .ok_or_else(|| UsageError("--random compares a GPU with the CPU: give --device cuda:N".to_owned()))?;
     let files = match &arguments.meshes {
-        Some(root) => load_meshes(root, terminal)?,
+        Some(root) => meshes::load_all(root, terminal)?,
         None => Vec::new(),
     };
     let classes = procedural::classes().len() as u64;
@@ -68,36 +70,43 @@ pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> any
         psnrs.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).context("no views")?;
     let is_repeatable = ours == again;
     let within = worst >= BOUND_DB && is_repeatable;
-    terminal.result(
-        format!(
-            "{count} views, {} quality, {}: mean {mean:.1} dB, worst {worst:.1} dB (view {worst_view}; at least {BOUND_DB} \
-             needed), rendered twice: {}",
-            arguments.quality,
-            renderer.context().properties().name,
-            if is_repeatable { "the same bits" } else { "DIFFERENT bits" },
-        ),
-        &json!({
-            "quality": arguments.quality.to_string(),
-            "views": count,
-            "mean_db": mean,
-            "worst_db": worst,
-            "worst_view": worst_view,
-            "bound_db": BOUND_DB,
-            "same_bits": is_repeatable,
-            "within_bounds": within,
-        }),
-    );
-    Ok(if within { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    let compared = Compared {
+        quality: arguments.quality.to_string(),
+        views: count,
+        mean_db: mean,
+        worst_db: worst,
+        worst_view,
+        bound_db: BOUND_DB,
+        same_bits: is_repeatable,
+        within_bounds: within,
+        device: renderer.context().properties().name.clone(),
+    };
+    Ok(Outcome::new(&compared)?.failed_if(!within))
 }
 
-fn load_meshes(root: &std::path::Path, terminal: &Terminal) -> anyhow::Result<Vec<Mesh>> {
-    let mut meshes = Vec::new();
-    for source in scene::objects::discover(root)? {
-        match source.load(&LoadOptions::under(root)) {
-            Ok(loaded) => meshes.push(loaded.mesh),
-            Err(error) => terminal.warn(format!("skipped {}: {error}", source.id())),
-        }
+/// Both devices side by side.
+#[derive(Serialize)]
+struct Compared {
+    quality: String,
+    views: u64,
+    mean_db: f64,
+    worst_db: f64,
+    worst_view: usize,
+    bound_db: f64,
+    same_bits: bool,
+    within_bounds: bool,
+    #[serde(skip)]
+    device: String,
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { quality, views, mean_db, worst_db, worst_view, bound_db, device, .. } = self;
+        let bits = if self.same_bits { "the same bits" } else { "DIFFERENT bits" };
+        write!(
+            formatter,
+            "{views} views, {quality} quality, {device}: mean {mean_db:.1} dB, worst {worst_db:.1} dB (view {worst_view}; \
+             at least {bound_db} needed), rendered twice: {bits}"
+        )
     }
-    anyhow::ensure!(!meshes.is_empty(), "{}: no usable mesh", root.display());
-    Ok(meshes)
 }

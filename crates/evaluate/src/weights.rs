@@ -1,18 +1,17 @@
-//! The network a command works with: a run's folder or a single file of weights, opened for evaluation.
+//! The weights to evaluate: checkpoints of a run, or a single file, with the name that tables give them.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use engine::Device;
-use evaluate::NetworkEncoder;
-use evaluate::features::weights_key;
-use evaluate::results::Subject;
 use methods::{MethodConfig, MethodName, Regularise, Task};
 use train::checkpoint::{self, Checkpoint};
 use train::weights::Loaded;
 use train::{Config, RunFolder};
 
-use crate::terminal::Terminal;
+use crate::error::{Error, Result};
+use crate::features::weights_key;
+use crate::network::NetworkEncoder;
+use crate::results::Subject;
 
 /// A file of weights and how to read it.
 #[derive(Clone, Debug)]
@@ -43,7 +42,7 @@ pub enum Which {
 }
 
 /// The weights that `path` (a run's folder or a checkpoint) and `which` name.
-pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
+pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
     if path.is_file() {
         return Ok(vec![of_file(path)?]);
     }
@@ -66,22 +65,22 @@ pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
             let missing = epochs.iter().find(|epoch| !all.iter().any(|(kept, _)| kept == *epoch));
             if let Some(epoch) = missing {
                 let kept: Vec<String> = all.iter().map(|(epoch, _)| epoch.to_string()).collect();
-                anyhow::bail!(
+                return Err(Error::Request(format!(
                     "{} keeps no checkpoint of epoch {epoch} (kept: {})",
                     path.display(),
                     kept.join(", ")
-                );
+                )));
             }
             all.into_iter().filter(|(epoch, _)| epochs.contains(epoch)).collect()
         }
         _ => all,
     };
     if chosen.is_empty() {
-        anyhow::bail!(
-            "{} has no checkpoint yet: equicaps train --resume {} goes on with it",
+        return Err(Error::Request(format!(
+            "{} has no checkpoint yet; continue it with: equicaps train --resume {}",
             path.display(),
             dataset::shell_word(path)
-        );
+        )));
     }
     chosen
         .into_iter()
@@ -93,16 +92,18 @@ pub fn find(path: &Path, which: &Which) -> anyhow::Result<Vec<Weights>> {
 }
 
 /// A checkpoint knows its own configuration.
-fn of_file(path: &Path) -> anyhow::Result<Weights> {
+fn of_file(path: &Path) -> Result<Weights> {
     let checkpoint = Checkpoint::read_metadata(path).map_err(|error| {
         let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
         let (shown, word) = (path.display(), dataset::shell_word(path));
         match ending.as_str() {
-            "safetensors" => anyhow::Error::from(error),
-            "pth" | "pt" => anyhow::anyhow!(
-                "{shown} is a file of PyTorch; make a checkpoint of it: equicaps import {word} --out weights.safetensors"
-            ),
-            _ => anyhow::anyhow!("{shown} is no checkpoint, expected a run's folder or a .safetensors file"),
+            "safetensors" => error.into(),
+            "pth" | "pt" => Error::Request(format!(
+                "{shown} is a PyTorch file; convert it with: equicaps import {word} --out weights.safetensors"
+            )),
+            _ => Error::Request(format!(
+                "{shown} is not a checkpoint; expected a run's folder or a .safetensors file"
+            )),
         }
     })?;
     Ok(Weights {
@@ -123,8 +124,8 @@ impl Weights {
         self
     }
 
-    /// Opens the network on `device`.
-    pub fn open(&self, device: &Device, terminal: &Terminal) -> anyhow::Result<NetworkEncoder> {
+    /// Opens the network on `device`. The note says why there are no embeddings, where there are none.
+    pub fn open(&self, device: &Device) -> Result<(NetworkEncoder, Option<String>)> {
         let checkpoint = self.file.as_deref().map(Checkpoint::read).transpose()?;
         let mut config = self.config.method.clone();
         // The number of classes matters to supervised networks only, whose head says it.
@@ -132,20 +133,19 @@ impl Weights {
         if let (Some(head), Task::Classification) = (head, config.network.task) {
             config.classes = head.shape.first().copied().unwrap_or(config.classes);
         }
-        let opened = NetworkEncoder::open(&config, checkpoint.as_ref(), self.config.seed, device);
-        let (encoder, loaded) = opened.with_context(|| format!("cannot use {}", self.name))?;
-        if loaded == Some(Loaded::BackboneOnly) {
+        let (encoder, loaded) = NetworkEncoder::open(&config, checkpoint.as_ref(), self.config.seed, device)?;
+        let note = (loaded == Some(Loaded::BackboneOnly)).then(|| {
             let why = match self.other_size {
                 Some(size) => format!("the projector does not take images of {size} pixels"),
                 None => "a backbone without a projector".to_owned(),
             };
-            terminal.note(format!("{}: {why}; there are no embeddings", self.name));
-        }
-        Ok(encoder)
+            format!("{}: {why}; there are no embeddings", self.name)
+        });
+        Ok((encoder, note))
     }
 
     /// What results say about it; `several` checkpoints of one run are told apart by their epoch.
-    pub fn subject(&self, several: bool) -> anyhow::Result<Subject> {
+    pub fn subject(&self, several: bool) -> Result<Subject> {
         let MethodConfig { name: method, backbone, transform, network, .. } = &self.config.method;
         let (shown, untrained) = (method.title(), self.file.is_none());
         let is_supervised = *method == MethodName::SUPERVISED && !untrained;
@@ -159,8 +159,7 @@ impl Weights {
         }
         let key = match &self.file {
             Some(file) => {
-                let mut bytes =
-                    std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+                let mut bytes = std::fs::read(file).map_err(dataset::Error::read(file))?;
                 // Features of another image size are other features.
                 bytes.extend(self.other_size.iter().flat_map(|size| size.to_le_bytes()));
                 weights_key(&bytes)

@@ -1,49 +1,26 @@
-//! Training through the binary: kills, signals, locks, refusals, bad pictures, and what `runs` tells.
-
-#![allow(clippy::unwrap_used)]
+//! Training through the binary: kills, signals, locks, refusals, bad images, and what `runs` tells.
 
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use crate::support::{TINY, equicaps, failure, ok, ok_json, set};
 
 /// A run of small steps: 8 training objects in batches of 3, 3, 2.
-const SMALL: [&str; 22] = [
-    "--preset",
-    "demo",
-    "--set",
+const SMALL: [&str; 7] = [
     "data=procedural:2x5",
-    "--set",
     "batch=3",
-    "--set",
-    "image_size=32",
-    "--set",
-    "network.width=8",
-    "--set",
-    "network.capsules=4",
-    "--set",
     "network.projector=[16, 16, 16]",
-    "--set",
     "procedural.views=4",
-    "--set",
     "logging.every_steps=1",
-    "--set",
     "checkpoints.every_epochs=2",
-    "--set",
     "probes.held_out_every=3",
 ];
 
-fn equicaps(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_equicaps"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
 /// `equicaps train --run RUN --set epochs=N` with small steps and more arguments.
 fn new_run(run: &Path, epochs: u32, more: &[&str]) -> Command {
-    let mut command = equicaps(&["train"]);
-    command.args(SMALL).arg("--run").arg(run).args(["--set", &format!("epochs={epochs}")]).args(more);
+    let mut command = equicaps(&["train", "--preset", "demo", "--run"]);
+    set(set(set(command.arg(run), &TINY), &SMALL), &[&format!("epochs={epochs}")]).args(more);
     command
 }
 
@@ -51,25 +28,6 @@ fn resume(run: &Path, more: &[&str]) -> Command {
     let mut command = equicaps(&["train", "--resume"]);
     command.arg(run).args(more);
     command
-}
-
-fn ok(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn ok_json(command: &mut Command) -> Value {
-    let text = ok(command.arg("--json"));
-    assert_eq!(text.trim_end().lines().count(), 1, "more than one line: {text}");
-    serde_json::from_str(&text).unwrap()
-}
-
-/// Exit status and standard error of a command that must fail.
-fn failure(command: &mut Command) -> (i32, String) {
-    let Output { status, stderr, .. } = command.output().unwrap();
-    assert!(!status.success(), "{command:?} succeeded");
-    (status.code().unwrap(), String::from_utf8(stderr).unwrap())
 }
 
 /// Waits until `child` has taken `run`, and a step is written down.
@@ -279,7 +237,7 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn bad_pictures_are_named_or_replaced() {
+fn bad_images_are_named_or_replaced() {
     let root = tempfile::tempdir().unwrap();
     let data = root.path().join("views");
     let path = data.to_str().unwrap();
@@ -308,7 +266,7 @@ fn bad_pictures_are_named_or_replaced() {
 
     let lists = dataset::Dataset::open(&data).unwrap();
     let first = lists.image_name(0, 0);
-    std::fs::write(&first, b"not a picture").unwrap();
+    std::fs::write(&first, b"not an image").unwrap();
     for view in 1..3 {
         std::fs::remove_file(lists.image_name(1, view)).unwrap();
     }
@@ -336,7 +294,7 @@ fn split_files_may_be_kept_elsewhere() {
     let [data, lists, run] = ["views", "lists", "run"].map(|name| root.path().join(name));
     let small = ["--procedural", "2x5", "--views", "3", "--size", "32", "--quality", "fast", "--quiet"];
     ok(equicaps(&["render", "--format", "files"]).args(small).arg("--out").arg(&data));
-    // As published: pictures and latents in one folder, the lists in another, and no card.
+    // As published: images and latents in one folder, the lists in another, and no card.
     std::fs::create_dir(&lists).unwrap();
     for name in ["train_images.npy", "train_labels.npy", "val_images.npy", "val_labels.npy"] {
         std::fs::rename(data.join(name), lists.join(name)).unwrap();
@@ -393,8 +351,8 @@ fn runs_tell_about_themselves() {
     let out = root.path().join("curves");
     let plotted =
         ok_json(equicaps(&["runs", "plot", first, second, "--metric", "rotation_r2", "--out"]).arg(&out));
-    let picture = plotted["files"][0].as_str().unwrap();
-    assert!(std::fs::read(picture).unwrap().starts_with(b"\x89PNG"));
+    let image = plotted["files"][0].as_str().unwrap();
+    assert!(std::fs::read(image).unwrap().starts_with(b"\x89PNG"));
     let (status, _) = failure(&mut equicaps(&["runs", "plot", first, "--metric", "no such number"]));
     assert_eq!(status, 2);
 }

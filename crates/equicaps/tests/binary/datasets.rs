@@ -1,42 +1,20 @@
 //! Datasets through the binary: the same bytes whatever happens on the way, refusals, exit statuses, one JSON object.
 
-#![allow(clippy::unwrap_used)]
-
 mod looking;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-fn equicaps(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_equicaps"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    equicaps(arguments).output().unwrap()
-}
+use crate::support::{self, equicaps, object};
 
 fn ok(arguments: &[&str]) -> String {
-    let output = run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    support::ok(&mut equicaps(arguments))
 }
 
-/// Exit status and standard error of a command that must fail.
 fn failure(arguments: &[&str]) -> (i32, String) {
-    let output = run(arguments);
-    assert!(!output.status.success(), "{arguments:?} succeeded");
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
-fn json(text: &str) -> serde_json::Value {
-    assert_eq!(text.lines().count(), 1, "more than one line: {text}");
-    let value: serde_json::Value = serde_json::from_str(text).unwrap();
-    assert!(value.is_object());
-    value
+    support::failure(&mut equicaps(arguments))
 }
 
 /// Every file below `root` with its content, the work folder included.
@@ -130,7 +108,7 @@ fn kills_jobs_and_shards_do_not_change_a_byte() {
         }
         ok(&small(format, &killed, &["--quiet"]));
         assert_same(&tree(Path::new(&killed)), &expected);
-        assert!(ok(&["dataset", "check", &killed]).contains("all is well"));
+        assert!(ok(&["dataset", "check", &killed]).contains("no problems"));
     }
 }
 
@@ -176,7 +154,7 @@ fn an_interrupt_stops_in_good_order() {
     let output = process.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(75));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("run the same command again to go on"), "{text}");
+    assert!(text.contains("progress is saved; rerun to resume"), "{text}");
     // Its staging folder is gone; only finished objects and the plan are left.
     assert_eq!(std::fs::read_dir(Path::new(&out).join(".equicaps/staging")).unwrap().count(), 0);
     let (status, message) = failure(&["dataset", "check", &out]);
@@ -188,9 +166,9 @@ fn an_interrupt_stops_in_good_order() {
 fn other_settings_are_refused_with_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("views").to_str().unwrap().to_owned();
-    let result = json(&ok(&small("files", &out, &["--json"])));
+    let result = object(&ok(&small("files", &out, &["--json"])));
     assert_eq!((&result["complete"], &result["images_rendered"]), (&true.into(), &72.into()));
-    let again = json(&ok(&small("files", &out, &["--json"])));
+    let again = object(&ok(&small("files", &out, &["--json"])));
     assert_eq!((&again["complete"], &again["images_rendered"]), (&true.into(), &0.into()));
     let before = tree(Path::new(&out));
     for (more, sentence) in [
@@ -238,12 +216,14 @@ fn unusable_objects_are_skipped_and_recorded() {
             .map(ToString::to_string)
             .collect()
     };
-    let call = |arguments: Vec<String>| run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let call = |arguments: Vec<String>| {
+        equicaps(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).output().unwrap()
+    };
 
     let out = path("views");
     let output = call(arguments(&out, &["--json"]));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let result = json(std::str::from_utf8(&output.stdout).unwrap());
+    let result = object(std::str::from_utf8(&output.stdout).unwrap());
     assert_eq!(result["skipped"].as_array().unwrap().len(), 2);
     let skipped = std::fs::read_to_string(Path::new(&out).join("skipped.json")).unwrap();
     assert!(skipped.contains("faceless") && skipped.contains("wreck/broken/model.obj:1"), "{skipped}");
@@ -251,7 +231,7 @@ fn unusable_objects_are_skipped_and_recorded() {
     // The label comes from the full list, though the other class has no usable object.
     let classes = std::fs::read_to_string(Path::new(&out).join("classes.json")).unwrap();
     assert!(classes.contains("wreck") && classes.contains("pyramid"));
-    assert!(ok(&["dataset", "check", &out]).contains("2 objects, 4 images, all is well"));
+    assert!(ok(&["dataset", "check", &out]).contains("2 objects, 4 images, no problems"));
 
     let strict = call(arguments(&path("strict"), &["--strict"]));
     assert_eq!(strict.status.code(), Some(1));

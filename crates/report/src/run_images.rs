@@ -1,4 +1,4 @@
-//! The pictures of a report: nearest neighbours of several runs side by side, and rotations in pose space.
+//! The images of a report: nearest neighbours of several runs side by side, and rotations in pose space.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,28 +7,27 @@ use std::sync::Arc;
 use dataset::{Dataset, Views};
 use evaluate::Results;
 use evaluate::neighbours::NeighbourQuery;
-use report::page::Page;
-use report::{Picture, figures};
 
-use super::{Files, RunMaterial};
-use crate::commands::evaluate::NEIGHBOURS;
-use crate::commands::pose_sweep::{PICTURES, SWEEP, Sweep};
-use crate::terminal::Terminal;
+use crate::evaluation_folder::NEIGHBOURS;
+use crate::page::Page;
+use crate::pose_sweep::{IMAGES, SWEEP, Sweep};
+use crate::run_material::RunMaterial;
+use crate::run_page::Files;
+use crate::{Bitmap, Result, figures};
 
 /// Queries that are shown, and networks beside each.
 const SHOWN: usize = 4;
 const MOST_NETWORKS: usize = 8;
 
-/// Adds the section of pictures.
+/// Adds the sections of images. Returns a warning where one had to be left out.
 pub fn section(
     page: &mut Page,
     runs: &[RunMaterial],
     latest: &[Results],
     files: &mut Files,
-    terminal: &Terminal,
-) -> anyhow::Result<()> {
+) -> Result<Option<String>> {
     page.section("Nearest neighbours");
-    neighbours(page, runs, latest, files, terminal)?;
+    let warning = neighbours(page, runs, latest, files)?;
     page.section("Rotation in pose space");
     for run in runs {
         let Some((folder, _)) = run.evaluations.last() else { continue };
@@ -49,13 +48,13 @@ pub fn section(
             "The source's embedding times each rotation: the nearest view should be the one above.",
             "",
         ];
-        for (name, caption) in PICTURES.iter().zip(captions) {
+        for (name, caption) in IMAGES.iter().zip(captions) {
             if let Ok(svg) = std::fs::read_to_string(folder.join(format!("{name}.svg"))) {
                 page.svg_file(&svg, caption);
             }
         }
     }
-    Ok(())
+    Ok(warning)
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
@@ -67,8 +66,7 @@ fn neighbours(
     runs: &[RunMaterial],
     latest: &[Results],
     files: &mut Files,
-    terminal: &Terminal,
-) -> anyhow::Result<()> {
+) -> Result<Option<String>> {
     // Only evaluations on the same data can stand side by side.
     let mut columns: Vec<(String, Vec<NeighbourQuery>)> = Vec::new();
     let mut data: Option<(String, String)> = None;
@@ -86,22 +84,19 @@ fn neighbours(
             }
         }
     }
-    let Some((path, _)) = data else { return Ok(()) };
+    let Some((path, _)) = data else { return Ok(None) };
     let dataset = match Dataset::open(Path::new(&path)) {
         Ok(dataset) => dataset,
-        Err(error) => {
-            terminal.warn(format!("no picture of nearest neighbours: {error}"));
-            return Ok(());
-        }
+        Err(error) => return Ok(Some(format!("no images of nearest neighbours: {error}"))),
     };
-    let mut cache: HashMap<(usize, usize), Arc<Picture>> = HashMap::new();
+    let mut cache: HashMap<(usize, usize), Arc<Bitmap>> = HashMap::new();
     let side = dataset.side().min(128);
     let names: HashMap<u32, String> = dataset.classes().iter().map(|c| (c.label, c.name.clone())).collect();
     let shown = columns.iter().map(|(_, found)| found.len()).min().unwrap_or(0).min(SHOWN);
     for index in 0..shown {
         let networks: Vec<(String, &NeighbourQuery)> =
             columns.iter().map(|(name, found)| (name.clone(), &found[index])).collect();
-        let picture = |object: usize, view: usize| {
+        let image = |object: usize, view: usize| {
             if let Some(known) = cache.get(&(object, view)) {
                 return Some(Arc::clone(known));
             }
@@ -110,15 +105,15 @@ fn neighbours(
             if !valid || dataset.image(object, view, side, &mut pixels).is_err() {
                 return None;
             }
-            let picture = Arc::new(Picture::new(side as u32, side as u32, pixels).ok()?);
-            cache.insert((object, view), Arc::clone(&picture));
-            Some(picture)
+            let image = Arc::new(Bitmap::new(side as u32, side as u32, pixels).ok()?);
+            cache.insert((object, view), Arc::clone(&image));
+            Some(image)
         };
         let class = |object: usize| {
             let label = dataset.objects().get(object).map(|object| object.label);
             label.and_then(|label| names.get(&label).cloned()).unwrap_or_default()
         };
-        let drawing = figures::neighbours("", &networks, picture, class, 96.0);
+        let drawing = figures::neighbours("", &networks, image, class, 96.0);
         files.keep(&format!("neighbours_{}", index + 1), &drawing)?;
         page.drawing(&drawing, "");
     }
@@ -126,5 +121,5 @@ fn neighbours(
         "Held-out views nearest to a query in the space of representations (cosine similarity, the query itself excluded). \
          Green frame: an object of the same class; red: of another. The number is 1 - <q, q'>\u{b2}, 0 for the same rotation.",
     );
-    Ok(())
+    Ok(None)
 }

@@ -1,18 +1,15 @@
 //! Training when storage fails: a disk that is full, data that disappear. What was learned stays, one sentence says what
 //! happened, and the run goes on as if nothing had happened once there is room, or there are data, again.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const SETTINGS: [&str; 12] = [
+use crate::support::{TINY, equicaps, render_views, set};
+
+const SETTINGS: [&str; 9] = [
     "batch=3",
-    "image_size=32",
-    "network.width=8",
-    "network.capsules=4",
     "network.projector=[16, 16, 16]",
     "procedural.views=4",
     "logging.every_steps=1",
@@ -24,18 +21,15 @@ const SETTINGS: [&str; 12] = [
 ];
 
 fn train(data: &str, run: &Path, epochs: u32) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_equicaps"));
-    command.args(["train", "--quiet", "--preset", "demo", "--data", data, "--run"]).arg(run);
-    SETTINGS.iter().for_each(|setting| {
-        command.args(["--set", setting]);
-    });
-    command.args(["--set", &format!("epochs={epochs}")]).stdin(Stdio::null());
+    let mut command = equicaps(&["train", "--quiet", "--preset", "demo", "--data", data, "--run"]);
+    command.arg(run);
+    set(set(set(&mut command, &TINY), &SETTINGS), &[&format!("epochs={epochs}")]);
     command
 }
 
 fn resume(run: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_equicaps"));
-    command.args(["train", "--quiet", "--resume"]).arg(run).stdin(Stdio::null());
+    let mut command = equicaps(&["train", "--quiet", "--resume"]);
+    command.arg(run);
     command
 }
 
@@ -102,24 +96,7 @@ fn data_that_disappear_end_the_run_saved() {
     let root = tempfile::tempdir().unwrap();
     let path = |name: &str| root.path().join(name);
     let (data, away) = (path("data"), path("away"));
-    let made = Command::new(env!("CARGO_BIN_EXE_equicaps"))
-        .args([
-            "render",
-            "--quiet",
-            "--procedural",
-            "2x5",
-            "--views",
-            "4",
-            "--size",
-            "32",
-            "--quality",
-            "fast",
-        ])
-        .args(["--preset", "3diebench", "--out"])
-        .arg(&data)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    render_views("2x5", &data, &["--preset", "3diebench"]);
     let data_text = data.to_string_lossy().into_owned();
     const EPOCHS: u32 = 300;
     let mut child = train(&data_text, &path("run"), EPOCHS).stderr(Stdio::piped()).spawn().unwrap();

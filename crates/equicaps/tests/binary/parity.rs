@@ -1,17 +1,13 @@
 //! `equicaps check parity` through the binary: exit codes and the JSON contract.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::equicaps;
 
 fn parity(fixture: &Path, inputs: &Path, more: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_equicaps"))
-        .args(["check", "parity", "--json", "--fixture"])
-        .arg(fixture)
-        .arg("--inputs")
-        .arg(inputs)
-        .args(more)
-        .output()
-        .expect("the binary runs")
+    let mut command = equicaps(&["check", "parity", "--json", "--fixture"]);
+    command.arg(fixture).arg("--inputs").arg(inputs).args(more).output().unwrap()
 }
 
 fn fixture(name: &str) -> std::path::PathBuf {

@@ -1,15 +1,13 @@
 //! `equicaps check renders` and the benchmarks of rendering as a user calls them: output and exit status.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
-fn equicaps(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_equicaps")).args(arguments).output().expect("the program runs")
-}
+use crate::support::{equicaps, failure, ok_json};
 
-/// A folder with one empty view and the picture that belongs to it.
+/// A folder with one empty view and the image that belongs to it.
 fn folder(image: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../render/tests/data/empty_b.png");
@@ -26,6 +24,8 @@ fn check(folder: &Path, quality: &str) -> Output {
     let views = folder.join("views.json");
     let (views, root) = (views.to_str().unwrap_or_default(), folder.to_str().unwrap_or_default());
     equicaps(&["check", "renders", "--views", views, "--root", root, "--quality", quality, "--json"])
+        .output()
+        .unwrap()
 }
 
 /// What the README says of a preset against Cycles: mean and worst of the objects, worst empty scene, in dB.
@@ -39,7 +39,7 @@ fn published(quality: &str) -> [f64; 3] {
 }
 
 #[test]
-fn pictures_within_the_bounds_succeed_and_the_bounds_are_one_decibel_below_the_published_figures() {
+fn images_within_the_bounds_succeed_and_the_bounds_are_one_decibel_below_the_published_figures() {
     let folder = folder("b.png");
     for quality in ["reference", "standard", "fast"] {
         let output = check(folder.path(), quality);
@@ -57,7 +57,7 @@ fn pictures_within_the_bounds_succeed_and_the_bounds_are_one_decibel_below_the_p
 }
 
 #[test]
-fn wrong_pictures_fail_and_unusable_lists_are_usage_errors() {
+fn wrong_images_fail_and_unusable_lists_are_usage_errors() {
     let wrong = folder("b.png");
     image::RgbImage::new(256, 256).save(wrong.path().join("b.png")).unwrap();
     assert_eq!(check(wrong.path(), "fast").status.code(), Some(1));
@@ -71,10 +71,8 @@ fn wrong_pictures_fail_and_unusable_lists_are_usage_errors() {
 
 #[test]
 fn the_benchmark_reports_a_rate() {
-    let output =
-        equicaps(&["bench", "render", "--quality", "fast", "--size", "32", "--seconds", "0.5", "--json"]);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(output.status.success());
+    let report =
+        ok_json(&mut equicaps(&["bench", "render", "--quality", "fast", "--size", "32", "--seconds", "0.5"]));
     for key in ["images_per_s", "rays_per_s", "triangles_mean"] {
         assert!(report[key].as_f64().unwrap() > 0.0, "{key}: {report}");
     }
@@ -90,8 +88,7 @@ fn fresh_views_are_measured_on_a_gpu_only_and_with_shares_that_make_sense() {
         (["--refresh", "0.1,1.5"], "refresh must be between 0 and 1"),
         (["--set", "refrsh=1"], "refrsh"),
     ] {
-        let output = equicaps(&[&["bench", "fresh"], &arguments[..]].concat());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!((output.status.code(), said.contains(says)), (Some(2), true), "{said}");
+        let (status, said) = failure(&mut equicaps(&[&["bench", "fresh"], &arguments[..]].concat()));
+        assert_eq!((status, said.contains(says)), (2, true), "{said}");
     }
 }

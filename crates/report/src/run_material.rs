@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use evaluate::Results;
-use report::axis::Axis;
-use report::{Drawing, LineChart, Series};
+use evaluate::{Results, results};
 use train::RunFolder;
 use train::metrics::{self, Kind, Record};
+
+use crate::axis::Axis;
+use crate::figures::no_information;
+use crate::{Drawing, Error, LineChart, Result, Series};
 
 /// Everything about one run.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +27,7 @@ pub struct RunMaterial {
 
 impl RunMaterial {
     /// Reads a run's folder, or a folder of evaluations.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
+    pub fn read(path: &Path) -> Result<Self> {
         let mut material = Self {
             name: path
                 .file_name()
@@ -44,7 +46,8 @@ impl RunMaterial {
         };
         find(&evaluations, 0, &mut material.evaluations)?;
         if material.config_text.is_none() && material.evaluations.is_empty() {
-            anyhow::bail!("{} holds neither a run nor results of an evaluation", path.display());
+            let text = format!("{} holds neither a run nor results of an evaluation", path.display());
+            return Err(Error::Request(text));
         }
         material.evaluations.sort_by_key(|(_, results)| results.subject.epochs);
         Ok(material)
@@ -52,10 +55,10 @@ impl RunMaterial {
 }
 
 /// Collects every `results.json` down to two folders below.
-fn find(folder: &Path, depth: usize, found: &mut Vec<(PathBuf, Results)>) -> anyhow::Result<()> {
-    let results = folder.join("results.json");
-    if results.is_file() {
-        found.push((folder.to_path_buf(), Results::read(&results)?));
+fn find(folder: &Path, depth: usize, found: &mut Vec<(PathBuf, Results)>) -> Result<()> {
+    let file = folder.join(results::FILE);
+    if file.is_file() {
+        found.push((folder.to_path_buf(), Results::read(&file)?));
     }
     if depth < 2
         && let Ok(entries) = std::fs::read_dir(folder)
@@ -95,7 +98,7 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
             .collect();
         if !series.is_empty() {
             let references = match (name, rotation_floor) {
-                ("online_rotation", Some(floor)) => vec![(floor, report::figures::no_information(floor))],
+                ("online_rotation", Some(floor)) => vec![(floor, no_information(floor))],
                 _ => Vec::new(),
             };
             let label = if name == "online_rotation" { "R\u{b2}" } else { "share" };

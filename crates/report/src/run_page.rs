@@ -1,96 +1,46 @@
-//! `equicaps report`: everything about some runs on one page: tables beside the paper's, pictures, curves,
-//! configuration, and how it was measured.
-
-mod material;
-mod pictures;
+//! Everything about some runs on one page: tables beside the paper's, images, curves, configuration, and how it was
+//! measured.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use evaluate::Results;
 use evaluate::protocol::Task;
-use report::page::Page;
-use report::paper::{Metric, TABLES};
-use report::{Drawing, SvgUse, Table, compare, figures, ours};
-use serde_json::json;
 
-use crate::terminal::{Terminal, shown};
-pub use material::RunMaterial;
-
-/// Arguments of `equicaps report`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  equicaps report runs/equicaps runs/vicreg --out report.html
-  equicaps report runs/* --out paper/report.html --title 'Run 7'
-
-For every run: its curves and configuration, and all evaluations below RUN/evaluation (see
-equicaps evaluate). Beside the page: the tables as .md, .tex and .csv, and the drawings as PNG
-and SVG in a folder of the page's name.")]
-pub struct Arguments {
-    /// Folders of runs, or of evaluations
-    #[arg(value_name = "RUN", required = true)]
-    runs: Vec<PathBuf>,
-    /// The page
-    #[arg(long, value_name = "FILE", default_value = "report.html")]
-    out: PathBuf,
-    /// The heading
-    #[arg(long, default_value = "EquiCaps report")]
-    title: String,
-}
-
-/// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let mut runs = Vec::new();
-    for path in &arguments.runs {
-        runs.push(RunMaterial::read(path)?);
-    }
-    let evaluations: usize = runs.iter().map(|run| run.evaluations.len()).sum();
-    if evaluations == 0 {
-        terminal.warn("none of these runs was evaluated yet (equicaps evaluate RUN --data DIR); there will be no tables");
-    }
-    let written = write(&runs, &arguments.out, &arguments.title, "", terminal)?;
-    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-    let text = format!(
-        "{}, {}: {}",
-        count(runs.len(), "run"),
-        count(evaluations, "evaluation"),
-        arguments.out.display()
-    );
-    terminal.result(
-        text,
-        &json!({ "out": shown(&arguments.out), "runs": runs.len(), "evaluations": evaluations, "files": written.iter().map(shown).collect::<Vec<_>>() }),
-    );
-    Ok(ExitCode::SUCCESS)
-}
+use crate::page::Page;
+use crate::paper::{Metric, TABLES};
+use crate::run_material::{self, RunMaterial};
+use crate::run_names::{latest, named};
+use crate::table::write_forms;
+use crate::{Drawing, Result, Table, compare, figures, ours, run_images};
 
 /// Drawings that are also written as files.
-struct Files {
+pub(crate) struct Files {
     folder: PathBuf,
     written: Vec<PathBuf>,
 }
 
 impl Files {
-    fn keep(&mut self, name: &str, drawing: &Drawing) -> anyhow::Result<()> {
-        dataset::durable::create_folder(&self.folder)?;
-        for (ending, bytes) in
-            [("svg", drawing.to_svg(SvgUse::File).into_bytes()), ("png", drawing.to_png(2.0)?)]
-        {
+    pub(crate) fn keep(&mut self, name: &str, drawing: &Drawing) -> Result<()> {
+        for ending in ["svg", "png"] {
             let path = self.folder.join(format!("{name}.{ending}"));
-            dataset::durable::write(&path, &bytes)?;
+            drawing.write(&path)?;
             self.written.push(path);
         }
         Ok(())
     }
 }
 
-/// Writes the page and what goes beside it; `introduction` comes first. Lists the files written.
-pub fn write(
-    runs: &[RunMaterial],
-    out: &Path,
-    title: &str,
-    introduction: &str,
-    terminal: &Terminal,
-) -> anyhow::Result<Vec<PathBuf>> {
+/// What was written.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// The files, the page among them.
+    pub files: Vec<PathBuf>,
+    /// What had to be left out.
+    pub warning: Option<String>,
+}
+
+/// Writes the page and what goes beside it; `introduction` comes first.
+pub fn write(runs: &[RunMaterial], out: &Path, title: &str, introduction: &str) -> Result<Written> {
     if let Some(parent) = out.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         dataset::durable::create_folder(parent)?;
     }
@@ -103,74 +53,13 @@ pub fn write(
     let mut tables: Vec<Table> = Vec::new();
     results_section(&mut page, &mut tables, &latest, &mut files)?;
     curves_section(&mut page, &mut tables, runs, &all, &mut files)?;
-    pictures::section(&mut page, runs, &latest, &mut files, terminal)?;
+    let warning = run_images::section(&mut page, runs, &latest, &mut files)?;
     paper_section(&mut page, &mut tables, &all);
     method_section(&mut page, runs, &latest);
     dataset::durable::write(out, page.to_html().as_bytes())?;
     files.written.push(out.to_path_buf());
-    let join = |form: fn(&Table) -> String| tables.iter().map(form).collect::<Vec<_>>().join("\n");
-    let forms =
-        [("md", join(Table::to_markdown)), ("tex", join(Table::to_latex)), ("csv", join(Table::to_csv))];
-    for (ending, text) in forms {
-        let path = out.with_extension(ending);
-        dataset::durable::write(&path, text.as_bytes())?;
-        files.written.push(path);
-    }
-    Ok(files.written)
-}
-
-/// All evaluations under names that tell runs apart: the method's, with the folder's where several runs share it.
-fn named(runs: &[RunMaterial]) -> Vec<Vec<Results>> {
-    let plain = |results: &Results| results.subject.name.split(" @ ").next().unwrap_or_default().to_owned();
-    let is_shared = |name: &str| {
-        let has = |run: &&RunMaterial| run.evaluations.iter().any(|(_, results)| plain(results) == name);
-        runs.iter().filter(has).count() > 1
-    };
-    let rename = |run: &RunMaterial, results: &Results| {
-        let mut results = results.clone();
-        let name = plain(&results);
-        let own = if is_shared(&name) { format!("{name} ({})", run.name) } else { name };
-        results.subject.name = own;
-        results
-    };
-    runs.iter().map(|run| run.evaluations.iter().map(|(_, results)| rename(run, results)).collect()).collect()
-}
-
-/// The last evaluation of every run, and the untrained networks.
-fn latest(named: &[Vec<Results>]) -> Vec<Results> {
-    let mut untrained: Vec<Results> = Vec::new();
-    let mut trained: Vec<Results> = Vec::new();
-    for all in named {
-        let is_untrained = |results: &&Results| results.subject.method == "untrained";
-        if let Some(results) = all.iter().find(is_untrained) {
-            // Untrained networks with the same backbone and data say the same thing.
-            let same = untrained.iter().any(|other| {
-                other.subject.backbone == results.subject.backbone
-                    && other.data.data_key == results.data.data_key
-            });
-            if !same {
-                untrained.push(results.clone());
-            }
-        }
-        let newest = all.iter().filter(|r| !is_untrained(r)).max_by_key(|results| results.subject.epochs);
-        let Some(results) = newest else { continue };
-        // Supervised networks, one a task, are one row as in the paper.
-        let partner = trained.iter_mut().find(|other| {
-            !results.subject.task.is_empty()
-                && other.subject.method == results.subject.method
-                && other.subject.backbone == results.subject.backbone
-                && other.data.data_key == results.data.data_key
-                && results.representations.keys().all(|task| !other.representations.contains_key(task))
-        });
-        match partner {
-            Some(partner) => {
-                partner.subject.name = "Supervised".to_owned();
-                partner.representations.extend(results.representations.clone());
-            }
-            None => trained.push(results.clone()),
-        }
-    }
-    untrained.into_iter().chain(trained).collect()
+    files.written.extend(write_forms(&tables, |ending| out.with_extension(ending))?);
+    Ok(Written { files: files.written, warning })
 }
 
 fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Results], introduction: &str) {
@@ -194,7 +83,7 @@ fn results_section(
     tables: &mut Vec<Table>,
     latest: &[Results],
     files: &mut Files,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     if latest.is_empty() {
         return Ok(());
     }
@@ -233,7 +122,7 @@ fn curves_section(
     runs: &[RunMaterial],
     all: &[Results],
     files: &mut Files,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     page.section("Curves");
     let rotation = floor(all, Task::Rotation);
     let mut drawings = Vec::new();
@@ -247,7 +136,7 @@ fn curves_section(
             drawings.push(drawing);
         }
     }
-    for (name, drawing) in material::curves(runs, rotation) {
+    for (name, drawing) in run_material::curves(runs, rotation) {
         files.keep(&name, &drawing)?;
         drawings.push(drawing);
     }

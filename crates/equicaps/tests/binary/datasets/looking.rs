@@ -9,17 +9,17 @@ fn looking_at_datasets() {
     let out = path("views");
     ok(&small("shards", &out, &["--quiet"]));
     let sheet = path("sheet.png");
-    assert_eq!(json(&ok(&["dataset", "preview", &out, "--out", &sheet, "--json"]))["pictures"], 48);
+    assert_eq!(object(&ok(&["dataset", "preview", &out, "--out", &sheet, "--json"]))["pictures"], 48);
     assert_eq!(&std::fs::read(&sheet).unwrap()[..4], b"\x89PNG");
     let stats = path("stats.png");
-    let counted = json(&ok(&["dataset", "stats", &out, "--out", &stats, "--json"]));
+    let counted = object(&ok(&["dataset", "stats", &out, "--out", &stats, "--json"]));
     assert_eq!(counted["latents"].as_array().unwrap().len(), 10);
     let total: u64 =
         counted["classes"].as_array().unwrap().iter().map(|c| c["train"].as_u64().unwrap()).sum();
     assert_eq!(total, 19);
     assert_eq!(&std::fs::read(&stats).unwrap()[..4], b"\x89PNG");
 
-    // Damage is found: one byte of a picture, one label.
+    // Damage is found: one byte of an image, one label.
     let archive = Path::new(&out).join("shards/val-000000.tar");
     let mut bytes = std::fs::read(&archive).unwrap();
     bytes[512 + 2] = 0;
@@ -29,9 +29,9 @@ fn looking_at_datasets() {
     let last = bytes.len() - 8;
     bytes[last] ^= 1;
     std::fs::write(&labels, bytes).unwrap();
-    let output = run(&["dataset", "check", &out, "--json"]);
+    let output = equicaps(&["dataset", "check", &out, "--json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let report = json(std::str::from_utf8(&output.stdout).unwrap());
+    let report = object(std::str::from_utf8(&output.stdout).unwrap());
     let problems: Vec<&str> =
         report["problems"].as_array().unwrap().iter().map(|p| p.as_str().unwrap()).collect();
     assert!(problems.iter().any(|problem| problem.contains("val-000000.tar")), "{problems:?}");
@@ -59,9 +59,9 @@ fn published_folders_are_read_as_they_are() {
     let (status, message) = failure(&["dataset", "stats", &out]);
     assert!(status == 1 && message.contains("holds no dataset"), "{message}");
     let checked = ok(&["dataset", "check", &out, "--lists", &lists]);
-    assert!(checked.contains("24 objects, 72 images, all is well"), "{checked}");
+    assert!(checked.contains("24 objects, 72 images, no problems"), "{checked}");
     let stats = path("stats.png");
-    let counted = json(&ok(&["dataset", "stats", &out, "--lists", &lists, "--out", &stats, "--json"]));
+    let counted = object(&ok(&["dataset", "stats", &out, "--lists", &lists, "--out", &stats, "--json"]));
     assert_eq!(counted["classes"][0]["name"], "airplane");
     let sheet = path("sheet.png");
     ok(&["dataset", "preview", &out, "--lists", &lists, "--out", &sheet]);
@@ -85,13 +85,15 @@ fn views_for_given_latents() {
     let call = |records: &[String], out: &str| {
         std::fs::write(&views, format!("[{}]", records.join(","))).unwrap();
         let arguments = ["render", "views", "--views", &views, "--root", &root, "--out", out];
-        run(&[&arguments[..], &["--size", "24", "--quality", "fast", "--json"]].concat())
+        equicaps(&[&arguments[..], &["--size", "24", "--quality", "fast", "--json"]].concat())
+            .output()
+            .unwrap()
     };
     let good = record("png/a/good.png", r#""meshes/pyramid/good/model.obj""#);
     let out = path("out");
     let output = call(&[good.clone(), record("empty.png", "null")], &out);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(json(std::str::from_utf8(&output.stdout).unwrap())["images"], 2);
+    assert_eq!(object(std::str::from_utf8(&output.stdout).unwrap())["images"], 2);
     let files = tree(Path::new(&out));
     assert_eq!(files.keys().collect::<Vec<_>>(), ["empty.png", "png/a/good.png"]);
     assert_ne!(files["empty.png"], files["png/a/good.png"]);

@@ -1,15 +1,15 @@
-//! Grids of pictures with labels: retrieved neighbours, rotations in pose space, contact sheets.
+//! Grids of images with labels: retrieved neighbours, rotations in pose space, contact sheets.
 
 use std::sync::Arc;
 
-use crate::drawing::{Anchor, Drawing, Mark, Paint, Picture};
+use crate::drawing::{Anchor, Bitmap, Drawing, Mark, Paint};
 use crate::font;
 
 /// One cell of a grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GridCell {
-    /// The picture; an empty frame where `None`.
-    pub picture: Option<Arc<Picture>>,
+    /// The image; an empty frame where `None`.
+    pub image: Option<Arc<Bitmap>>,
     /// Lines of text below it.
     pub captions: Vec<String>,
     /// A coloured frame around it.
@@ -17,15 +17,15 @@ pub struct GridCell {
 }
 
 impl GridCell {
-    /// A picture with one line below it.
-    pub fn new(picture: Arc<Picture>, caption: impl Into<String>) -> Self {
-        Self { picture: Some(picture), captions: vec![caption.into()], frame: None }
+    /// An image with one line below it.
+    pub fn new(image: Arc<Bitmap>, caption: impl Into<String>) -> Self {
+        Self { image: Some(image), captions: vec![caption.into()], frame: None }
     }
 }
 
-/// Pictures in rows and columns.
+/// Images in rows and columns.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PictureGrid {
+pub struct ImageGrid {
     /// The heading.
     pub title: String,
     /// Labels above the columns; may be empty.
@@ -34,7 +34,7 @@ pub struct PictureGrid {
     pub row_labels: Vec<String>,
     /// The rows; a missing cell stays blank.
     pub rows: Vec<Vec<Option<GridCell>>>,
-    /// Side of a cell's picture in pixels.
+    /// Side of a cell's image in pixels.
     pub cell_px: f64,
 }
 
@@ -42,7 +42,7 @@ const CAPTION: f64 = 11.0;
 const LINE: f64 = 14.0;
 const GAP: f64 = 10.0;
 
-impl PictureGrid {
+impl ImageGrid {
     /// Draws the grid; its size follows from the cells.
     pub fn draw(&self) -> Drawing {
         let cell = self.cell_px.max(8.0);
@@ -85,8 +85,8 @@ impl PictureGrid {
             for (column, entry) in row.iter().enumerate() {
                 let Some(entry) = entry else { continue };
                 let area = [centre(column) - cell / 2.0, y, cell, cell];
-                match &entry.picture {
-                    Some(picture) => drawing.marks.push(Mark::Picture(area, Arc::clone(picture))),
+                match &entry.image {
+                    Some(image) => drawing.marks.push(Mark::Bitmap(area, Arc::clone(image))),
                     None => drawing.marks.push(Mark::Frame(area, Paint::Grid, 1.0)),
                 }
                 if let Some(paint) = entry.frame {

@@ -1,0 +1,111 @@
+//! An image file of any origin: JPEG or PNG, turned upright, at the size a network takes.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageReader, RgbImage};
+
+use crate::error::{Error, Result};
+use crate::jpeg;
+use crate::resize::Resize;
+
+/// Extensions of images that can be read.
+pub const EXTENSIONS: [&str; 3] = ["jpg", "jpeg", "png"];
+/// Extensions of images that cannot, which a folder may hold as well.
+pub const OTHER_EXTENSIONS: [&str; 9] = ["webp", "heic", "heif", "avif", "bmp", "gif", "tif", "tiff", "jxl"];
+
+/// The image at `side` x `side` pixels, RGB, turned as its EXIF data say.
+pub fn load(path: &Path, side: usize) -> Result<Vec<u8>> {
+    let bytes = std::fs::read(path).map_err(Error::read(path))?;
+    decode(&bytes, side).map_err(|message| Error::content(path, message))
+}
+
+fn decode(bytes: &[u8], side: usize) -> std::result::Result<Vec<u8>, String> {
+    let (width, height, pixels) = if bytes.starts_with(b"\x89PNG") {
+        let image = image::load_from_memory(bytes).map_err(|e| format!("not a readable PNG: {e}"))?.to_rgb8();
+        (image.width() as usize, image.height() as usize, image.into_raw())
+    } else if bytes.starts_with(&[0xFF, 0xD8]) {
+        let image = jpeg::decode(bytes)?;
+        (image.width, image.height, image.pixels)
+    } else if bytes.is_empty() {
+        return Err("the file is empty".to_owned());
+    } else {
+        return Err("is neither a JPEG nor a PNG".to_owned());
+    };
+    if width == 0 || height == 0 {
+        return Err("is an image without pixels".to_owned());
+    }
+    let mut resized = vec![0; side * side * 3];
+    if (width, height) == (side, side) {
+        resized = pixels;
+    } else {
+        Resize::new(width, height, side).apply(&pixels, &mut resized);
+    }
+    // The result is a square, so turning it after resizing is the same as before.
+    let turn = orientation(bytes);
+    let square = RgbImage::from_raw(side as u32, side as u32, resized).ok_or("the image is too large")?;
+    let mut square = DynamicImage::ImageRgb8(square);
+    square.apply_orientation(turn);
+    Ok(square.into_rgb8().into_raw())
+}
+
+/// What the EXIF data say; upright where there are none.
+fn orientation(bytes: &[u8]) -> Orientation {
+    let decoder = ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok();
+    let orientation = decoder.and_then(|reader| reader.into_decoder().ok()?.orientation().ok());
+    orientation.unwrap_or(Orientation::NoTransforms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jpeg::{ChannelOrder, encode};
+
+    /// An image that is bright in its upper half, with `orientation` in its EXIF data, in either byte order.
+    fn bright_above(orientation: u8, is_little: bool) -> Vec<u8> {
+        let pixels: Vec<u8> =
+            (0..32 * 32).flat_map(|pixel| [if pixel < 32 * 16 { 220 } else { 30 }; 3]).collect();
+        let image = encode(&pixels, 32, ChannelOrder::Rgb).unwrap();
+        let tiff = if is_little {
+            [b"II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".as_slice(), &[orientation, 0, 0, 0]].concat()
+        } else {
+            [b"MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01".as_slice(), &[0, orientation, 0, 0]].concat()
+        };
+        let length = (8 + tiff.len()) as u16;
+        [&image[..2], &[0xFF, 0xE1], &length.to_be_bytes(), b"Exif\0\0", &tiff, &image[2..]].concat()
+    }
+
+    #[test]
+    fn images_are_turned_upright() {
+        // Where the stored image's upper half is shown, by EXIF's table: (row, column) of a bright pixel.
+        for (orientation, row, column) in [
+            (1, 2, 8),
+            (2, 2, 8),
+            (3, 13, 8),
+            (4, 13, 8),
+            (5, 8, 2),
+            (6, 8, 13),
+            (7, 8, 13),
+            (8, 8, 2),
+            (9, 2, 8),
+        ] {
+            for is_little in [false, true] {
+                let pixels = decode(&bright_above(orientation, is_little), 16).unwrap();
+                assert!(pixels[3 * (row * 16 + column)] > 180, "orientation {orientation}");
+                assert!(pixels[3 * ((15 - row) * 16 + 15 - column)] < 70, "orientation {orientation}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cameras_append_does_not_matter_and_what_is_no_image_is_named() {
+        let whole = bright_above(1, false);
+        assert!(decode(&[whole.as_slice(), b"SEFT"].concat(), 16).is_ok());
+        let wrong = |bytes: &[u8]| decode(bytes, 16).unwrap_err();
+        assert!(wrong(&whole[..whole.len() - 10]).contains("cut off"));
+        assert_eq!(wrong(b"hello"), "is neither a JPEG nor a PNG");
+        assert_eq!(wrong(b""), "the file is empty");
+        assert!(wrong(b"\x89PNG\r\n\x1a\n").contains("not a readable PNG"));
+    }
+}

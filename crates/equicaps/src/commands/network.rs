@@ -1,0 +1,100 @@
+//! What `embed`, `neighbours` and `steer` share: a trained network on a device, and images through it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use dataset::{Image, image_list};
+use engine::Device;
+use evaluate::image_features::{self, Unreadable};
+use evaluate::weights::{self, Weights, Which};
+use evaluate::{Encoded, Encoder, NetworkEncoder};
+use train::config::PrecisionName;
+
+use crate::terminal::Terminal;
+
+/// Warnings about images that are left out; more are only counted.
+const MOST_WARNINGS: usize = 5;
+
+/// The network to use, and where.
+#[derive(Debug, clap::Args)]
+pub struct NetworkOptions {
+    /// A run's folder, or a checkpoint
+    #[arg(value_name = "RUN|CHECKPOINT")]
+    pub weights: PathBuf,
+    /// cpu, cuda, cuda:1, ...
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// What to do about an image that cannot be read: fail, or skip it
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnBadSample::Fail, hide_possible_values = true)]
+    on_bad_sample: OnBadSample,
+}
+
+/// What to do about an image that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OnBadSample {
+    /// End with its name.
+    Fail,
+    /// Leave it out, with a warning.
+    Skip,
+}
+
+/// A network that is ready to be used.
+pub struct OpenNetwork<'a> {
+    /// Its weights.
+    pub weights: Weights,
+    /// Where it computes.
+    pub device: Device,
+    /// The network.
+    pub encoder: NetworkEncoder,
+    unreadable: Unreadable,
+    terminal: &'a Terminal,
+}
+
+impl NetworkOptions {
+    /// Opens the network, for images of `image_size` pixels where that is not the training size.
+    pub fn open<'a>(
+        &self,
+        image_size: Option<usize>,
+        terminal: &'a Terminal,
+    ) -> anyhow::Result<OpenNetwork<'a>> {
+        let weights = weights::find(&self.weights, &Which::Newest)?.remove(0).at_size(image_size);
+        let device = crate::device::open(&self.device, PrecisionName::F32)?;
+        let (encoder, note) = weights.open(&device)?;
+        note.iter().for_each(|note| terminal.note(note));
+        let unreadable = match self.on_bad_sample {
+            OnBadSample::Fail => Unreadable::Fail,
+            OnBadSample::Skip => Unreadable::Skip,
+        };
+        Ok(OpenNetwork { weights, device, encoder, unreadable, terminal })
+    }
+}
+
+impl OpenNetwork<'_> {
+    /// The features of all `images`, in order, with progress; unreadable ones are an error or taken off the list.
+    pub fn encode(&mut self, images: &mut Vec<Image>) -> anyhow::Result<Encoded> {
+        let progress = self.terminal.progress(images.len() as u64, "images");
+        let advance = |count| progress.advance(count);
+        let (encoded, left_out) =
+            image_features::encode(&mut self.encoder, images, self.unreadable, &advance)?;
+        progress.finish();
+        for what in left_out.iter().take(MOST_WARNINGS) {
+            self.terminal.warn(format!("left out {what}"));
+        }
+        if left_out.len() > MOST_WARNINGS {
+            self.terminal.warn(format!("{} more images are left out", left_out.len() - MOST_WARNINGS));
+        }
+        Ok(encoded)
+    }
+
+    /// Side of the images that the network takes.
+    pub fn side(&self) -> usize {
+        self.encoder.side()
+    }
+}
+
+/// The images that `arguments` name; what is left out is a warning.
+pub fn collect(arguments: &[OsString], terminal: &Terminal) -> anyhow::Result<Vec<Image>> {
+    let list = image_list::collect(arguments)?;
+    list.warnings.iter().for_each(|warning| terminal.warn(warning));
+    Ok(list.images)
+}

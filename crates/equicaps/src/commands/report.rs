@@ -1,0 +1,66 @@
+//! `equicaps report`: everything about some runs on one page.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use report::run_material::RunMaterial;
+use report::run_page;
+use serde::Serialize;
+
+use crate::outcome::{Outcome, count};
+use crate::terminal::{Terminal, shown};
+
+/// Arguments of `equicaps report`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  equicaps report runs/equicaps runs/vicreg --out report.html
+  equicaps report runs/* --out paper/report.html --title 'Run 7'
+
+For every run: its curves and configuration, and all evaluations below RUN/evaluation (see
+equicaps evaluate). The tables are also written as .md, .tex and .csv next to the page, the
+drawings as PNG and SVG in a folder with the name of the page.")]
+pub struct Arguments {
+    /// Folders of runs, or of evaluations
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// The HTML file to write
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    out: PathBuf,
+    /// Title of the page
+    #[arg(long, default_value = "EquiCaps report")]
+    title: String,
+}
+
+/// A page that was written.
+#[derive(Serialize)]
+struct Written {
+    out: String,
+    runs: usize,
+    evaluations: usize,
+    files: Vec<String>,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { out, runs, evaluations, .. } = self;
+        write!(formatter, "{}, {}: {out}", count(*runs, "run"), count(*evaluations, "evaluation"))
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let runs: Vec<RunMaterial> =
+        arguments.runs.iter().map(|path| RunMaterial::read(path)).collect::<report::Result<_>>()?;
+    let evaluations: usize = runs.iter().map(|run| run.evaluations.len()).sum();
+    if evaluations == 0 {
+        terminal.warn("none of these runs has been evaluated (equicaps evaluate RUN --data DIR); the report has no tables");
+    }
+    let written = run_page::write(&runs, &arguments.out, &arguments.title, "")?;
+    written.warning.iter().for_each(|warning| terminal.warn(warning));
+    Outcome::new(&Written {
+        out: shown(&arguments.out),
+        runs: runs.len(),
+        evaluations,
+        files: written.files.iter().map(shown).collect(),
+    })
+}

@@ -1,0 +1,67 @@
+//! What a command returns: one value that prints itself as text and as one JSON object, and an exit status. `main`
+//! prints it, once.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::interrupt::TRY_AGAIN;
+use crate::terminal::{self, Terminal};
+
+/// The outcome of a command.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Text and JSON; nothing where the command has printed it already.
+    printed: Option<(String, Value)>,
+    status: ExitCode,
+    /// Why the status is not 0, for standard error.
+    failure: Option<String>,
+}
+
+impl Outcome {
+    /// A result, as text ([`Display`]) and as JSON ([`Serialize`]); status 0.
+    pub fn new<R: Display + Serialize>(result: &R) -> anyhow::Result<Self> {
+        let printed = Some((result.to_string(), serde_json::to_value(result)?));
+        Ok(Self { printed, status: ExitCode::SUCCESS, failure: None })
+    }
+
+    /// Status 1 where `failed`: the result itself says what is wrong.
+    pub fn failed_if(self, failed: bool) -> Self {
+        if failed { Self { status: ExitCode::FAILURE, ..self } } else { self }
+    }
+
+    /// Status 1, with a sentence on standard error.
+    pub fn failed(self, why: String) -> Self {
+        Self { status: ExitCode::FAILURE, failure: Some(why), ..self }
+    }
+
+    /// Status 75 where `interrupted`: rerun to resume.
+    pub fn interrupted_if(self, interrupted: bool) -> Self {
+        if interrupted { Self { status: ExitCode::from(TRY_AGAIN), ..self } } else { self }
+    }
+
+    /// Prints the result; returns the exit status.
+    pub fn print(self, terminal: &Terminal) -> ExitCode {
+        if let Some((text, json)) = &self.printed {
+            terminal.result(text, json);
+        }
+        if let Some(failure) = &self.failure {
+            terminal::say(format!("error: {failure}"));
+        }
+        self.status
+    }
+}
+
+/// A command that has printed its result itself.
+impl From<ExitCode> for Outcome {
+    fn from(status: ExitCode) -> Self {
+        Self { printed: None, status, failure: None }
+    }
+}
+
+/// `1 object`, `2 objects`.
+pub fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

@@ -1,0 +1,11 @@
+//! The program as its users call it: output, files, exit status, signals.
+
+#![allow(clippy::unwrap_used)]
+
+mod check_renders;
+mod datasets;
+mod evaluation;
+mod parity;
+mod storage;
+mod support;
+mod training;

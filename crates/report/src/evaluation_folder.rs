@@ -1,0 +1,55 @@
+//! The folder of one evaluation: `results.json`, tables in three forms, and the nearest neighbours of some queries.
+
+use std::path::Path;
+
+use engine::Device;
+use evaluate::Results;
+use evaluate::evaluation::Outcome;
+use evaluate::neighbours::{self, NeighbourQuery};
+
+use crate::table::{Table, write_forms};
+use crate::{Result, ours};
+
+/// File of the nearest neighbours found, read again by reports.
+pub const NEIGHBOURS: &str = "neighbours.json";
+/// Queries of the neighbour image, and neighbours of each.
+const QUERIES: usize = 6;
+const NEIGHBOURS_EACH: usize = 3;
+
+/// Writes the folder; `results.json` last, so that its presence says that the folder is complete.
+pub fn write(folder: &Path, outcome: &Outcome, with_images: bool, device: &Device) -> Result<()> {
+    dataset::durable::create_folder(folder)?;
+    let results = &outcome.results;
+    let captions = ["Probes on representations", "Probes on embeddings"];
+    write_forms(&tables(std::slice::from_ref(results), captions), |ending| {
+        folder.join(format!("tables.{ending}"))
+    })?;
+    if with_images {
+        let queries = neighbours::choose_queries(&outcome.truth, QUERIES, results.protocol.seed);
+        let table = &outcome.features.representation;
+        let found: Vec<NeighbourQuery> =
+            neighbours::find(table, &outcome.truth, &queries, NEIGHBOURS_EACH, device)?;
+        let text = serde_json::to_string_pretty(&found)?;
+        dataset::durable::write(&folder.join(NEIGHBOURS), text.as_bytes())?;
+    }
+    Ok(results.write_into(folder)?)
+}
+
+/// The tables of some results: probes on representations, on embeddings, retrieval.
+fn tables(all: &[Results], captions: [&str; 2]) -> Vec<Table> {
+    let mut tables = vec![ours::probes("probes", captions[0], all, false)];
+    if all.iter().any(|results| !results.embeddings.is_empty()) {
+        tables.push(ours::probes("embeddings", captions[1], all, true));
+    }
+    tables.extend(ours::retrieval(all));
+    tables
+}
+
+/// The tables of some results as plain text.
+pub fn to_text(all: &[Results]) -> String {
+    let with_caption = |table: Table| match table.caption.as_str() {
+        "" => table.to_text(),
+        caption => format!("\n{caption}\n{}", table.to_text()),
+    };
+    tables(all, ["", "embeddings"]).into_iter().map(with_caption).collect()
+}

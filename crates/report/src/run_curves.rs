@@ -1,0 +1,88 @@
+//! Curves of training: every number of some runs as a chart.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use train::metrics::Kind;
+use train::summary::Summary;
+
+use crate::axis::Axis;
+use crate::{LineChart, Result, Series};
+
+/// The level of rotation R2 that needs no pose information: the best constant guess.
+const ROTATION_FLOOR: f64 = 0.23;
+
+/// Draws all numbers whose name is `wanted` into `out`, each as PNG and SVG; returns the PNG files.
+pub fn write(runs: &[Summary], wanted: impl Fn(&str) -> bool, out: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for (folder, kind) in [("train", Kind::Epoch), ("step", Kind::Step), ("held_out", Kind::HeldOut)] {
+        let names: BTreeSet<String> = runs.iter().flat_map(|run| run.names(kind)).collect();
+        for name in names.into_iter().filter(|name| wanted(name)) {
+            // Steps repeat what epochs say, except for what only some steps have.
+            if kind == Kind::Step && runs.iter().any(|run| run.last(Kind::Epoch, &name).is_some()) {
+                continue;
+            }
+            let stem = format!("{folder}_{}", name.replace('/', "_"));
+            files.push(draw(runs, kind, &name, &out.join(stem))?);
+        }
+    }
+    Ok(files)
+}
+
+/// Draws one number of all runs as PNG and SVG; returns the PNG file.
+fn draw(runs: &[Summary], kind: Kind, name: &str, path: &Path) -> Result<PathBuf> {
+    let where_from = if kind == Kind::HeldOut { "held-out objects" } else { "training" };
+    let series = runs.iter().map(|run| {
+        let curve = Series::new(run.name.clone(), run.curve(kind, name));
+        if curve.points.len() < 40 { curve.with_dots() } else { curve }
+    });
+    let references = if name.contains("rotation_r2") {
+        vec![(ROTATION_FLOOR, "no pose information".to_owned())]
+    } else {
+        Vec::new()
+    };
+    let (title, axis) = words(name);
+    let chart = LineChart {
+        title: format!("{title} ({where_from})"),
+        x: Axis::new("epoch"),
+        y: Axis::new(axis),
+        series: series.collect(),
+        references,
+    };
+    let drawing = chart.draw(720.0, 420.0);
+    let png = path.with_extension("png");
+    drawing.write(&png)?;
+    drawing.write(&path.with_extension("svg"))?;
+    Ok(png)
+}
+
+/// What people call the number `name`: a title, and the axis.
+fn words(name: &str) -> (String, String) {
+    let plain = |text: &str| text.replace("_r2", " R2").replace('_', " ");
+    let (title, axis) = match name.split('/').collect::<Vec<_>>()[..] {
+        ["probe", task, place] => (format!("{}, {}", plain(task), plain(place)), plain(task)),
+        ["health", what] => (plain(what), plain(what)),
+        // Terms have the names of the published code.
+        ["loss", term] => (format!("loss, {term}"), term.to_owned()),
+        _ => (plain(name), plain(name)),
+    };
+    let mut letters = title.chars();
+    let title = letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+    (title, axis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn curves_are_labelled_for_people() {
+        let pair = |title: &str, axis: &str| (title.to_owned(), axis.to_owned());
+        let rotation = pair("Rotation R2, representation", "rotation R2");
+        assert_eq!(words("probe/rotation_r2/representation"), rotation);
+        assert_eq!(words("probe/class_accuracy/invariant_half").0, "Class accuracy, invariant half");
+        assert_eq!(words("health/effective_rank"), pair("Effective rank", "effective rank"));
+        assert_eq!(words("loss/cov_loss"), pair("Loss, cov_loss", "cov_loss"));
+        assert_eq!(words("bad_samples").0, "Bad samples");
+    }
+}
