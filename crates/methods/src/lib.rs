@@ -62,7 +62,7 @@ pub use method::{Embedding, Method, Motion, Part, PartName, Place, Source, Term}
 pub use names::UnknownName;
 pub use network::{Loss, Model, Network};
 pub use probes::{Answers, Probes, ProbesConfig, Questions};
-pub use registry::{MethodName, Registration, register};
+pub use registry::{HasTensor, MethodName, Registration, register};
 pub use settings::{SettingError, Settings};
 pub use step::{Step, StepOptions};
 pub use tally::{Tallies, Tally};

@@ -10,6 +10,9 @@ use crate::method::Method;
 use crate::names::UnknownName;
 use crate::{capsie, equicaps, equimod, sen, sie, simclr, simclr_augself, supervised, vicreg};
 
+/// Whether a file has a tensor whose name begins with a prefix.
+pub type HasTensor<'a> = &'a dyn Fn(&str) -> bool;
+
 /// What is known of a method before a network is built.
 #[derive(Debug)]
 pub struct Registration {
@@ -23,8 +26,8 @@ pub struct Registration {
     pub preset: &'static str,
     /// Declares its layers on top of a backbone; refuses a configuration it cannot work with.
     pub init: fn(&MethodConfig, &mut StoreBuilder) -> Result<Box<dyn Method>>,
-    /// Whether a file with such tensors is of this method; told whether a tensor's name begins with a prefix.
-    pub recognise: fn(&dyn Fn(&str) -> bool) -> bool,
+    /// Whether a file with such tensors is of this method.
+    pub recognise: fn(HasTensor<'_>) -> bool,
 }
 
 /// The methods of the paper, in the order of its tables.
@@ -103,8 +106,8 @@ impl MethodName {
         self.0.preset
     }
 
-    /// Whether a file with such tensors is of this method; `has` tells whether a name begins with a prefix.
-    pub fn recognises(self, has: &dyn Fn(&str) -> bool) -> bool {
+    /// Whether a file with such tensors is of this method.
+    pub fn recognises(self, has: HasTensor<'_>) -> bool {
         (self.0.recognise)(has)
     }
 

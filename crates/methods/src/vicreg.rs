@@ -7,7 +7,7 @@ use crate::batch::PairBatch;
 use crate::config::{LossConfig, MethodConfig};
 use crate::method::{Embedding, Method, Part, PartName, Term};
 use crate::projection::Projection;
-use crate::registry::Registration;
+use crate::registry::{HasTensor, Registration};
 use crate::regularise::{covariance, variance};
 
 pub(crate) const METHOD: Registration = Registration {
@@ -20,7 +20,7 @@ pub(crate) const METHOD: Registration = Registration {
 };
 
 /// Whether a file has one projector and nothing else besides the backbone: VICReg and SimCLR look the same.
-pub(crate) fn is_plain(has: &dyn Fn(&str) -> bool) -> bool {
+pub(crate) fn is_plain(has: HasTensor<'_>) -> bool {
     has("projector.") && !has("projector.fc.W1") && !has("predictor.")
 }
 
