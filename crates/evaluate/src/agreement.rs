@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::encoder::{Encoded, Encoder, Widths};
 use crate::error::Result;
+use crate::feature_table::FeatureTable;
 use crate::features::Table;
 use crate::ground_truth::GroundTruth;
 use crate::prediction::{PoseMatrices, Transformation};
@@ -206,19 +207,17 @@ pub fn compare(device: &Device, mut progress: impl FnMut(&Agreement)) -> Result<
     Ok(all)
 }
 
-/// All probes, in the groups of the device.
+/// All probes, in their groups.
 fn probes(
     table: &Table,
     truth: &GroundTruth,
     protocol: &Protocol,
     device: &Device,
 ) -> Result<Vec<(Task, ProbeResult)>> {
-    let session = crate::cuda::Session::of(device)?;
-    let on_device = probe::place_on_device(session.as_ref(), table)?;
-    let place = probe::place(table, device, session, on_device.as_ref());
+    let table = FeatureTable::new(table, device)?;
     let mut found = std::collections::BTreeMap::new();
-    for group in place.groups(&Task::ALL) {
-        found.extend(probe::run_group(&group, &place, truth, protocol, |_| {}, &|| false)?);
+    for group in probe::groups(&Task::ALL) {
+        found.extend(probe::run_group(&group, &table, device, truth, protocol, |_| {}, &|| false)?);
     }
     Ok(found.into_iter().collect())
 }

@@ -7,9 +7,9 @@ use std::time::Instant;
 use dataset::{Split, Views};
 use engine::Device;
 
-use crate::cuda::Session;
 use crate::encoder::Encoder;
 use crate::error::{Error, Result};
+use crate::feature_table::FeatureTable;
 use crate::features::{self, Extraction, Features, Table};
 use crate::ground_truth::GroundTruth;
 use crate::protocol::{Protocol, Task};
@@ -94,14 +94,13 @@ fn probe_all(
     if tasks.is_empty() {
         return Ok(found);
     }
-    let session = Session::of(device)?;
-    let on_device = probe::place_on_device(session.as_ref(), table)?;
-    let place = probe::place(table, device, session, on_device.as_ref());
-    for group in place.groups(tasks) {
+    let table = FeatureTable::new(table, device)?;
+    for group in probe::groups(tasks) {
         let names: Vec<&str> = group.iter().map(|task| task.name()).collect();
         let epochs = u64::from(group.first().map_or(0, |&task| protocol.epochs_of(task)));
         event(Event::Begin(format!("{} probe{what}", names.join(", ")), epochs, "epochs"));
-        found.extend(probe::run_group(&group, &place, truth, protocol, |n| event(Event::Advance(n)), stop)?);
+        let progress = |n| event(Event::Advance(n));
+        found.extend(probe::run_group(&group, &table, device, truth, protocol, progress, stop)?);
     }
     Ok(found)
 }

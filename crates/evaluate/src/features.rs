@@ -33,6 +33,11 @@ impl Table {
         &self.values[row * self.width..(row + 1) * self.width]
     }
 
+    /// Several rows, one after the other.
+    pub fn gather(&self, rows: &[i32]) -> Vec<f32> {
+        rows.iter().flat_map(|&row| self.row(row as usize)).copied().collect()
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.values.len() / self.width.max(1)
@@ -197,7 +202,7 @@ impl Features {
 
 /// A hash of what decides the pictures: objects, views, side, all latents, and the bytes of some pictures.
 pub fn data_key(views: &dyn Views) -> Result<String> {
-    let mut hash = Hash::default();
+    let mut hash = random::Fnv1a::new();
     hash.add(&(views.views() as u64).to_le_bytes());
     hash.add(&(views.side() as u64).to_le_bytes());
     for (index, object) in views.objects().iter().enumerate() {
@@ -220,35 +225,16 @@ pub fn data_key(views: &dyn Views) -> Result<String> {
         )?;
         hash.add(&pixels);
     }
-    Ok(hash.finish())
+    Ok(key(hash.value()))
 }
 
 /// A hash of a weights file.
 pub fn weights_key(bytes: &[u8]) -> String {
-    let mut hash = Hash::default();
-    hash.add(bytes);
-    hash.finish()
+    key(random::fnv1a(bytes))
 }
 
-/// FNV-1a over 64 bits, with a final mix.
-#[derive(Debug)]
-struct Hash(u64);
-
-impl Default for Hash {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Hash {
-    fn add(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-
-    fn finish(&self) -> String {
-        let mixed = (self.0 ^ (self.0 >> 31)).wrapping_mul(0x7fb5_d329_728e_a185);
-        format!("{:016x}", mixed ^ (mixed >> 27))
-    }
+/// A hash as the name of a folder, mixed once more.
+fn key(hash: u64) -> String {
+    let mixed = (hash ^ (hash >> 31)).wrapping_mul(0x7fb5_d329_728e_a185);
+    format!("{:016x}", mixed ^ (mixed >> 27))
 }

@@ -1,14 +1,15 @@
 //! What weights are worth: frozen features, probes on them, and retrieval in the space of equivariant embeddings.
 //!
 //! The features of all views are computed once, with the network in evaluation mode, and kept on disk
-//! ([`features`]); everything else works on these tables, on the CPU or in a GPU's memory ([`cuda`]). [`probe`] trains the published probes, [`retrieval`] has
-//! MRR, H@k and PRE, [`results`] is what one evaluation writes.
+//! ([`features`]); everything else works on these tables, on the CPU or in a GPU's memory ([`feature_table`]). [`probe`]
+//! trains the published probes, [`retrieval`] has MRR, H@k and PRE, [`results`] is what one evaluation writes.
 
 pub mod agreement;
 pub mod cuda;
 pub mod encoder;
 mod error;
 pub mod evaluation;
+pub mod feature_table;
 pub mod features;
 pub mod ground_truth;
 pub mod head;
@@ -25,6 +26,7 @@ pub mod retrieval;
 
 pub use encoder::{Encoded, Encoder, Widths};
 pub use error::{Error, Result};
+pub use feature_table::FeatureTable;
 pub use features::{FeatureKind, Features, Table};
 pub use ground_truth::GroundTruth;
 pub use network::NetworkEncoder;

@@ -5,8 +5,7 @@
 //! The published scripts print the value after the last epoch, with one random pair a held-out object. Ours is the
 //! mean over several such passes, with their standard deviation.
 //!
-//! Tasks whose heads have the same layers see the same samples, so that a GPU can train them side by side; the CPU
-//! trains one after the other. The protocol is the same.
+//! Tasks whose heads have the same layers see the same samples and train side by side.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +13,12 @@ use dataset::{Split, order};
 use engine::Device;
 use rayon::prelude::*;
 
-use crate::cuda::probes::DeviceHeads;
-use crate::cuda::{self, DeviceTable, Session};
 use crate::encoder::Encoder;
 use crate::error::{Error, Result};
+use crate::feature_table::FeatureTable;
 use crate::features::Table;
 use crate::ground_truth::GroundTruth;
-use crate::head::HostHeads;
+use crate::head::{Heads, HeadsConfig};
 use crate::metrics;
 use crate::protocol::{Protocol, Task};
 use crate::results::{Measured, ProbeResult};
@@ -41,47 +39,20 @@ pub struct Samples {
     pub labels: Vec<i32>,
 }
 
-/// The heads of a group of tasks, on some device.
-pub trait Heads {
-    /// Forgets the losses so far.
-    fn begin_epoch(&mut self) -> Result<()>;
-    /// Steps of Adam over the samples, `batch` at a time; the last partial batch is kept.
-    fn train(&mut self, samples: &Samples, batch: usize) -> Result<()>;
-    /// Sums over samples of each task's loss in this epoch.
-    fn losses(&mut self) -> Result<Vec<f64>>;
-    /// Outputs `(samples, tasks, columns)`.
-    fn predict(&mut self, samples: &Samples, batch: usize) -> Result<Vec<f32>>;
-}
+/// Asks heads for their outputs (samples, tasks, columns).
+type Predict<'a> = dyn FnMut(&Samples) -> Result<Vec<f32>> + 'a;
 
-/// Where the features are.
-#[derive(Debug)]
-pub enum Place<'a> {
-    /// In the host's memory, with heads on any device.
-    Host(&'a Table, Device),
-    /// In a GPU's memory.
-    Device(&'a DeviceTable, Session),
-}
-
-impl Place<'_> {
-    fn width(&self) -> usize {
-        match self {
-            Self::Host(table, _) => table.width,
-            Self::Device(table, _) => table.width,
+/// Tasks that train together, in order: those whose heads have hidden layers.
+pub fn groups(tasks: &[Task]) -> Vec<Vec<Task>> {
+    let mut groups: Vec<Vec<Task>> = Vec::new();
+    for &task in tasks {
+        let deep = |group: &&mut Vec<Task>| !task.has_linear_head() && !group[0].has_linear_head();
+        match groups.iter_mut().find(deep) {
+            Some(group) => group.push(task),
+            None => groups.push(vec![task]),
         }
     }
-
-    /// Tasks that train together, in order.
-    pub fn groups(&self, tasks: &[Task]) -> Vec<Vec<Task>> {
-        let mut groups: Vec<Vec<Task>> = Vec::new();
-        for &task in tasks {
-            let deep = |group: &&mut Vec<Task>| !task.has_linear_head() && !group[0].has_linear_head();
-            match groups.iter_mut().find(deep).filter(|_| matches!(self, Self::Device(..))) {
-                Some(group) => group.push(task),
-                None => groups.push(vec![task]),
-            }
-        }
-        groups
-    }
+    groups
 }
 
 /// Trains and validates the probe of one `task` on the rows of `table`. `progress` is told of every epoch.
@@ -94,39 +65,16 @@ pub fn run(
     progress: impl FnMut(u64),
     stop: &dyn Fn() -> bool,
 ) -> Result<ProbeResult> {
-    let session = Session::of(device)?;
-    let on_device = place_on_device(session.as_ref(), table)?;
-    let place = place(table, device, session, on_device.as_ref());
-    let mut found = run_group(&[task], &place, truth, protocol, progress, stop)?;
+    let table = FeatureTable::new(table, device)?;
+    let mut found = run_group(&[task], &table, device, truth, protocol, progress, stop)?;
     found.remove(&task).ok_or_else(|| Error::Request(format!("there is no result of the {task} probe")))
 }
 
-/// A copy of the table in the GPU's memory, where there is a GPU with room for it.
-pub fn place_on_device(session: Option<&Session>, table: &Table) -> Result<Option<DeviceTable>> {
-    let Some(session) = session else { return Ok(None) };
-    if !session.has_room(table.values.len() * 4)? {
-        return Ok(None);
-    }
-    DeviceTable::upload(session, table).map(Some)
-}
-
-/// Where heads find the features of `table`.
-pub fn place<'a>(
-    table: &'a Table,
-    device: &Device,
-    session: Option<Session>,
-    on_device: Option<&'a DeviceTable>,
-) -> Place<'a> {
-    match (on_device, session) {
-        (Some(on_device), Some(session)) => Place::Device(on_device, session),
-        _ => Place::Host(table, device.clone()),
-    }
-}
-
-/// Trains and validates the probes of `tasks`, one of [`Place::groups`]. `progress` is told of every epoch.
+/// Trains and validates the probes of `tasks`, one of [`groups`], on `device`. `progress` is told of every epoch.
 pub fn run_group(
     tasks: &[Task],
-    place: &Place<'_>,
+    table: &FeatureTable<'_>,
+    device: &Device,
     truth: &GroundTruth,
     protocol: &Protocol,
     mut progress: impl FnMut(u64),
@@ -144,20 +92,8 @@ pub fn run_group(
         )));
     }
     let group = Group { tasks, truth, protocol };
-    let inputs = group.views() * place.width();
-    let hidden: &[usize] = if first.has_linear_head() { &[] } else { &[protocol.hidden, protocol.hidden] };
-    let mut heads: Box<dyn Heads> = match place {
-        Place::Host(table, device) => Box::new(HostHeads::new(
-            device,
-            table,
-            protocol,
-            &[&[inputs], hidden, &[group.columns()]].concat(),
-            first == Task::Classification,
-        )?),
-        Place::Device(table, session) => {
-            Box::new(DeviceHeads::new(session, table, group.views(), hidden, group.objective(), protocol)?)
-        }
-    };
+    let inputs = group.views() * table.width();
+    let mut heads = Heads::new(device, table, group.heads(), protocol)?;
     let epochs = protocol.epochs_of(first);
     let every = epochs.div_ceil(CURVE_POINTS).max(1);
     let mut curves = vec![Vec::new(); tasks.len()];
@@ -174,14 +110,14 @@ pub fn run_group(
         }
         if (epoch + 1) % every == 0 || epoch + 1 == epochs {
             let losses = heads.losses()?;
-            let values = group.validate(&mut *heads, u64::from(epoch))?;
+            let values = group.validate(&mut |samples| heads.predict(samples), u64::from(epoch))?;
             for ((curve, loss), value) in curves.iter_mut().zip(losses).zip(values) {
                 curve.push((epoch + 1, loss / count.max(1) as f64, value.0));
             }
         }
         progress(1);
     }
-    let passes = group.passes(&mut *heads)?;
+    let passes = group.passes(&mut |samples| heads.predict(samples))?;
     let results = tasks
         .iter()
         .zip(curves)
@@ -202,45 +138,22 @@ pub fn end_to_end(
         return Err(Error::Request("there are no held-out objects".to_owned()));
     }
     let group = Group { tasks: &[task], truth, protocol };
-    let mut head = OwnHead { encoder, table, columns: group.columns() };
-    let passes = group.passes(&mut head)?;
-    Ok(group.result(0, &passes, group.views() * table.width, Vec::new()))
-}
-
-/// A head that is asked only.
-struct OwnHead<'a> {
-    encoder: &'a mut dyn Encoder,
-    table: &'a Table,
-    columns: usize,
-}
-
-impl Heads for OwnHead<'_> {
-    fn begin_epoch(&mut self) -> Result<()> {
-        Ok(())
-    }
-    fn train(&mut self, _: &Samples, _: usize) -> Result<()> {
-        Ok(())
-    }
-    fn losses(&mut self) -> Result<Vec<f64>> {
-        Ok(Vec::new())
-    }
-    fn predict(&mut self, samples: &Samples, batch: usize) -> Result<Vec<f32>> {
-        let views = samples.rows.len() / samples.count.max(1);
-        let mut outputs = Vec::with_capacity(samples.count * self.columns);
-        for rows in samples.rows.chunks((batch * views).max(1)) {
-            let inputs: Vec<f32> =
-                rows.iter().flat_map(|&row| self.table.row(row as usize)).copied().collect();
-            outputs.extend(self.encoder.answer(&inputs, rows.len() / views.max(1))?);
+    let (columns, views) = (group.heads().columns(), group.views());
+    let mut answer = |samples: &Samples| {
+        let mut outputs = Vec::with_capacity(samples.count * columns);
+        for rows in samples.rows.chunks((protocol.batch * views).max(1)) {
+            outputs.extend(encoder.answer(&table.gather(rows), rows.len() / views)?);
         }
-        if outputs.len() != samples.count * self.columns {
+        if outputs.len() != samples.count * columns {
             return Err(Error::Request(format!(
-                "the network's head has {} outputs, the data ask for {}",
+                "the network's head has {} outputs, the data ask for {columns}",
                 outputs.len() / samples.count.max(1),
-                self.columns
             )));
         }
         Ok(outputs)
-    }
+    };
+    let passes = group.passes(&mut answer)?;
+    Ok(group.result(0, &passes, views * table.width, Vec::new()))
 }
 
 /// A task's value in one pass, and top-5 for classification.
@@ -263,19 +176,18 @@ impl Group<'_> {
         if self.is_classification() { 1 } else { 2 }
     }
 
-    /// Columns of a head's outputs.
-    fn columns(&self) -> usize {
-        if self.is_classification() {
-            return self.truth.classes;
-        }
-        self.tasks.iter().map(|task| task.outputs()).max().unwrap_or(0)
-    }
-
-    fn objective(&self) -> cuda::Objective {
-        if self.is_classification() {
-            cuda::Objective::Classes(self.truth.classes)
-        } else {
-            cuda::Objective::Numbers(self.tasks.iter().map(|task| task.outputs()).collect())
+    /// What the tasks' heads look like.
+    fn heads(&self) -> HeadsConfig {
+        let is_classification = self.is_classification();
+        let is_linear = self.tasks.iter().any(|task| task.has_linear_head());
+        HeadsConfig {
+            views: self.views(),
+            hidden: if is_linear { Vec::new() } else { vec![self.protocol.hidden; 2] },
+            outputs: match is_classification {
+                true => vec![self.truth.classes],
+                false => self.tasks.iter().map(|task| task.outputs()).collect(),
+            },
+            is_classification,
         }
     }
 
@@ -301,7 +213,7 @@ impl Group<'_> {
             let (rows, labels) = objects.par_iter().map(one).unzip();
             return Samples { count, rows, targets: Vec::new(), labels };
         }
-        let (tasks, columns) = (self.tasks, self.columns());
+        let (tasks, columns) = (self.tasks, self.heads().columns());
         let mut rows = vec![0; 2 * count];
         let mut targets = vec![0.0; count * tasks.len() * columns];
         let places = rows.par_chunks_exact_mut(2).zip(targets.par_chunks_exact_mut(tasks.len() * columns));
@@ -318,17 +230,17 @@ impl Group<'_> {
 
     /// One task's own numbers out of those of all.
     fn of_task(&self, index: usize, values: &[f32]) -> Vec<f32> {
-        let columns = self.columns();
+        let columns = self.heads().columns();
         let outputs = self.tasks[index].outputs();
         let rows = values.chunks_exact((self.tasks.len() * columns).max(1));
         rows.flat_map(|row| row[index * columns..index * columns + outputs].iter().copied()).collect()
     }
 
     /// One pass over the held-out objects: each task's value, and top-5 for classification.
-    fn validate(&self, heads: &mut dyn Heads, draw: u64) -> Result<Vec<Value>> {
+    fn validate(&self, predict: &mut Predict<'_>, draw: u64) -> Result<Vec<Value>> {
         let objects: Vec<usize> = self.truth.split(Split::Val).collect();
         let samples = self.samples(&objects, draw);
-        let outputs = heads.predict(&samples, self.protocol.batch)?;
+        let outputs = predict(&samples)?;
         if self.is_classification() {
             let labels: Vec<u32> = objects.iter().map(|&object| self.truth.labels[object]).collect();
             let share = |k| metrics::top_k(&outputs, self.truth.classes, &labels, k);
@@ -345,9 +257,11 @@ impl Group<'_> {
     }
 
     /// Several validation passes after the last epoch.
-    fn passes(&self, heads: &mut dyn Heads) -> Result<Vec<Vec<Value>>> {
+    fn passes(&self, predict: &mut Predict<'_>) -> Result<Vec<Vec<Value>>> {
         let epochs = u64::from(self.tasks.first().map_or(0, |&task| self.protocol.epochs_of(task)));
-        (0..self.protocol.passes.max(1)).map(|pass| self.validate(heads, epochs + u64::from(pass))).collect()
+        (0..self.protocol.passes.max(1))
+            .map(|pass| self.validate(predict, epochs + u64::from(pass)))
+            .collect()
     }
 
     fn result(

@@ -16,10 +16,11 @@ use pose::FrameKind;
 use random::{Random, Stream};
 use rayon::prelude::*;
 
+use crate::cuda::has_room;
 use crate::cuda::retrieval::{Blocks, DeviceSearch};
-use crate::cuda::{DeviceTable, Session};
 use crate::encoder::Encoder;
 use crate::error::{Error, Result};
+use crate::feature_table::FeatureTable;
 use crate::features::Table;
 use crate::ground_truth::GroundTruth;
 use crate::nearest::Similarity;
@@ -67,15 +68,14 @@ pub fn evaluate(
     progress: impl FnMut(u64),
     stop: &dyn Fn() -> bool,
 ) -> Result<Retrieval> {
-    if let Some(session) = Session::of(device)? {
-        let blocks = Blocks::default();
-        let bytes = table.values.len() * 4 + DeviceSearch::bytes(table.rows(), table.width, blocks);
-        if session.has_room(bytes)? {
-            let on_device = DeviceTable::upload(&session, table)?;
-            let mut search =
-                DeviceSearch::new(&session, &on_device, Some(table), transformation, truth, blocks)?;
-            return with(&mut search, encoder, truth, protocol, progress, stop);
-        }
+    let blocks = Blocks::default();
+    let bytes = table.values.len() * 4 + DeviceSearch::bytes(table.rows(), table.width, blocks);
+    if let Device::Cuda(cuda) = device
+        && has_room(device, bytes)?
+        && let FeatureTable::Device(on_device) = FeatureTable::new(table, device)?
+    {
+        let mut search = DeviceSearch::new(cuda, &on_device, Some(table), transformation, truth, blocks)?;
+        return with(&mut search, encoder, truth, protocol, progress, stop);
     }
     let mut search = HostSearch::new(table, transformation, truth, device)?;
     with(&mut search, encoder, truth, protocol, progress, stop)

@@ -7,12 +7,15 @@
 //! far from a half's smallest numbers.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use engine::Tensor;
+use engine::cuda::CudaDevice;
 use gpu::matmul::MatmulShape;
-use gpu::{Argument, Buffer, Launch, Precision};
+use gpu::{Argument, Buffer, Launch, Precision, View};
 use rayon::prelude::*;
 
-use super::{DeviceTable, Session};
+use super::{download, launch, upload, view};
 use crate::encoder::Encoder;
 use crate::error::{Error, Result};
 use crate::features::Table;
@@ -41,8 +44,9 @@ impl Default for Blocks {
 /// A search on the device.
 #[derive(Debug)]
 pub struct DeviceSearch<'a> {
-    session: Session,
-    table: &'a DeviceTable,
+    cuda: Arc<CudaDevice>,
+    /// (rows, width)
+    table: &'a Tensor,
     /// The same table on the host, which predictors start from.
     host: Option<&'a Table>,
     transformation: Transformation,
@@ -66,32 +70,35 @@ impl<'a> DeviceSearch<'a> {
         rows * row + 2 * blocks.queries * row + blocks.queries * blocks.candidates * 4
     }
 
-    /// Normalises and splits all rows of `table`.
+    /// Normalises and splits all rows of `table`, which lies on `cuda`.
     pub fn new(
-        session: &Session,
-        table: &'a DeviceTable,
+        cuda: &Arc<CudaDevice>,
+        table: &'a Tensor,
         host: Option<&'a Table>,
         transformation: Transformation,
         truth: &'a GroundTruth,
         blocks: Blocks,
     ) -> Result<Self> {
-        if table.rows != truth.poses.len() || truth.views == 0 {
-            return Err(Error::Request(format!("{} embeddings for {} views", table.rows, truth.poses.len())));
+        let &[rows, width] = table.dims() else {
+            return Err(Error::Request(format!("embeddings of shape {} are no table", table.shape())));
+        };
+        if rows != truth.poses.len() || truth.views == 0 {
+            return Err(Error::Request(format!("{rows} embeddings for {} views", truth.poses.len())));
         }
-        let context = session.context();
+        let context = cuda.context();
         let objects = (blocks.queries / truth.views).max(1);
         let queries = objects * truth.views;
-        let row = split_bytes(table.width);
+        let row = split_bytes(width);
         let similarities = queries * blocks.candidates.max(truth.views) * 4;
         let search = Self {
-            session: session.clone(),
+            cuda: Arc::clone(cuda),
             table,
             host,
             transformation,
             truth,
-            padded: table.width.next_multiple_of(8),
+            padded: width.next_multiple_of(8),
             blocks: Blocks { queries, ..blocks },
-            candidates: context.allocate(table.rows * row)?,
+            candidates: context.allocate(rows * row)?,
             queries: context.allocate(queries * row)?,
             own: context.allocate(queries * row)?,
             similarities: context.allocate(similarities)?,
@@ -99,14 +106,14 @@ impl<'a> DeviceSearch<'a> {
             best: context.allocate(queries * 4)?,
             best_row: context.allocate(queries * 4)?,
         };
-        search.prepare(&table.buffer, None, None, &search.candidates, table.rows, false)?;
+        search.prepare(view(table.storage())?, None, None, &search.candidates, rows, false)?;
         Ok(search)
     }
 
     /// Rows `sources` (all in order where `None`) of `from`, moved by `matrices`, normalised and split, to `to`.
     fn prepare(
         &self,
-        from: &Buffer,
+        from: View,
         sources: Option<&Buffer>,
         matrices: Option<&Buffer>,
         to: &Buffer,
@@ -116,6 +123,7 @@ impl<'a> DeviceSearch<'a> {
         if rows == 0 {
             return Ok(());
         }
+        let width = self.table.dims()[1];
         let side = match self.transformation {
             Transformation::PoseMatrices(layout) => layout.size,
             Transformation::Predictor { .. } => 0,
@@ -125,15 +133,15 @@ impl<'a> DeviceSearch<'a> {
             sources.into(),
             matrices.into(),
             to.into(),
-            self.table.width.into(),
+            width.into(),
             self.padded.into(),
             side.into(),
             Argument::F64(if is_query { 0.0 } else { 1e-8 }),
             SCALE.into(),
             i32::from(is_query).into(),
         ];
-        let launch = Launch::linear(rows, 128).with_shared(self.table.width * 4);
-        self.session.launch("prepare", launch, &arguments)
+        let blocks = Launch::linear(rows, 128).with_shared(width * 4);
+        launch(&self.cuda, "prepare", blocks, &arguments)
     }
 
     /// Predictions from view 0 to every view of `objects`, as queries.
@@ -154,22 +162,23 @@ impl<'a> DeviceSearch<'a> {
                     .iter()
                     .flat_map(|&object| std::iter::repeat_n((object * views) as i32, views))
                     .collect();
-                let (sources, matrices) = (self.session.upload(&sources)?, self.session.upload(&matrices)?);
-                self.prepare(&self.table.buffer, Some(&sources), Some(&matrices), &self.queries, count, true)
+                let (sources, matrices) = (upload(&self.cuda, &sources)?, upload(&self.cuda, &matrices)?);
+                let from = view(self.table.storage())?;
+                self.prepare(from, Some(&sources), Some(&matrices), &self.queries, count, true)
             }
             Transformation::Predictor { translation } => {
                 let host = self.host.ok_or_else(|| {
                     Error::Request("a predictor needs the embeddings in the host's memory".to_owned())
                 })?;
                 let (sources, parameters) = predictor_inputs(host, truth, translation, objects);
-                let predicted = self.session.upload(&encoder.predict(&sources, &parameters, count)?)?;
-                self.prepare(&predicted, None, None, &self.queries, count, true)
+                let predicted = upload(&self.cuda, &encoder.predict(&sources, &parameters, count)?)?;
+                self.prepare(predicted.view(), None, None, &self.queries, count, true)
             }
         }
     }
 
     fn multiply(&self, shape: &MatmulShape, a: u64, b: u64) -> Result<()> {
-        let context = self.session.context();
+        let context = self.cuda.context();
         let alpha = 1.0 / (SCALE * SCALE);
         // SAFETY: the buffers were made for these sizes.
         unsafe {
@@ -186,8 +195,8 @@ impl<'a> DeviceSearch<'a> {
             .iter()
             .flat_map(|&object| (0..views).map(move |view| (object * views + view) as i32))
             .collect();
-        let rows = self.session.upload(&rows)?;
-        self.prepare(&self.table.buffer, Some(&rows), None, &self.own, count, false)?;
+        let rows = upload(&self.cuda, &rows)?;
+        self.prepare(view(self.table.storage())?, Some(&rows), None, &self.own, count, false)?;
         let inner = 3 * self.padded;
         let shape = MatmulShape {
             batch: objects.len(),
@@ -196,14 +205,14 @@ impl<'a> DeviceSearch<'a> {
         };
         self.multiply(&shape, self.queries.address(), self.own.address())?;
         let arguments = [(&self.similarities).into(), (&self.ranks).into(), count.into(), views.into()];
-        self.session.launch("rank_targets", self.session.elementwise(count), &arguments)?;
-        self.session.download(&self.ranks, count)
+        launch(&self.cuda, "rank_targets", self.cuda.elementwise(count), &arguments)?;
+        download(&self.cuda, &self.ranks, count)
     }
 
     /// The nearest of the rows `pool` for each of `count` queries.
     fn nearest(&self, count: usize, pool: &Range<usize>) -> Result<Vec<Option<(f32, usize)>>> {
         let arguments = [(&self.best).into(), (&self.best_row).into(), count.into()];
-        self.session.launch("forget_best", self.session.elementwise(count), &arguments)?;
+        launch(&self.cuda, "forget_best", self.cuda.elementwise(count), &arguments)?;
         let inner = 3 * self.padded;
         let mut first = pool.start;
         while first < pool.end {
@@ -219,11 +228,11 @@ impl<'a> DeviceSearch<'a> {
                 (columns as i64).into(),
                 first.into(),
             ];
-            self.session.launch("take_best", Launch::linear(count, 256), &arguments)?;
+            launch(&self.cuda, "take_best", Launch::linear(count, 256), &arguments)?;
             first += columns;
         }
-        let best: Vec<f32> = self.session.download(&self.best, count)?;
-        let rows: Vec<i32> = self.session.download(&self.best_row, count)?;
+        let best: Vec<f32> = download(&self.cuda, &self.best, count)?;
+        let rows: Vec<i32> = download(&self.cuda, &self.best_row, count)?;
         let found = best.into_iter().zip(rows);
         Ok(found.map(|(value, row)| usize::try_from(row).ok().map(|row| (value, row))).collect())
     }

@@ -1,4 +1,4 @@
-//! Which samples heads see: seen through heads that only write them down.
+//! Which samples heads see, and what heads there are.
 
 use super::*;
 use crate::protocol::Preset;
@@ -20,31 +20,6 @@ fn truth() -> GroundTruth {
         classes: 3,
         has_translation: true,
         train_objects: 5,
-    }
-}
-
-/// Writes down what it is asked, and answers with the targets, or with the labels as logits.
-#[derive(Default)]
-struct Witness {
-    asked: Vec<Samples>,
-    classes: usize,
-}
-
-impl Heads for Witness {
-    fn begin_epoch(&mut self) -> Result<()> {
-        Ok(())
-    }
-    fn train(&mut self, _: &Samples, _: usize) -> Result<()> {
-        Ok(())
-    }
-    fn losses(&mut self) -> Result<Vec<f64>> {
-        Ok(Vec::new())
-    }
-    fn predict(&mut self, samples: &Samples, _: usize) -> Result<Vec<f32>> {
-        self.asked.push(samples.clone());
-        let one_hot = |&label: &i32| (0..self.classes).map(move |class| f32::from(class as i32 == label));
-        let logits: Vec<f32> = samples.labels.iter().flat_map(one_hot).collect();
-        Ok(if self.classes > 0 { logits } else { samples.targets.clone() })
     }
 }
 
@@ -80,16 +55,44 @@ fn passes_see_all_held_out_objects_with_views_of_their_own() {
     let (truth, protocol) = (truth(), Protocol::new(Preset::Paper, 5, 5));
     for (task, views) in [(Task::Classification, 1), (Task::Colour, 2)] {
         let group = Group { tasks: &[task], truth: &truth, protocol: &protocol };
-        let classes = if task == Task::Classification { 3 } else { 0 };
-        let mut witness = Witness { classes, ..Witness::default() };
+        // Writes down what it is asked, and answers with the targets, or with the labels as logits.
+        let mut asked = Vec::new();
+        let mut witness = |samples: &Samples| {
+            asked.push(samples.clone());
+            let one_hot = |&label: &i32| (0..3).map(move |class| f32::from(class == label));
+            let logits = samples.labels.iter().flat_map(one_hot).collect();
+            Ok(if task == Task::Classification { logits } else { samples.targets.clone() })
+        };
         let passes = group.passes(&mut witness).unwrap();
-        assert_eq!((passes.len(), witness.asked.len()), (5, 5));
+        assert_eq!((passes.len(), asked.len()), (5, 5));
         assert!(passes.iter().all(|pass| pass[0].0 == 1.0), "{task}: the right answers score 1");
-        for (index, samples) in witness.asked.iter().enumerate() {
+        for (index, samples) in asked.iter().enumerate() {
             assert_eq!(objects_of(samples, views), [5, 6, 7], "{task}");
             let labels: &[i32] = if task == Task::Classification { &[2, 0, 1] } else { &[] };
             assert_eq!(samples.labels, labels);
-            assert!(witness.asked[..index].iter().all(|other| other.rows != samples.rows), "{task}");
+            assert!(asked[..index].iter().all(|other| other.rows != samples.rows), "{task}");
         }
+    }
+}
+
+#[test]
+fn heads_have_an_output_for_every_number_of_their_targets() {
+    let (truth, protocol) = (truth(), Protocol::new(Preset::Paper, 5, 5));
+    assert_eq!(
+        groups(&Task::ALL),
+        [
+            vec![Task::Classification],
+            vec![Task::Rotation, Task::TranslationObject, Task::TranslationBase],
+            vec![Task::Colour]
+        ]
+    );
+    for tasks in groups(&Task::ALL) {
+        let heads = Group { tasks: &tasks, truth: &truth, protocol: &protocol }.heads();
+        if tasks == [Task::Classification] {
+            assert_eq!((heads.outputs, heads.is_classification), (vec![3], true));
+            continue;
+        }
+        let wanted: Vec<usize> = tasks.iter().map(|&task| truth.target(task, 0, 0, 1).len()).collect();
+        assert_eq!((heads.outputs, heads.is_classification), (wanted, false));
     }
 }

@@ -8,14 +8,12 @@ use std::time::Instant;
 use engine::Device;
 use evaluate::agreement::{MadeUp, random_truth};
 use evaluate::cuda::retrieval::{Blocks, DeviceSearch};
-use evaluate::cuda::{DeviceTable, Session};
 use evaluate::prediction::{PoseMatrices, Transformation};
-use evaluate::probe::{self, Place};
+use evaluate::probe;
 use evaluate::protocol::Task;
 use evaluate::retrieval::{self, HostSearch, Search};
-use evaluate::{GroundTruth, Preset, Protocol, Table};
+use evaluate::{FeatureTable, GroundTruth, Preset, Protocol};
 use pose::FrameKind;
-use random::{Random, Stream};
 use serde_json::json;
 
 use crate::UsageError;
@@ -71,31 +69,6 @@ fn parse_blocks(text: &str) -> Result<Blocks, String> {
     }
 }
 
-/// A table somewhere.
-enum Features {
-    Host(Table),
-    Device(DeviceTable, Session),
-}
-
-impl Features {
-    fn random(device: &Device, rows: usize, width: usize) -> anyhow::Result<Self> {
-        if let Some(session) = Session::of(device)? {
-            let table = DeviceTable::random(&session, rows, width, 7)?;
-            return Ok(Self::Device(table, session));
-        }
-        let mut random = Random::new(7, Stream::new("bench-evaluate"), 0);
-        let values = (0..rows * width).map(|_| random.range(-1.0, 1.0) as f32).collect();
-        Ok(Self::Host(Table { width, values }))
-    }
-
-    fn place(&self, device: &Device) -> Place<'_> {
-        match self {
-            Self::Host(table) => Place::Host(table, device.clone()),
-            Self::Device(table, session) => Place::Device(table, session.clone()),
-        }
-    }
-}
-
 /// One line of the outcome.
 struct Line {
     what: String,
@@ -125,11 +98,11 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     let wants = |part: &str| arguments.parts.iter().any(|name| name == part);
     let mut lines = Vec::new();
     if wants("probes") {
-        let features = Features::random(&device, truth.poses.len(), arguments.width)?;
+        let features = FeatureTable::random(&device, truth.poses.len(), arguments.width)?;
         probes(&Task::ALL, "", &features, &truth, &protocol, &device, terminal, &mut lines)?;
     }
     if wants("embeddings") || wants("retrieval") {
-        let features = Features::random(&device, truth.poses.len(), layout.width())?;
+        let features = FeatureTable::random(&device, truth.poses.len(), layout.width())?;
         if wants("embeddings") {
             let tasks = [Task::Rotation, Task::TranslationObject];
             probes(&tasks, " of embeddings", &features, &truth, &protocol, &device, terminal, &mut lines)?;
@@ -171,21 +144,20 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
 fn probes(
     tasks: &[Task],
     what: &str,
-    features: &Features,
+    features: &FeatureTable<'_>,
     truth: &GroundTruth,
     protocol: &Protocol,
     device: &Device,
     terminal: &Terminal,
     lines: &mut Vec<Line>,
 ) -> anyhow::Result<()> {
-    let place = features.place(device);
-    for group in place.groups(tasks) {
+    for group in probe::groups(tasks) {
         let names: Vec<&str> = group.iter().map(|task| task.name()).collect();
         let what = format!("{} probe{what}", names.join(", "));
         terminal.note(&what);
         device.synchronise()?;
         let began = Instant::now();
-        probe::run_group(&group, &place, truth, protocol, |_| {}, &|| false)?;
+        probe::run_group(&group, features, device, truth, protocol, |_| {}, &|| false)?;
         let seconds = began.elapsed().as_secs_f64();
         let epochs = group.first().map_or(0, |&task| protocol.epochs_of(task));
         let steps = u64::from(epochs) * truth.train_objects.div_ceil(protocol.batch) as u64;
@@ -196,7 +168,7 @@ fn probes(
 }
 
 fn search(
-    features: &Features,
+    features: &FeatureTable<'_>,
     layout: PoseMatrices,
     truth: &GroundTruth,
     protocol: &Protocol,
@@ -208,11 +180,12 @@ fn search(
     terminal.note("retrieval");
     device.synchronise()?;
     let began = Instant::now();
-    let mut search: Box<dyn Search> = match features {
-        Features::Host(table) => Box::new(HostSearch::new(table, transformation, truth, device)?),
-        Features::Device(table, session) => {
-            Box::new(DeviceSearch::new(session, table, None, transformation, truth, blocks)?)
+    let mut search: Box<dyn Search> = match (features, device) {
+        (FeatureTable::Device(table), Device::Cuda(cuda)) => {
+            Box::new(DeviceSearch::new(cuda, table, None, transformation, truth, blocks)?)
         }
+        (FeatureTable::Host(table), _) => Box::new(HostSearch::new(table, transformation, truth, device)?),
+        _ => anyhow::bail!("the features lie on another device"),
     };
     device.synchronise()?;
     let prepared = began.elapsed().as_secs_f64();
