@@ -62,10 +62,11 @@ impl<'a> FeatureTable<'a> {
 
     /// Fills the `room` of a step from the host.
     pub(crate) fn fill(&self, room: &mut Tensor, rows: &[i32]) -> Result<()> {
-        Ok(match self {
+        match self {
             Self::Host(table) => room.write(&table.gather(rows))?,
             Self::Device(_) => room.write(rows)?,
-        })
+        }
+        Ok(())
     }
 
     /// The features (samples, views * width) that a filled `room` stands for.

@@ -78,7 +78,11 @@ extern "C" __global__ void __launch_bounds__(256)
                          int heads, int columns, float* du, int add) {
   EACH(i, count) {
     int head = (int)(i / columns % heads), size = sizes[head];
-    float d = (int)(i % columns) < size ? 2.f * dy[head] / ((float)rows * size) * (y[i] - targets[i]) : 0.f;
+    float d = 0.f;
+    if ((int)(i % columns) < size) {
+      double scale = 2.0 * dy[head] / ((double)rows * size);
+      d = (float)(((double)y[i] - (double)targets[i]) * scale);
+    }
     du[i] = add ? du[i] + d : d;
   }
 }

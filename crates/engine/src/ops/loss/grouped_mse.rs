@@ -69,8 +69,11 @@ impl Operation<CpuPool> for GroupedMse {
         dx.write(|i| {
             let (head, column) = (i / columns % heads, i % columns);
             let size = sizes[head] as usize;
-            let scale = 2.0 * dy[head] / (rows * size) as f32;
-            if column < size { scale * (y[i] - t[i]) } else { 0.0 }
+            if column >= size {
+                return 0.0;
+            }
+            let difference = f64::from(y[i]) - f64::from(t[i]);
+            (difference * 2.0 * f64::from(dy[head]) / (rows * size) as f64) as f32
         })
     }
 }
