@@ -115,6 +115,17 @@ fn of_file(path: &Path) -> Result<Weights> {
     })
 }
 
+/// A network that is ready to be used.
+#[derive(Debug)]
+pub struct Opened {
+    /// The network.
+    pub encoder: NetworkEncoder,
+    /// A hash of its weights.
+    pub key: String,
+    /// Why there are no embeddings, where there are none.
+    pub note: Option<String>,
+}
+
 impl Weights {
     /// The same for images of another side: positions of a transformer are interpolated.
     pub fn at_size(mut self, size: Option<usize>) -> Self {
@@ -124,16 +135,25 @@ impl Weights {
         self
     }
 
-    /// Opens the network on `device`. The note says why there are no embeddings, where there are none.
-    pub fn open(&self, device: &Device) -> Result<(NetworkEncoder, Option<String>)> {
-        let checkpoint = self.file.as_deref().map(Checkpoint::read).transpose()?;
+    /// Opens the network on `device`; reads and verifies its file once.
+    pub fn open(&self, device: &Device) -> Result<Opened> {
+        let bytes = self.bytes()?;
+        let checkpoint = match (&self.file, &bytes) {
+            (Some(file), Some(bytes)) => Some(Checkpoint::parse(file, bytes)?),
+            _ => None,
+        };
+        let key = self.key_of(bytes)?;
         let mut config = self.config.method.clone();
         // The number of classes matters to supervised networks only, whose head says it.
         let head = checkpoint.as_ref().and_then(|checkpoint| checkpoint.tensors.get("head.0.bias"));
         if let (Some(head), Task::Classification) = (head, config.network.task) {
             config.classes = head.shape.first().copied().unwrap_or(config.classes);
         }
-        let (encoder, loaded) = NetworkEncoder::open(&config, checkpoint.as_ref(), self.config.seed, device)?;
+        let opened = NetworkEncoder::open(&config, checkpoint.as_ref(), self.config.seed, device);
+        let (encoder, loaded) = opened.map_err(|error| match (&self.file, error) {
+            (Some(file), Error::Train(error)) => Error::Request(format!("{}: {error}", file.display())),
+            (_, error) => error,
+        })?;
         let note = (loaded == Some(Loaded::BackboneOnly)).then(|| {
             let why = match self.other_size {
                 Some(size) => format!("the projector does not take images of {size} pixels"),
@@ -141,11 +161,30 @@ impl Weights {
             };
             format!("{}: {why}; there are no embeddings", self.name)
         });
-        Ok((encoder, note))
+        Ok(Opened { encoder, key, note })
     }
 
-    /// What results say about it; `several` checkpoints of one run are told apart by their epoch.
-    pub fn subject(&self, several: bool) -> Result<Subject> {
+    /// A hash of the weights.
+    pub fn key(&self) -> Result<String> {
+        self.key_of(self.bytes()?)
+    }
+
+    fn bytes(&self) -> Result<Option<Vec<u8>>> {
+        let read = |file: &PathBuf| std::fs::read(file).map_err(dataset::Error::read(file));
+        Ok(self.file.as_ref().map(read).transpose()?)
+    }
+
+    fn key_of(&self, bytes: Option<Vec<u8>>) -> Result<String> {
+        let Some(mut bytes) = bytes else {
+            return Ok(weights_key(format!("untrained {}", self.config.identity()?).as_bytes()));
+        };
+        // Features of another image size are other features.
+        bytes.extend(self.other_size.iter().flat_map(|size| size.to_le_bytes()));
+        Ok(weights_key(&bytes))
+    }
+
+    /// What results say about it, whose hash is `key`; `several` checkpoints of one run are told apart by their epoch.
+    pub fn subject(&self, key: &str, several: bool) -> Subject {
         let MethodConfig { name: method, backbone, transform, network, .. } = &self.config.method;
         let (shown, untrained) = (method.title(), self.file.is_none());
         let is_supervised = *method == MethodName::SUPERVISED && !untrained;
@@ -157,17 +196,8 @@ impl Weights {
         if several && !untrained {
             name = format!("{name} @ {}", self.epochs.unwrap_or_default());
         }
-        let key = match &self.file {
-            Some(file) => {
-                let mut bytes = std::fs::read(file).map_err(dataset::Error::read(file))?;
-                // Features of another image size are other features.
-                bytes.extend(self.other_size.iter().flat_map(|size| size.to_le_bytes()));
-                weights_key(&bytes)
-            }
-            None => weights_key(format!("untrained {}", self.config.identity()?).as_bytes()),
-        };
         let has_capsules = [MethodName::EQUICAPS, MethodName::CAPSIE].contains(method);
-        Ok(Subject {
+        Subject {
             name,
             method: if untrained { "untrained" } else { method.name() }.to_owned(),
             backbone: backbone.name().to_owned(),
@@ -175,10 +205,10 @@ impl Weights {
             trained_for: transform.name().to_owned(),
             epochs: self.epochs,
             checkpoint: self.file.as_ref().map_or_else(String::new, |file| file.display().to_string()),
-            weights_key: key,
+            weights_key: key.to_owned(),
             task,
             ablation: self.ablation(),
-        })
+        }
     }
 
     /// The published loss-term ablation that the configuration is; empty for the full loss.

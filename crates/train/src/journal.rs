@@ -18,13 +18,11 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the files of a run to go on after `step`; lines later than that are taken back.
-    pub fn open(folder: &RunFolder, step: u64) -> Result<Self> {
-        Ok(Self {
-            metrics: MetricsFile::open(&folder.metrics_path(), step)?,
-            events: EventFile::create(&folder.tensorboard_path(), step)?,
-            timed: None,
-        })
+    /// Opens the files of a run to go on after `step`; lines later than that are taken back. Says what was damaged.
+    pub fn open(folder: &RunFolder, step: u64) -> Result<(Self, Option<String>)> {
+        let (metrics, damage) = MetricsFile::open(&folder.metrics_path(), step)?;
+        let events = EventFile::create(&folder.tensorboard_path(), step)?;
+        Ok((Self { metrics, events, timed: None }, damage))
     }
 
     /// Writes down numbers; those in `timing` depend on the machine.

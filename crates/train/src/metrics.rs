@@ -3,7 +3,7 @@
 //! under `timing` tells of the clock.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use dataset::durable;
@@ -60,11 +60,12 @@ pub struct MetricsFile {
 }
 
 impl MetricsFile {
-    /// Opens `path` to go on after `step`: what is later, or half a line, is taken back.
-    pub fn open(path: &Path, step: u64) -> Result<Self> {
-        rewind(path, step)?;
+    /// Opens `path` to go on after `step`: what is later, or half a line, is taken back. Says what else was wrong with
+    /// the file.
+    pub fn open(path: &Path, step: u64) -> Result<(Self, Option<String>)> {
+        let damage = rewind(path, step)?;
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(Error::write(path))?;
-        Ok(Self { file, path: path.to_path_buf() })
+        Ok((Self { file, path: path.to_path_buf() }, damage))
     }
 
     /// Adds a line.
@@ -81,26 +82,36 @@ impl MetricsFile {
     }
 }
 
-fn rewind(path: &Path, step: u64) -> Result<()> {
-    let Ok(file) = File::open(path) else { return Ok(()) };
-    let length = file.metadata().map_err(Error::read(path))?.len();
-    let mut reader = BufReader::new(file);
-    let mut kept = Vec::new();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        reader.read_until(b'\n', &mut line).map_err(Error::read(path))?;
-        let record: Option<Record> =
-            line.ends_with(b"\n").then(|| serde_json::from_slice(&line).ok()).flatten();
-        match record {
-            Some(record) if record.step <= step => kept.extend_from_slice(&line),
-            _ => break,
+/// Takes back the lines later than `step`, and a last line that was cut off. Lines that are damaged otherwise are left
+/// out; the file is then kept as it was under another name, and the sentence says so.
+fn rewind(path: &Path, step: u64) -> Result<Option<String>> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::read(path)(error)),
+    };
+    let (mut kept, mut damaged) = (Vec::new(), 0);
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        match serde_json::from_slice::<Record>(line) {
+            Ok(record) if line.ends_with(b"\n") && record.step <= step => kept.extend_from_slice(line),
+            Ok(_) => {}
+            Err(_) if line.ends_with(b"\n") => damaged += 1,
+            Err(_) => {}
         }
     }
-    if kept.len() as u64 != length {
+    let mut sentence = None;
+    if damaged > 0 {
+        let aside = path.with_extension("jsonl.damaged");
+        durable::write(&aside, &bytes)?;
+        let (path, aside) = (path.display(), aside.display());
+        sentence = Some(format!(
+            "damaged lines in {path}: {damaged}; they are left out, and the file is kept as {aside}"
+        ));
+    }
+    if kept.len() != bytes.len() {
         durable::write(path, &kept)?;
     }
-    Ok(())
+    Ok(sentence)
 }
 
 /// All complete lines of the file; none where there is no file.
@@ -135,7 +146,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
         let write = |path: &Path, from: u64, to: u64| {
-            let mut file = MetricsFile::open(path, from).unwrap();
+            let (mut file, damage) = MetricsFile::open(path, from).unwrap();
+            assert_eq!(damage, None);
             (from + 1..=to).for_each(|step| file.write(&record(step, step as f64 / 3.0)).unwrap());
             file.sync().unwrap();
         };
@@ -150,6 +162,24 @@ mod tests {
         write(&broken, 0, 0);
         assert!(read(&broken).unwrap().is_empty());
         assert!(read(&folder.path().join("none")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_line_costs_no_other_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        let (mut file, _) = MetricsFile::open(&path, 0).unwrap();
+        (1..=5).for_each(|step| file.write(&record(step, 0.5)).unwrap());
+        let mut bytes = fs::read(&path).unwrap();
+        let place = bytes.iter().position(|&byte| byte == b':').unwrap();
+        bytes[place] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let (mut file, damage) = MetricsFile::open(&path, 4).unwrap();
+        assert!(damage.unwrap().starts_with(&format!("damaged lines in {}: 1; ", path.display())));
+        file.write(&record(5, 0.5)).unwrap();
+        let steps: Vec<u64> = read(&path).unwrap().iter().map(|record| record.step).collect();
+        assert_eq!(steps, [2, 3, 4, 5]);
+        assert_eq!(fs::read(folder.path().join("metrics.jsonl.damaged")).unwrap(), bytes);
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub fn train(
         from: position,
         steps_per_epoch: plan.steps_per_epoch(),
     });
+    let (journal, damage) = Journal::open(folder, position.step)?;
+    damage.into_iter().for_each(|text| tell(Event::Warning(text)));
     let (chosen, replaced) = device.choice_counts();
     let trainer = Trainer {
         run,
@@ -108,7 +110,7 @@ pub fn train(
         position,
         means,
         guard: Guard::new(config.guards.clone(), strikes),
-        journal: Journal::open(folder, position.step)?,
+        journal,
         saver: Saver::new(folder.checkpoints_path(), config.checkpoints.clone(), config.epochs),
         tell,
         pending: VecDeque::new(),

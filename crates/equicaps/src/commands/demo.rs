@@ -203,7 +203,7 @@ fn evaluate_all(
     for (root, which) in subjects {
         let weights = weights::find(root, &which)?.remove(0);
         let out = root.join("evaluation").join(weights.folder_name());
-        let subject = weights.subject(false)?;
+        let subject = weights.subject(&weights.key()?, false);
         let protocol = Protocol::new(Preset::Quick, arguments.seed, views.split(Split::Train).len());
         let wanted = Wanted {
             probes: vec![Task::Classification, Task::Rotation],

@@ -9,7 +9,7 @@ use dataset::{Dataset, Split, Views};
 use engine::Precision;
 use evaluate::evaluation::{self, Event, Wanted};
 use evaluate::features::{Extraction, data_key};
-use evaluate::weights::{self, Weights, Which};
+use evaluate::weights::{self, Opened, Weights, Which};
 use evaluate::{Encoder, Preset, Protocol, Results};
 use report::{evaluation_folder, pose_sweep};
 use serde::Serialize;
@@ -224,9 +224,9 @@ fn which(arguments: &Arguments) -> anyhow::Result<Which> {
 /// Evaluates one set of weights and writes its folder: `results.json`, tables, images.
 pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results> {
     let device = crate::device::open(request.device, request.precision)?;
-    let (mut encoder, note) = request.weights.open(&device)?;
+    let Opened { mut encoder, key, note } = request.weights.open(&device)?;
     note.iter().for_each(|note| terminal.note(note));
-    let subject = request.weights.subject(request.several)?;
+    let subject = request.weights.subject(&key, request.several);
     terminal.note(format!("evaluating {} with the {} protocol", subject.name, request.protocol.preset));
     let extraction = Extraction {
         cache: Some(request.cache.clone()),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use dataset::{Image, image_list};
 use engine::Device;
 use evaluate::image_features::{self, Unreadable};
-use evaluate::weights::{self, Weights, Which};
+use evaluate::weights::{self, Opened, Weights, Which};
 use evaluate::{Encoded, Encoder, NetworkEncoder};
 use train::config::PrecisionName;
 
@@ -59,7 +59,7 @@ impl NetworkOptions {
     ) -> anyhow::Result<OpenNetwork<'a>> {
         let weights = weights::find(&self.weights, &Which::Newest)?.remove(0).at_size(image_size);
         let device = crate::device::open(&self.device, PrecisionName::F32)?;
-        let (encoder, note) = weights.open(&device)?;
+        let Opened { encoder, note, .. } = weights.open(&device)?;
         note.iter().for_each(|note| terminal.note(note));
         let unreadable = match self.on_bad_sample {
             OnBadSample::Fail => Unreadable::Fail,

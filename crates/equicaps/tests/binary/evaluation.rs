@@ -230,4 +230,27 @@ fn networks_can_be_used_on_images() {
     assert!(String::from_utf8_lossy(&missing.stderr).contains("runs/none"));
     let task = equicaps(root, &["evaluate", "runs/equicaps", "--data", "views", "--tasks", "rotations"]);
     assert_eq!(task.status.code(), Some(2));
+
+    // Weights with one flipped bit, in numbers or in a name, are used by no command.
+    let checkpoint = root.join("runs/equicaps/checkpoints/epoch_00002.safetensors");
+    let good = std::fs::read(&checkpoint).unwrap();
+    let name = good.windows(11).position(|window| window == b"running_var").unwrap();
+    for place in [good.len() - 2000, good.len() / 2, name] {
+        let mut bytes = good.clone();
+        bytes[place] ^= 4;
+        std::fs::write(&checkpoint, bytes).unwrap();
+        for command in [
+            &["embed", "runs/equicaps", "views", "--out", "damaged.npy"][..],
+            &["neighbours", "runs/equicaps", query, "--among", "views"],
+            &["steer", "runs/equicaps", query, "--among", "views"],
+            &["evaluate", "runs/equicaps", "--data", "views", "--preset", "quick"],
+        ] {
+            let refused = equicaps(root, command);
+            let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert!(
+                refused.status.code() == Some(1) && message.contains("damaged"),
+                "{command:?}: {message}"
+            );
+        }
+    }
 }
