@@ -8,7 +8,6 @@ use engine::{Result, StoreBuilder};
 use crate::config::MethodConfig;
 use crate::method::Method;
 use crate::names::UnknownName;
-use crate::{capsie, equicaps, equimod, sen, sie, simclr, simclr_augself, supervised, vicreg};
 
 /// Whether a file has a tensor whose name begins with a prefix.
 pub type HasTensor<'a> = &'a dyn Fn(&str) -> bool;
@@ -32,15 +31,15 @@ pub struct Registration {
 
 /// The methods of the paper, in the order of its tables.
 const BUILT_IN: [&Registration; 9] = [
-    &supervised::METHOD,
-    &vicreg::METHOD,
-    &simclr::METHOD,
-    &simclr_augself::METHOD,
-    &sen::METHOD,
-    &equimod::METHOD,
-    &sie::METHOD,
-    &capsie::METHOD,
-    &equicaps::METHOD,
+    &crate::supervised::METHOD,
+    &crate::vicreg::METHOD,
+    &crate::simclr::METHOD,
+    &crate::simclr_augself::METHOD,
+    &crate::sen::METHOD,
+    &crate::equimod::METHOD,
+    &crate::sie::METHOD,
+    &crate::capsie::METHOD,
+    &crate::equicaps::METHOD,
 ];
 
 /// Methods that others have added.
@@ -62,23 +61,23 @@ pub struct MethodName(&'static Registration);
 
 impl MethodName {
     /// One network per task, trained end to end.
-    pub const SUPERVISED: Self = Self(&supervised::METHOD);
+    pub const SUPERVISED: Self = Self(&crate::supervised::METHOD);
     /// Invariance with variance and covariance regularisation.
-    pub const VICREG: Self = Self(&vicreg::METHOD);
+    pub const VICREG: Self = Self(&crate::vicreg::METHOD);
     /// Contrastive.
-    pub const SIMCLR: Self = Self(&simclr::METHOD);
+    pub const SIMCLR: Self = Self(&crate::simclr::METHOD);
     /// Contrastive, with a head that predicts the transformation.
-    pub const SIMCLR_AUGSELF: Self = Self(&simclr_augself::METHOD);
+    pub const SIMCLR_AUGSELF: Self = Self(&crate::simclr_augself::METHOD);
     /// Contrastive on the predictor's output.
-    pub const SEN: Self = Self(&sen::METHOD);
+    pub const SEN: Self = Self(&crate::sen::METHOD);
     /// Contrastive twice: an invariant and an equivariant embedding.
-    pub const EQUIMOD: Self = Self(&equimod::METHOD);
+    pub const EQUIMOD: Self = Self(&crate::equimod::METHOD);
     /// Split representation, hypernetwork predictor.
-    pub const SIE: Self = Self(&sie::METHOD);
+    pub const SIE: Self = Self(&crate::sie::METHOD);
     /// Capsules with SIE's hypernetwork.
-    pub const CAPSIE: Self = Self(&capsie::METHOD);
+    pub const CAPSIE: Self = Self(&crate::capsie::METHOD);
     /// Capsules whose poses are transformed directly.
-    pub const EQUICAPS: Self = Self(&equicaps::METHOD);
+    pub const EQUICAPS: Self = Self(&crate::equicaps::METHOD);
 
     /// All of them: those of the paper in its order, then those added.
     pub fn all() -> Vec<Self> {
