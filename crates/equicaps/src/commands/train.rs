@@ -1,17 +1,20 @@
 //! `equicaps train`: pre-training, from the beginning or from where it was interrupted.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use serde_json::{Value, json};
+use methods::Settings;
+use serde::Serialize;
 use train::metrics::Kind;
 use train::summary::Summary;
-use train::{Config, Event, Outcome, RunFolder, Session, Start};
+use train::{Config, Event, RunFolder, Session, Start};
 
 use crate::UsageError;
 use crate::commands::training_progress::TrainingProgress;
 use crate::interrupt;
+use crate::outcome::Outcome;
 use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps train`.
@@ -75,15 +78,14 @@ pub struct Arguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let config = match &arguments.resume {
         Some(run) => resumed_config(arguments, run),
         None => new_config(arguments),
     };
     let config = config.map_err(usage)?;
     if arguments.print_config {
-        terminal.result(config.to_toml()?, &serde_json::to_value(&config)?);
-        return Ok(ExitCode::SUCCESS);
+        return Outcome::new(&Resolved { toml: config.to_toml()?, config });
     }
     let root = match (&arguments.resume, &arguments.run) {
         (Some(root), _) | (None, Some(root)) => root.as_path(),
@@ -98,7 +100,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     if arguments.resume.is_some() {
         let folder = RunFolder::open(root)?;
         if let Some(done) = folder.finished(config.epochs)? {
-            return report(&folder, &config, Outcome::AlreadyFinished(done), terminal);
+            return report(&folder, &config, train::Outcome::AlreadyFinished(done));
         }
     }
     interrupt::flag();
@@ -117,9 +119,29 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         }
     };
     let folder = session.folder().clone();
-    let outcome = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed))?;
+    let ended = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed))?;
     progress.finish();
-    report(&folder, &config, outcome, terminal)
+    report(&folder, &config, ended)
+}
+
+impl Arguments {
+    /// Changes settings as the options say.
+    fn change(&self, settings: &mut Settings) -> train::Result<()> {
+        self.set.iter().try_for_each(|assignment| settings.set(assignment))?;
+        let options = [
+            ("--data", "data", &self.data),
+            ("--lists", "lists", &self.lists),
+            ("--backbone", "backbone", &self.backbone),
+            ("--transform", "transform", &self.transform),
+            ("--device", "device", &self.device),
+            ("--on-bad-sample", "loader.on_bad_sample", &self.on_bad_sample),
+            ("--seed", "seed", &self.seed.map(|seed| seed.to_string())),
+        ];
+        for (option, key, value) in options {
+            value.as_ref().map_or(Ok(()), |value| settings.set_key(option, key, value))?;
+        }
+        Ok(())
+    }
 }
 
 /// The configuration of a new run.
@@ -130,26 +152,12 @@ fn new_config(arguments: &Arguments) -> train::Result<Config> {
         None => Config::method_of(preset)?.unwrap_or_else(|| "equicaps".to_owned()),
     };
     let mut settings = Config::settings(&method, preset)?;
-    arguments.set.iter().try_for_each(|assignment| settings.set(assignment))?;
+    arguments.change(&mut settings)?;
     if let Some(other) = settings.text("method").filter(|other| *other != method) {
         // Projector, predictor and weights of the loss come with the method.
         let text =
             format!("--set method={other} would keep the other settings of {method}; give --method {other}");
         return Err(train::Error::Setting(text));
-    }
-    let options = [
-        ("--data", "data", &arguments.data),
-        ("--lists", "lists", &arguments.lists),
-        ("--backbone", "backbone", &arguments.backbone),
-        ("--transform", "transform", &arguments.transform),
-        ("--device", "device", &arguments.device),
-        ("--on-bad-sample", "loader.on_bad_sample", &arguments.on_bad_sample),
-        ("--seed", "seed", &arguments.seed.map(|seed| seed.to_string())),
-    ];
-    for (option, key, value) in options {
-        if let Some(value) = value {
-            settings.set_key(option, key, value)?;
-        }
     }
     let config = Config::resolve(settings)?;
     if config.data.is_empty() && !arguments.print_config {
@@ -163,18 +171,7 @@ fn new_config(arguments: &Arguments) -> train::Result<Config> {
 fn resumed_config(arguments: &Arguments, root: &Path) -> train::Result<Config> {
     let config = RunFolder::open(root)?.config()?;
     let mut settings = Config::settings_of("config.toml", &config.to_toml()?)?;
-    arguments.set.iter().try_for_each(|assignment| settings.set(assignment))?;
-    let options = [
-        ("--data", "data", &arguments.data),
-        ("--lists", "lists", &arguments.lists),
-        ("--device", "device", &arguments.device),
-        ("--on-bad-sample", "loader.on_bad_sample", &arguments.on_bad_sample),
-    ];
-    for (option, key, value) in options {
-        if let Some(value) = value {
-            settings.set_key(option, key, value)?;
-        }
-    }
+    arguments.change(&mut settings)?;
     let changed = Config::resolve(settings)?;
     let (before, after) = (config.identity_toml()?, changed.identity_toml()?);
     if let Some(line) = before.lines().find(|line| !after.lines().any(|other| other == *line)) {
@@ -195,58 +192,96 @@ fn usage(error: train::Error) -> anyhow::Error {
     }
 }
 
-/// Says how a session ended.
-fn report(
-    folder: &RunFolder,
-    config: &Config,
-    outcome: Outcome,
-    terminal: &Terminal,
-) -> anyhow::Result<ExitCode> {
-    let (status, checkpoint, code) = match outcome {
-        Outcome::Finished(path) => ("finished", Some(path), ExitCode::SUCCESS),
-        Outcome::AlreadyFinished(path) => ("already finished", Some(path), ExitCode::SUCCESS),
-        Outcome::Interrupted(path) => ("interrupted", path, ExitCode::from(interrupt::TRY_AGAIN)),
+/// All settings of a run.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Resolved {
+    config: Config,
+    #[serde(skip)]
+    toml: String,
+}
+
+impl fmt::Display for Resolved {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.toml)
+    }
+}
+
+/// How a session ended.
+fn report(folder: &RunFolder, config: &Config, ended: train::Outcome) -> anyhow::Result<Outcome> {
+    let (status, checkpoint) = match ended {
+        train::Outcome::Finished(path) => (Status::Finished, Some(path)),
+        train::Outcome::AlreadyFinished(path) => (Status::AlreadyFinished, Some(path)),
+        train::Outcome::Interrupted(path) => (Status::Interrupted, path),
     };
     let summary = Summary::of(folder)?;
-    let root = dataset::shell_word(folder.root());
-    let text = match (status, &checkpoint) {
-        ("interrupted", None) => {
-            format!("interrupted before the first step; continue with: equicaps train --resume {root}")
-        }
-        ("interrupted", Some(path)) => {
-            format!("saved {}; continue with: equicaps train --resume {root}", path.display())
-        }
-        (_, path) => {
-            let path = path.as_ref().map_or_else(String::new, |path| format!(": {}", path.display()));
-            let end = [
-                ("loss", summary.last(Kind::Epoch, "loss")),
-                ("held-out class accuracy", summary.held_out("class_accuracy")),
-                ("held-out rotation R2", summary.held_out("rotation_r2")),
-                ("held-out translation R2", summary.held_out("translation_r2")),
-            ];
-            let end = end.iter().filter_map(|(name, value)| Some(format!("\n{name} {:.4}", (*value)?)));
-            format!("{status}{path}{}", end.collect::<String>())
-        }
+    let last = |kind: Kind| {
+        let names = summary.names(kind).into_iter();
+        names.filter_map(|name| summary.last(kind, &name).map(|value| (name, value))).collect()
     };
-    let last = |kind: Kind| -> Value {
-        summary
-            .names(kind)
-            .into_iter()
-            .filter_map(|name| Some((name.clone(), summary.last(kind, &name)?)))
-            .collect()
+    let trained = Trained {
+        status,
+        run: shown(folder.root()),
+        checkpoint: checkpoint.map(shown),
+        epoch: summary.position.epoch,
+        epochs: config.epochs,
+        step: summary.position.step,
+        epoch_means: last(Kind::Epoch),
+        held_out: last(Kind::HeldOut),
+        resume: format!("equicaps train --resume {}", dataset::shell_word(folder.root())),
     };
-    terminal.result(
-        text,
-        &json!({
-            "status": status.replace(' ', "_"),
-            "run": shown(folder.root()),
-            "checkpoint": checkpoint.as_ref().map(shown),
-            "epoch": summary.position.epoch,
-            "epochs": config.epochs,
-            "step": summary.position.step,
-            "epoch_means": last(Kind::Epoch),
-            "held_out": last(Kind::HeldOut),
-        }),
-    );
-    Ok(code)
+    Ok(Outcome::new(&trained)?.interrupted_if(status == Status::Interrupted))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Finished,
+    AlreadyFinished,
+    Interrupted,
+}
+
+/// A run after a session: where it is, and its last numbers.
+#[derive(Serialize)]
+struct Trained {
+    status: Status,
+    run: String,
+    checkpoint: Option<String>,
+    epoch: u64,
+    epochs: u64,
+    step: u64,
+    epoch_means: BTreeMap<String, f64>,
+    held_out: BTreeMap<String, f64>,
+    /// The command that resumes it.
+    #[serde(skip)]
+    resume: String,
+}
+
+impl fmt::Display for Trained {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let checkpoint = self.checkpoint.as_deref();
+        let status = match (self.status, checkpoint) {
+            (Status::Interrupted, None) => {
+                return write!(
+                    formatter,
+                    "interrupted before the first step; continue with: {}",
+                    self.resume
+                );
+            }
+            (Status::Interrupted, Some(path)) => {
+                return write!(formatter, "saved {path}; continue with: {}", self.resume);
+            }
+            (Status::Finished, _) => "finished",
+            (Status::AlreadyFinished, _) => "already finished",
+        };
+        write!(formatter, "{status}: {}", checkpoint.unwrap_or_default())?;
+        let numbers = [
+            ("loss", self.epoch_means.get("loss")),
+            ("held-out class accuracy", self.held_out.get("probe/class_accuracy/representation")),
+            ("held-out rotation R2", self.held_out.get("probe/rotation_r2/representation")),
+            ("held-out translation R2", self.held_out.get("probe/translation_r2/representation")),
+        ];
+        let mut known = numbers.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        known.try_for_each(|(name, value)| write!(formatter, "\n{name} {value:.4}"))
+    }
 }
