@@ -2,7 +2,8 @@
 //! (loader, steps, probes, metrics, checkpoints) on made-up views, and looks at the memory of the process and the device.
 
 use std::cell::RefCell;
-use std::process::ExitCode;
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,11 +11,13 @@ use anyhow::Context as _;
 use dataset::{Class, Object, Split, Views};
 use engine::Device;
 use scene::{LatentRanges, Latents};
-use serde_json::{Value, json};
+use serde::Serialize;
 use train::data::Data;
 use train::{Config, Session, Start};
 
 use crate::UsageError;
+use crate::commands::frame::{self, text_table};
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Arguments of `equicaps bench soak`.
@@ -27,7 +30,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
     /// How long to train on every set
-    #[arg(long, value_name = "S", default_value_t = 30.0)]
+    #[arg(long, value_name = "S", default_value = "30", value_parser = frame::seconds)]
     seconds: f64,
     /// Sizes of the sets: numbers of objects
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1000,10000,100000")]
@@ -121,37 +124,61 @@ fn resident_bytes() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
+/// The memory of training on each set.
+#[derive(Serialize)]
+struct Soaked {
+    device: String,
+    sets: Vec<Memory>,
+}
+
+/// Memory at the end of training on one set, and how it grows.
+#[derive(Serialize)]
+struct Memory {
+    objects: usize,
+    steps: u64,
+    seconds: f64,
+    process_mib: f64,
+    process_mib_per_minute: f64,
+    device_mib: f64,
+    device_mib_per_minute: f64,
+    /// Seconds, MiB of the process, MiB of the device.
+    samples: Vec<[f64; 3]>,
+}
+
+impl fmt::Display for Soaked {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let row = |memory: &Memory| {
+            vec![
+                memory.objects.to_string(),
+                memory.steps.to_string(),
+                format!("{:.0}", memory.process_mib),
+                format!("{:+.2}", memory.process_mib_per_minute),
+                format!("{:.0}", memory.device_mib),
+                format!("{:+.2}", memory.device_mib_per_minute),
+            ]
+        };
+        let headings = ["objects", "steps", "process MiB", "growth/min", "device MiB", "growth/min"];
+        formatter.write_str(text_table(&headings, self.sets.iter().map(row)).trim_end())
+    }
+}
+
 /// Runs the benchmark.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    if !(arguments.seconds >= 2.0 && arguments.seconds < 1e7) {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    if arguments.seconds < 2.0 {
         return Err(UsageError("--seconds must be at least 2".to_owned()).into());
     }
     if arguments.objects.iter().any(|&count| count < 2) {
         return Err(UsageError("a set has at least 2 objects".to_owned()).into());
     }
     let root = std::env::temp_dir().join(format!("equicaps-soak-{}", std::process::id()));
-    let outcome = arguments.objects.iter().map(|&count| soak(arguments, count, &root, terminal));
-    let outcome: anyhow::Result<Vec<(String, Value)>> = outcome.collect();
+    let sets = arguments.objects.iter().map(|&count| soak(arguments, count, &root, terminal));
+    let sets: anyhow::Result<Vec<Memory>> = sets.collect();
     let _ = std::fs::remove_dir_all(&root);
-    let (lines, reports): (Vec<String>, Vec<Value>) = outcome?.into_iter().unzip();
-    let title = format!(
-        "{:>9}  {:>8}  {:>24}  {:>24}",
-        "objects", "steps", "process MiB, growth/min", "device MiB, growth/min"
-    );
-    terminal.result(
-        format!("{title}\n{}", lines.join("\n")),
-        &json!({"device": arguments.device, "sets": reports}),
-    );
-    Ok(ExitCode::SUCCESS)
+    Outcome::new(&Soaked { device: arguments.device.clone(), sets: sets? })
 }
 
-/// Trains on `count` objects: a line of the table, and the same for programs.
-fn soak(
-    arguments: &Arguments,
-    count: usize,
-    root: &std::path::Path,
-    terminal: &Terminal,
-) -> anyhow::Result<(String, Value)> {
+/// Trains on `count` objects.
+fn soak(arguments: &Arguments, count: usize, root: &Path, terminal: &Terminal) -> anyhow::Result<Memory> {
     let mut settings = Config::settings("equicaps", &arguments.preset)?;
     let ours = ["data=made-up", "epochs=99999", "probes.held_out_every=2", "checkpoints.every_minutes=0.05"];
     ours.iter()
@@ -186,22 +213,16 @@ fn soak(
     let settled = &samples[samples.len() / 2..];
     let last = settled.last().context("no step was done")?;
     let growth = |value: fn(&Sample) -> f64| 60.0 * slope(settled, value);
-    let (process, device_growth) = (growth(|s| s.process_mib), growth(|s| s.device_mib));
-    let line = format!(
-        "{count:>9}  {steps:>8}  {:>12.0}  {process:>+10.2}  {:>12.0}  {device_growth:>+10.2}",
-        last.process_mib, last.device_mib
-    );
-    let report = json!({
-        "objects": count,
-        "steps": steps,
-        "seconds": last.seconds,
-        "process_mib": last.process_mib,
-        "process_mib_per_minute": process,
-        "device_mib": last.device_mib,
-        "device_mib_per_minute": device_growth,
-        "samples": samples.iter().map(|s| [s.seconds, s.process_mib, s.device_mib]).collect::<Vec<_>>(),
-    });
-    Ok((line, report))
+    Ok(Memory {
+        objects: count,
+        steps,
+        seconds: last.seconds,
+        process_mib: last.process_mib,
+        process_mib_per_minute: growth(|s| s.process_mib),
+        device_mib: last.device_mib,
+        device_mib_per_minute: growth(|s| s.device_mib),
+        samples: samples.iter().map(|s| [s.seconds, s.process_mib, s.device_mib]).collect(),
+    })
 }
 
 /// The slope of the best line through the samples, per second.

@@ -1,25 +1,25 @@
 //! `equicaps bench step`: a training step (forward of both views, loss, backward, Adam) or inference on random
 //! images: images a second, memory, and the time of every kind of operation.
 
-use std::fmt::Write as _;
-use std::process::ExitCode;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use engine::ops::Images;
 use engine::{AdamConfig, Device, ProfileEntry, Tape};
+use gpu::convolution::Choice;
 use methods::{
     BackboneName, MethodConfig, MethodName, Network, PairBatch, PairTargets, ProbesConfig, Step, StepOptions,
     Transform,
 };
 use pose::ViewPose;
 use random::{Random, Stream};
-use serde_json::json;
+use serde::Serialize;
 use train::config::PrecisionName;
 
 use super::render::cpu_seconds;
-use super::step_profile::{Ceilings, gpu_profile_json, gpu_profile_text};
+use super::step_profile::{Ceilings, Operation, operation_table};
 use crate::UsageError;
-use crate::terminal::Terminal;
+use crate::outcome::Outcome;
 
 /// Arguments of `equicaps bench step`.
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub struct Arguments {
     transform: Transform,
     /// Pairs in a step (every pair is two images)
     #[arg(long, value_name = "B", default_value_t = 1024, value_parser = parse_batch)]
-    batch: usize,
+    pub(super) batch: usize,
     /// Side of the images in pixels
     #[arg(long, value_name = "S", default_value_t = 256)]
     pub(super) size: usize,
@@ -101,24 +101,16 @@ pub(super) fn random_batch(device: &Device, arguments: &Arguments) -> engine::Re
     Ok(PairBatch { views: [view(0)?, view(1)?], targets })
 }
 
-/// Which algorithm computes each convolution.
-fn convolution_choices(device: &Device) -> serde_json::Value {
-    match device {
-        Device::Cuda(cuda) => cuda.context().convolutions().map_or(json!(null), |all| json!(all.choices())),
-        Device::Cpu(_) => json!(null),
-    }
-}
-
 /// Runs `equicaps bench step`.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let device = Device::from_name(&arguments.device, arguments.precision.of_engine())?;
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let device = crate::device::open(&arguments.device, arguments.precision)?;
     if arguments.all {
-        return super::step_table::run(arguments, &device, terminal);
+        return super::step_table::run(arguments, &device);
     }
     let config = arguments.config(arguments.method, arguments.backbone)?;
-    match measure(arguments, terminal, &device, &config) {
+    match measure(arguments, &device, &config) {
         Err(error) if is_out_of_memory(&error) => Err(with_largest_batch(error, &device, &config)),
-        outcome => outcome,
+        measured => Outcome::new(&measured?),
     }
 }
 
@@ -134,9 +126,9 @@ impl Arguments {
         })
     }
 
-    /// Images in a step.
-    pub(super) fn images(&self) -> f64 {
-        2.0 * self.batch as f64
+    /// Images a second where a step takes `time`: every pair is two.
+    pub(super) fn images_per_s(&self, time: Duration) -> f64 {
+        2.0 * self.batch as f64 / time.as_secs_f64()
     }
 
     /// "inference" or "training".
@@ -207,7 +199,7 @@ fn profiled_step(
     network: &mut Network,
     device: &Device,
     batch: &PairBatch,
-) -> engine::Result<Vec<ProfileEntry>> {
+) -> engine::Result<Vec<Operation>> {
     network.store.clear_gradients();
     let mut tape = Tape::training(&mut network.store).with_profile();
     let loss = network.model.loss(&mut tape, batch)?;
@@ -219,7 +211,7 @@ fn profiled_step(
     device.synchronise()?;
     profile.push(ProfileEntry { op: "adam", backward: true, calls: 1, time: start.elapsed() });
     profile.sort_by_key(|entry| std::cmp::Reverse(entry.time));
-    Ok(profile)
+    Ok(profile.into_iter().map(Operation::from).collect())
 }
 
 fn is_out_of_memory(error: &anyhow::Error) -> bool {
@@ -245,81 +237,98 @@ fn with_largest_batch(error: anyhow::Error, device: &Device, config: &MethodConf
     }
 }
 
-fn measure(
-    arguments: &Arguments,
-    terminal: &Terminal,
-    device: &Device,
-    config: &MethodConfig,
-) -> anyhow::Result<ExitCode> {
+fn measure(arguments: &Arguments, device: &Device, config: &MethodConfig) -> anyhow::Result<StepRate> {
     let batch = random_batch(device, arguments)?;
     let measured = measure_steps(arguments, device, config, &batch)?;
     let Measured { median, best, cpu_secs, memory, growth, mut step } = measured;
-    let mut operations = Vec::new();
-    let mut on_gpu = None;
+    let (mut operations, mut ceilings) = (Vec::new(), None);
     match device {
         // Work on a GPU runs behind the program, so it is timed there.
         Device::Cuda(cuda) if arguments.profile => {
             cuda.context().start_profile();
             arguments.step(&mut step, &batch)?;
-            let ceilings = Ceilings::measure(cuda.context())?;
-            on_gpu = Some((cuda.context().finish_profile()?, ceilings));
+            let measured = Ceilings::measure(cuda.context())?;
+            let kernels = cuda.context().finish_profile()?;
+            operations = kernels.into_iter().map(|kernel| measured.operation(kernel)).collect();
+            ceilings = Some(measured);
         }
         _ if arguments.profile && !arguments.inference => {
             operations = profiled_step(step.network_mut(), device, &batch)?;
         }
         _ => {}
     }
+    let images = 2.0 * arguments.batch as f64 * f64::from(arguments.steps);
+    Ok(StepRate {
+        method: config.name,
+        backbone: arguments.backbone,
+        mode: arguments.mode(),
+        device: device.name(),
+        precision: device.precision().name(),
+        batch: arguments.batch,
+        size: arguments.size,
+        threads: rayon::current_num_threads(),
+        images_per_s: arguments.images_per_s(median),
+        best_images_per_s: arguments.images_per_s(best),
+        step_ms: median.as_secs_f64() * 1e3,
+        cpu_ms_per_image: cpu_secs.map(|seconds| 1e3 * seconds / images),
+        peak_bytes: memory.peak,
+        reserved_bytes: memory.reserved,
+        reserved_growth_bytes: growth,
+        parameters: step.network().store.parameter_count(),
+        operations,
+        ceilings,
+        convolutions: match device {
+            Device::Cuda(cuda) => cuda.context().convolutions().ok().map(|all| all.choices()),
+            Device::Cpu(_) => None,
+        },
+    })
+}
 
-    let images = arguments.images();
-    let rate = |time: Duration| images / time.as_secs_f64();
-    let cpu_ms = cpu_secs.map(|seconds| 1e3 * seconds / (images * f64::from(arguments.steps)));
-    let what = arguments.mode();
-    let mut text = format!(
-        "{what}: {:.1} images/s (best step {:.1}), {:.2} GB at most{}",
-        rate(median),
-        rate(best),
-        memory.peak as f64 / 1e9,
-        cpu_ms.map_or(String::new(), |ms| format!(", {ms:.2} ms of processor time an image")),
-    );
-    if growth != 0 {
-        let _ = write!(text, "\nmemory grew by {growth} bytes after the warm-up");
+/// How fast steps are, and where their time goes.
+#[derive(Serialize)]
+struct StepRate {
+    method: MethodName,
+    backbone: BackboneName,
+    mode: &'static str,
+    device: String,
+    precision: &'static str,
+    batch: usize,
+    size: usize,
+    threads: usize,
+    images_per_s: f64,
+    best_images_per_s: f64,
+    step_ms: f64,
+    cpu_ms_per_image: Option<f64>,
+    peak_bytes: usize,
+    reserved_bytes: usize,
+    reserved_growth_bytes: usize,
+    parameters: usize,
+    operations: Vec<Operation>,
+    #[serde(skip)]
+    ceilings: Option<Ceilings>,
+    /// Which algorithm computes each convolution, on a GPU.
+    convolutions: Option<Vec<Choice>>,
+}
+
+impl fmt::Display for StepRate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mode, images_per_s, best_images_per_s, reserved_growth_bytes: growth, .. } = self;
+        let gigabytes = self.peak_bytes as f64 / 1e9;
+        let cpu = self.cpu_ms_per_image.map(|ms| format!(", {ms:.2} ms of processor time an image"));
+        write!(
+            formatter,
+            "{mode}: {images_per_s:.1} images/s (best step {best_images_per_s:.1}), {gigabytes:.2} GB at most{}",
+            cpu.unwrap_or_default()
+        )?;
+        if *growth != 0 {
+            write!(formatter, "\nmemory grew by {growth} bytes after the warm-up")?;
+        }
+        if let Some(ceilings) = &self.ceilings {
+            write!(formatter, "\n{ceilings}")?;
+        }
+        if !self.operations.is_empty() {
+            write!(formatter, "\n{}", operation_table(&self.operations).trim_end())?;
+        }
+        Ok(())
     }
-    for entry in &operations {
-        let direction = if entry.backward { "backward" } else { "forward" };
-        let milliseconds = entry.time.as_secs_f64() * 1e3;
-        let _ = write!(text, "\n{milliseconds:9.2} ms  {:4} x {} {direction}", entry.calls, entry.op);
-    }
-    if let Some((entries, ceilings)) = &on_gpu {
-        let _ = write!(text, "\n{}", gpu_profile_text(entries, ceilings));
-    }
-    let listed: Vec<_> = operations
-        .iter()
-        .map(|entry| {
-            json!({ "op": entry.op, "backward": entry.backward, "calls": entry.calls, "ms": entry.time.as_secs_f64() * 1e3 })
-        })
-        .collect();
-    terminal.result(
-        text,
-        &json!({
-            "method": config.name.name(),
-            "backbone": arguments.backbone.name(),
-            "mode": what,
-            "device": device.name(),
-            "precision": device.precision().name(),
-            "batch": arguments.batch,
-            "size": arguments.size,
-            "threads": rayon::current_num_threads(),
-            "images_per_s": rate(median),
-            "best_images_per_s": rate(best),
-            "step_ms": median.as_secs_f64() * 1e3,
-            "cpu_ms_per_image": cpu_ms,
-            "peak_bytes": memory.peak,
-            "reserved_bytes": memory.reserved,
-            "reserved_growth_bytes": growth,
-            "parameters": step.network().store.parameter_count(),
-            "operations": on_gpu.map_or(json!(listed), |(entries, ceilings)| gpu_profile_json(&entries, &ceilings)),
-            "convolutions": convolution_choices(device),
-        }),
-    );
-    Ok(ExitCode::SUCCESS)
 }

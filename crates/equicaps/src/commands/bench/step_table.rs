@@ -1,32 +1,48 @@
 //! `equicaps bench step --all`: one table of all methods, each beside EquiCaps of the same run.
 
-use std::fmt::Write as _;
-use std::process::ExitCode;
+use std::fmt;
 
 use engine::Device;
 use methods::{BackboneName, MethodName};
-use serde_json::json;
+use serde::Serialize;
 
 use super::step::{Arguments, measure_steps, random_batch};
-use crate::terminal::Terminal;
+use crate::commands::frame::text_table;
+use crate::outcome::Outcome;
+
+/// The speed of all methods.
+#[derive(Serialize)]
+struct Speeds {
+    mode: &'static str,
+    device: String,
+    batch: usize,
+    size: usize,
+    rows: Vec<Row>,
+}
 
 /// Method, backbone and what was measured, or why not.
+#[derive(Serialize)]
 struct Row {
     method: MethodName,
     backbone: BackboneName,
-    outcome: anyhow::Result<Figures>,
+    #[serde(flatten)]
+    figures: Option<Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Serialize)]
 struct Figures {
     images_per_s: f64,
     step_ms: f64,
     peak_bytes: usize,
     parameters: usize,
+    /// Speed as a multiple of EquiCaps' with the same backbone; none where that could not be measured.
+    ratio_to_equicaps: Option<f64>,
 }
 
 /// Runs `equicaps bench step --all`; fails where a method could not be measured.
-pub(super) fn run(arguments: &Arguments, device: &Device, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub(super) fn run(arguments: &Arguments, device: &Device) -> anyhow::Result<Outcome> {
     let batch = random_batch(device, arguments)?;
     let with_resnet = MethodName::all().into_iter().map(|method| (method, BackboneName::ResNet18));
     let with_vit = [MethodName::SIE, MethodName::CAPSIE, MethodName::EQUICAPS];
@@ -36,70 +52,49 @@ pub(super) fn run(arguments: &Arguments, device: &Device, terminal: &Terminal) -
         let outcome = arguments.config(method, backbone).and_then(|config| {
             let measured = measure_steps(arguments, device, &config, &batch)?;
             Ok(Figures {
-                images_per_s: arguments.images() / measured.median.as_secs_f64(),
+                images_per_s: arguments.images_per_s(measured.median),
                 step_ms: measured.median.as_secs_f64() * 1e3,
                 peak_bytes: measured.memory.peak,
                 parameters: measured.step.network().store.parameter_count(),
+                ratio_to_equicaps: None,
             })
         });
-        rows.push(Row { method, backbone, outcome });
+        let error = outcome.as_ref().err().map(|error| format!("{error:#}"));
+        rows.push(Row { method, backbone, figures: outcome.ok(), error });
     }
-    let figures = |method: MethodName, backbone: BackboneName| {
-        let row = rows.iter().find(|row| row.method == method && row.backbone == backbone)?;
-        row.outcome.as_ref().ok().copied()
-    };
-    let mut text = format!(
-        "{}: {} pairs of {}x{} on {}\n{:<16} {:<9} {:>10} {:>9} {:>8} {:>12}",
-        arguments.mode(),
-        arguments.images() / 2.0,
-        arguments.size,
-        arguments.size,
-        device.name(),
-        "method",
-        "backbone",
-        "images/s",
-        "ms/step",
-        "peak GB",
-        "of EquiCaps"
-    );
-    let mut listed = Vec::new();
-    for row in &rows {
-        let (method, backbone) = (row.method, row.backbone);
-        match &row.outcome {
-            Ok(found) => {
-                let equicaps = figures(MethodName::EQUICAPS, backbone);
-                let ratio = equicaps.map_or(f64::NAN, |equicaps| found.images_per_s / equicaps.images_per_s);
-                let Figures { images_per_s, step_ms, peak_bytes, parameters } = *found;
-                let gigabytes = peak_bytes as f64 / 1e9;
-                let _ = write!(
-                    text,
-                    "\n{method:<16} {backbone:<9} {images_per_s:>10.1} {step_ms:>9.2} {gigabytes:>8.2} {:>11.0}%",
-                    100.0 * ratio
-                );
-                listed.push(json!({
-                    "method": method.name(),
-                    "backbone": backbone.name(),
-                    "images_per_s": images_per_s,
-                    "step_ms": step_ms,
-                    "peak_bytes": peak_bytes,
-                    "parameters": parameters,
-                    "ratio_to_equicaps": ratio,
-                }));
-            }
-            Err(error) => {
-                let _ = write!(text, "\n{method:<16} {backbone:<9} {error:#}");
-                listed.push(json!({ "method": method.name(), "backbone": backbone.name(), "error": format!("{error:#}") }));
-            }
+    let equicaps = rows.iter().filter(|row| row.method == MethodName::EQUICAPS);
+    let equicaps: Vec<(BackboneName, f64)> =
+        equicaps.filter_map(|row| Some((row.backbone, row.figures.as_ref()?.images_per_s))).collect();
+    for Row { backbone, figures, .. } in &mut rows {
+        if let (Some(figures), Some((_, rate))) = (figures, equicaps.iter().find(|(of, _)| of == backbone)) {
+            figures.ratio_to_equicaps = Some(figures.images_per_s / rate);
         }
     }
-    let json = json!({
-        "mode": arguments.mode(),
-        "device": device.name(),
-        "batch": arguments.images() / 2.0,
-        "size": arguments.size,
-        "rows": listed,
-    });
-    terminal.result(text, &json);
-    let failed = rows.iter().any(|row| row.outcome.is_err());
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let failed = rows.iter().any(|row| row.error.is_some());
+    let (mode, device, size) = (arguments.mode(), device.name(), arguments.size);
+    Ok(Outcome::new(&Speeds { mode, device, batch: arguments.batch, size, rows })?.failed_if(failed))
+}
+
+impl fmt::Display for Speeds {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mode, device, batch, size, rows } = self;
+        writeln!(formatter, "{mode}: {batch} pairs of {size}x{size} on {device}")?;
+        let row = |row: &Row| {
+            let number = |decimals: usize, of: fn(&Figures) -> Option<f64>| {
+                let value = row.figures.as_ref().and_then(of);
+                value.map_or("\u{2013}".to_owned(), |value| format!("{value:.decimals$}"))
+            };
+            vec![
+                row.method.to_string(),
+                row.backbone.to_string(),
+                number(1, |figures| Some(figures.images_per_s)),
+                number(2, |figures| Some(figures.step_ms)),
+                number(2, |figures| Some(figures.peak_bytes as f64 / 1e9)),
+                number(0, |figures| figures.ratio_to_equicaps.map(|ratio| 100.0 * ratio)),
+                row.error.clone().unwrap_or_default(),
+            ]
+        };
+        let headings = ["method", "backbone", "images/s", "ms/step", "peak GB", "% of EquiCaps", ""];
+        formatter.write_str(text_table(&headings, rows.iter().map(row)).trim_end())
+    }
 }
