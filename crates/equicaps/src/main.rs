@@ -83,7 +83,6 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let terminal = Terminal::new(arguments.common.json, arguments.common.quiet);
     match run(arguments, &terminal).map(|outcome| outcome.print(&terminal)) {
-        Ok(_) if terminal.is_lost() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
             if error.is::<Interrupted>() {

@@ -44,9 +44,13 @@ impl Outcome {
 
     /// Prints the result; returns the exit status.
     pub fn print(self, terminal: &Terminal) -> ExitCode {
-        terminal.result(&self.text, &self.json);
+        let written = terminal.result(&self.text, &self.json);
         if let Some(failure) = &self.failure {
             terminal::say(format!("error: {failure}"));
+        }
+        if let Err(error) = written {
+            terminal::say(format!("error: the result cannot be written to standard output: {error}"));
+            return ExitCode::FAILURE;
         }
         self.status
     }

@@ -1,7 +1,7 @@
 //! `equicaps demo`: the newcomer's first command. Everything once, small: views of built-in objects are rendered, a
 //! baseline and EquiCaps are pre-trained on them, both and the untrained network are evaluated, and a report shows it.
 //!
-//! Every part goes on where it was interrupted, so the same command may be given again at any time.
+//! Every part resumes where it was interrupted, so the same command may be given again at any time.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -39,10 +39,10 @@ use crate::{Interrupted, interrupt};
   equicaps demo
   equicaps demo --out first --seed 1")]
 pub struct Arguments {
-    /// Folder for everything the demo makes
+    /// Folder for all outputs
     #[arg(long, value_name = "DIR", default_value = "equicaps-demo")]
     out: PathBuf,
-    /// Seed of views, weights, order and probes
+    /// Seed of views, initial weights, order of objects and probes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
@@ -139,7 +139,7 @@ impl fmt::Display for Made {
         let Self { report, contact_sheet, seconds, table, next, .. } = self;
         write!(
             formatter,
-            "{table}\nRotation R\u{b2} on held-out objects: about 0.23 can be had without any information, 1 is perfect.\n\
+            "{table}\nRotation R\u{b2} on held-out objects: about 0.23 is reached without any information, 1 is perfect.\n\
              {seconds:.0} s. Look at\n  {report}  tables, curves, nearest neighbours, rotation in pose space\n  \
              {contact_sheet}  the views\nThen try\n  {next}"
         )
@@ -188,7 +188,7 @@ fn settings(seed: u64) -> Settings {
     }
 }
 
-/// Trains one method, or goes on with it.
+/// Trains one method, or resumes its run.
 fn pretrain(root: &Path, method: &str, data: &Path, seed: u64, terminal: &Terminal) -> anyhow::Result<()> {
     let mut settings = Config::settings(method, "demo")?;
     settings.set_key("demo", "data", &data.display().to_string())?;
@@ -263,7 +263,7 @@ fn evaluate_all(
     Ok(all)
 }
 
-/// The table at the end: one row a network, and what can be had without information.
+/// The table at the end: one row a network, and what is reached without information.
 fn summary(all: &[Results]) -> Table {
     let mut table = ours::probes("demo", "", all, false);
     for row in &mut table.rows {

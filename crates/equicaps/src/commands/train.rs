@@ -28,51 +28,52 @@ use crate::terminal::{Terminal, shown};
 
 Presets: paper (the published settings), small (minutes on a GPU), demo (minutes on two cores).
 --print-config shows every setting that --set can change. Interrupting a run (Ctrl-C, SIGTERM,
-SIGUSR1) saves it and ends with status 75; --resume continues it as if nothing had happened.")]
+SIGUSR1) saves it and ends with status 75; --resume resumes it, and the result is the same as
+without the interruption.")]
 pub struct Arguments {
     /// Folder for a new run
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     run: Option<PathBuf>,
-    /// Continue the run in this folder
+    /// Resume the run in this folder
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
-    /// Where views come from: a dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS
+    /// Source of views: a dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
-    /// Folder of the dataset's split files, where they are kept elsewhere (the published ones)
+    /// Folder of the dataset's split files, where they are not in the same folder
     #[arg(long, value_name = "DIR")]
     lists: Option<String>,
     /// Method, see equicaps methods [default: equicaps]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     method: Option<String>,
-    /// Scale of the run: paper, small, demo, or a TOML file of your own [default: paper]
+    /// Preset: paper, small, demo, or a TOML file [default: paper]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     preset: Option<String>,
-    /// resnet18 or vit_tiny [default: the preset's]
+    /// Backbone: resnet18 or vit_tiny [default: the preset's]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     backbone: Option<String>,
-    /// What is trained for: rotation, rotation+object or rotation+base [default: rotation]
+    /// Transformation to train for: rotation, rotation+object or rotation+base [default: rotation]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     transform: Option<String>,
     /// Change any setting; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Seed of weights, order and pairs [default: 0]
+    /// Seed of initial weights, order of objects and pairs [default: 0]
     #[arg(long, value_name = "N", conflicts_with = "resume", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// cpu, cuda:0, ... [default: cpu]
+    /// Device: cpu, cuda:0, ... [default: cpu]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// What to do about an image or mesh that cannot be read: fail, or skip (another view stands in) [default: fail]
+    /// On an unreadable image or mesh: fail, or skip (use another view instead) [default: fail]
     #[arg(long, value_name = "WHAT")]
     on_bad_sample: Option<String>,
-    /// Start from the weights of this checkpoint, or of a run's newest, with a new optimiser
+    /// Start from the weights of this checkpoint (or a run's newest), with a new optimiser state
     #[arg(long, value_name = "CHECKPOINT|RUN", conflicts_with = "resume")]
     init_from: Option<PathBuf>,
-    /// Compute convolutions on the GPU as this run did, for the same bits
+    /// Use the convolution algorithms that this run chose on its GPU, for bit-identical results
     #[arg(long, value_name = "RUN", conflicts_with = "resume")]
     choices_of: Option<PathBuf>,
-    /// Print the resolved configuration and do nothing
+    /// Print the resolved configuration without training
     #[arg(long)]
     print_config: bool,
 }
@@ -90,7 +91,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let root = match (&arguments.resume, &arguments.run) {
         (Some(root), _) | (None, Some(root)) => root.as_path(),
         (None, None) => {
-            let text = "give --run DIR to begin a run, or --resume DIR to continue one";
+            let text = "give --run DIR to begin a run, or --resume DIR to resume one";
             return Err(UsageError(text.to_owned()).into());
         }
     };
@@ -167,7 +168,7 @@ fn new_config(arguments: &Arguments) -> train::Result<Config> {
     Ok(config)
 }
 
-/// The configuration of a run to be continued, with changes that its weights do not depend on.
+/// The configuration of a run to be resumed, with changes that its weights do not depend on.
 fn resumed_config(arguments: &Arguments, root: &Path) -> train::Result<Config> {
     let config = RunFolder::open(root)?.config()?;
     let mut settings = Config::settings_of("config.toml", &config.to_toml()?)?;

@@ -27,22 +27,22 @@ use crate::terminal::Terminal;
   equicaps bench fresh --device cuda:0 --refresh 0.1,0.5,1 --set image_size=256 --set batch=1024
   equicaps bench fresh --device cuda:0 --data meshes/ --set procedural.objects_mib=2048")]
 pub struct Arguments {
-    /// A CUDA device: cuda:0, ...
+    /// CUDA device: cuda:0, ...
     #[arg(long, value_name = "DEVICE", default_value = "cuda:0")]
     device: String,
-    /// Where views come from: a folder of meshes, or procedural:CLASSESxOBJECTS
+    /// Source of views: a folder of meshes, or procedural:CLASSESxOBJECTS
     #[arg(long, value_name = "DATA", default_value = "procedural:55x40")]
     data: String,
     /// Values of the setting `refresh` to train with
     #[arg(long, value_name = "SHARE,...", value_delimiter = ',', default_value = "0.1,1")]
     refresh: Vec<f64>,
-    /// How long to measure each
+    /// How long to measure each value, in seconds
     #[arg(long, value_name = "S", default_value = "5", value_parser = frame::seconds)]
     seconds: f64,
-    /// How long to train before measuring, for pools and caches to fill
+    /// How long to train before measuring, in seconds, until pools and caches are filled
     #[arg(long, value_name = "S", default_value = "3", value_parser = frame::seconds)]
     warm_up: f64,
-    /// Scale of the run: paper, small or demo
+    /// Preset: paper, small or demo
     #[arg(long, value_name = "NAME", default_value = "small")]
     preset: String,
     /// Change any setting of the run; may be given several times

@@ -26,16 +26,16 @@ use crate::terminal::Terminal;
   equicaps bench soak
   equicaps bench soak --device cuda:0 --preset small --seconds 60 --objects 2000,200000")]
 pub struct Arguments {
-    /// cpu, cuda:0, ...
+    /// Device: cpu, cuda:0, ...
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
-    /// How long to train on every set
+    /// How long to train on each dataset, in seconds (at least 2)
     #[arg(long, value_name = "S", default_value = "30", value_parser = frame::seconds)]
     seconds: f64,
-    /// Sizes of the sets: numbers of objects
+    /// Sizes of the datasets: numbers of objects
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1000,10000,100000")]
     objects: Vec<usize>,
-    /// Scale of the run: small or demo
+    /// Preset: paper, small or demo
     #[arg(long, value_name = "NAME", default_value = "demo")]
     preset: String,
     /// Change any setting of the run; may be given several times

@@ -27,46 +27,46 @@ use crate::outcome::Outcome;
   equicaps bench step --batch 16 --size 64
   equicaps bench step --method sie --device cuda:0 --json")]
 pub struct Arguments {
-    /// Method
+    /// Method, see equicaps methods
     #[arg(long, value_name = "NAME", default_value = "equicaps")]
     method: MethodName,
-    /// Backbone
+    /// Backbone: resnet18 or vit_tiny
     #[arg(long, value_name = "NAME", default_value = "resnet18")]
     backbone: BackboneName,
-    /// Transformation the method is trained on
+    /// Transformation to train for: rotation, rotation+object or rotation+base
     #[arg(long, value_name = "T", default_value = "rotation")]
     transform: Transform,
-    /// Pairs in a step (every pair is two images)
+    /// Pairs of images in a step
     #[arg(long, value_name = "B", default_value_t = 1024, value_parser = parse_batch)]
     pub(super) batch: usize,
-    /// Side of the images in pixels
+    /// Size of the images in pixels
     #[arg(long, value_name = "S", default_value_t = 256)]
     pub(super) size: usize,
-    /// Where to compute: cpu, cuda:0, ...
+    /// Device: cpu, cuda:0, ...
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
-    /// f32 or mixed [default: f32 on the CPU, mixed on CUDA]
+    /// Precision of activations: f32 or mixed [default: f32 on the CPU, mixed on CUDA]
     #[arg(long, value_name = "P", default_value = "auto", hide_default_value = true)]
     precision: PrecisionName,
     /// Measure the backbone in evaluation mode instead of a training step
     #[arg(long)]
     inference: bool,
-    /// Measured steps, after three to warm up
+    /// Number of measured steps, after three warm-up steps
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
-    /// Keep less for backward and compute it again: less memory, more time
+    /// Recompute activations in the backward pass: less memory, more time
     #[arg(long)]
     recompute: bool,
-    /// Train the online probes, too, as a run does
+    /// Train the online probes too, as a run does
     #[arg(long, conflicts_with = "inference")]
     probes: bool,
-    /// Issue a step once and repeat it as a whole, as a run on CUDA does
+    /// Capture the step as a CUDA graph and replay it, as a run on CUDA does
     #[arg(long, conflicts_with_all = ["inference", "profile"])]
     graphs: bool,
     /// List the time of every kind of operation
     #[arg(long)]
     profile: bool,
-    /// One table: every method with ResNet-18, and EquiCaps, SIE and CapsIE with ViT-Tiny
+    /// Measure in one table every method with ResNet-18, and EquiCaps, SIE and CapsIE with ViT-Tiny
     #[arg(long, conflicts_with_all = ["method", "backbone", "profile"])]
     all: bool,
 }
@@ -314,7 +314,7 @@ impl fmt::Display for StepRate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { mode, images_per_s, best_images_per_s, reserved_growth_bytes: growth, .. } = self;
         let gigabytes = self.peak_bytes as f64 / 1e9;
-        let cpu = self.cpu_ms_per_image.map(|ms| format!(", {ms:.2} ms of processor time an image"));
+        let cpu = self.cpu_ms_per_image.map(|ms| format!(", {ms:.2} ms of CPU time per image"));
         write!(
             formatter,
             "{mode}: {images_per_s:.1} images/s (best step {best_images_per_s:.1}), {gigabytes:.2} GB at most{}",

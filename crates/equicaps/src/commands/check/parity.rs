@@ -1,5 +1,5 @@
 //! `equicaps check parity`: runs the tiny network of a fixture and compares losses, gradients, running statistics and
-//! an update with what the published code made of it.
+//! an update with the results of the published code.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,19 +18,19 @@ use crate::outcome::Outcome;
   equicaps check parity --fixture step.safetensors --inputs inputs.safetensors
   equicaps check parity --fixture step.safetensors --inputs inputs.safetensors --device cuda:0")]
 pub struct Arguments {
-    /// Fixture: weights before a step and what the published code made of them (safetensors)
+    /// Fixture: weights before a step and the results of the published code (safetensors)
     #[arg(long, value_name = "FILE")]
     fixture: PathBuf,
     /// Inputs of the step (safetensors with in/view1, in/view2, ...)
     #[arg(long, value_name = "FILE")]
     inputs: PathBuf,
-    /// Method, where the file's metadata does not name it
+    /// Method [default: the one in the fixture's metadata]
     #[arg(long, value_name = "NAME")]
     method: Option<MethodName>,
-    /// Where to compute: cpu, cuda:0, ...
+    /// Device: cpu, cuda:0, ...
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
-    /// f32 or mixed (CUDA only)
+    /// Precision of activations: f32, or mixed (CUDA only)
     #[arg(long, value_name = "P", default_value = "f32")]
     precision: PrecisionName,
 }

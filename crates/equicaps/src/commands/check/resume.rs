@@ -1,5 +1,5 @@
-//! `equicaps check resume`: kills a small run again and again, continues it, and compares what comes out, byte for
-//! byte, with a run that was left alone. Every run is a process of its own, killed as by `kill -9`; every other kill
+//! `equicaps check resume`: kills a small run repeatedly, resumes it, and compares the result, byte for byte, with a
+//! run that was not interrupted. Every run is a process of its own, killed as by `kill -9`; every other kill
 //! waits for a checkpoint that is being written.
 
 use std::fmt;
@@ -23,25 +23,25 @@ use crate::terminal::Terminal;
   equicaps check resume
   equicaps check resume --device cuda:0 --kills 10 --method sie")]
 pub struct Arguments {
-    /// cpu, cuda:0, ...
+    /// Device: cpu, cuda:0, ...
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
-    /// The method to train
+    /// Method to train, see equicaps methods
     #[arg(long, value_name = "NAME", default_value = "equicaps")]
     method: String,
-    /// How often to kill the run
+    /// Number of times to kill the run
     #[arg(long, value_name = "N", default_value_t = 6)]
     kills: u32,
-    /// Seed of the moments
+    /// Seed of the moments at which the run is killed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Where views come from
+    /// Source of views: a dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS
     #[arg(long, value_name = "DATA", default_value = "procedural:2x5")]
     data: String,
     /// Change any setting of the small run; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Folder for the two runs, which stay there [default: a temporary one]
+    /// Folder in which to keep the two runs [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -85,7 +85,7 @@ fn check(arguments: &Arguments, root: &Path, terminal: &Terminal) -> anyhow::Res
         return Err(UsageError(text).into());
     }
     std::fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
-    terminal.note("a run that is left alone");
+    terminal.note("a run without interruption");
     finish(start(arguments, &whole, None, 0)?, &whole)?;
     let expected = Remains::of(&whole)?;
     let last = expected.records.last().map_or(0, |record| record.step);
