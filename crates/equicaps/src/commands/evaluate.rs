@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use anyhow::bail;
 use dataset::{Dataset, Split, Views};
 use engine::Precision;
 use evaluate::evaluation::{self, Event, Wanted};
@@ -154,10 +155,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         // A checkpoint of a run lies in RUN/checkpoints.
         (None, false) => match arguments.weights.parent().and_then(Path::parent) {
             Some(run) if RunFolder::open(run).is_ok() => run.join("evaluation"),
-            _ => {
-                let text = "give --out DIR for the results of a checkpoint outside of a run";
-                return Err(UsageError(text.to_owned()).into());
-            }
+            _ => bail!(UsageError("give --out DIR for the results of a checkpoint outside of a run".into())),
         },
     };
     let key = data_key(&*views)?;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use anyhow::bail;
 use methods::Settings;
 use serde::Serialize;
 use train::metrics::Kind;
@@ -91,8 +92,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let root = match (&arguments.resume, &arguments.run) {
         (Some(root), _) | (None, Some(root)) => root.as_path(),
         (None, None) => {
-            let text = "give --run DIR to begin a run, or --resume DIR to resume one";
-            return Err(UsageError(text.to_owned()).into());
+            bail!(UsageError("give --run DIR to begin a run, or --resume DIR to resume one".into()))
         }
     };
     if arguments.resume.is_none() && RunFolder::open(root).is_ok() {
@@ -211,9 +211,9 @@ impl fmt::Display for Resolved {
 /// How a session ended.
 fn report(folder: &RunFolder, config: &Config, ended: train::Outcome) -> anyhow::Result<Outcome> {
     let (status, checkpoint) = match ended {
-        train::Outcome::Finished(path) => (Status::Finished, Some(path)),
-        train::Outcome::AlreadyFinished(path) => (Status::AlreadyFinished, Some(path)),
-        train::Outcome::Interrupted(path) => (Status::Interrupted, path),
+        train::Outcome::Finished(path) => ("finished", Some(path)),
+        train::Outcome::AlreadyFinished(path) => ("already_finished", Some(path)),
+        train::Outcome::Interrupted(path) => ("interrupted", path),
     };
     let summary = Summary::of(folder)?;
     let last = |kind: Kind| {
@@ -231,21 +231,13 @@ fn report(folder: &RunFolder, config: &Config, ended: train::Outcome) -> anyhow:
         held_out: last(Kind::HeldOut),
         resume: format!("equicaps train --resume {}", dataset::shell_word(folder.root())),
     };
-    Ok(Outcome::new(&trained)?.interrupted_if(status == Status::Interrupted))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    Finished,
-    AlreadyFinished,
-    Interrupted,
+    Ok(Outcome::new(&trained)?.interrupted_if(status == "interrupted"))
 }
 
 /// A run after a session: where it is, and its last numbers.
 #[derive(Serialize)]
 struct Trained {
-    status: Status,
+    status: &'static str,
     run: String,
     checkpoint: Option<String>,
     epoch: u64,
@@ -260,22 +252,15 @@ struct Trained {
 
 impl fmt::Display for Trained {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let checkpoint = self.checkpoint.as_deref();
-        let status = match (self.status, checkpoint) {
-            (Status::Interrupted, None) => {
-                return write!(
-                    formatter,
-                    "interrupted before the first step; continue with: {}",
-                    self.resume
-                );
+        let Self { status, checkpoint, resume, .. } = self;
+        match (*status, checkpoint) {
+            ("interrupted", None) => {
+                return write!(formatter, "interrupted before the first step; continue with: {resume}");
             }
-            (Status::Interrupted, Some(path)) => {
-                return write!(formatter, "saved {path}; continue with: {}", self.resume);
-            }
-            (Status::Finished, _) => "finished",
-            (Status::AlreadyFinished, _) => "already finished",
-        };
-        write!(formatter, "{status}: {}", checkpoint.unwrap_or_default())?;
+            ("interrupted", Some(path)) => return write!(formatter, "saved {path}; continue with: {resume}"),
+            (_, None) => formatter.write_str(&status.replace('_', " "))?,
+            (_, Some(path)) => write!(formatter, "{}: {path}", status.replace('_', " "))?,
+        }
         let numbers = [
             ("loss", self.epoch_means.get("loss")),
             ("held-out class accuracy", self.held_out.get("probe/class_accuracy/representation")),

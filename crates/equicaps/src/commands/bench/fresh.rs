@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use dataset::Split;
 use engine::Device;
 use serde::Serialize;
@@ -67,55 +67,17 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let device = crate::device::open(&first.device, first.precision)?;
     if matches!(device, Device::Cpu(_)) {
         let text = "bench fresh needs a CUDA device; on the CPU the loader renders, see bench loader";
-        return Err(UsageError(text.to_owned()).into());
+        bail!(UsageError(text.to_owned()));
     }
-    let root = std::env::temp_dir().join(format!("equicaps-fresh-{}", std::process::id()));
-    let measured = measure(arguments, &config, &device, &root, terminal);
-    let _ = std::fs::remove_dir_all(&root);
-    Outcome::new(&measured?)
-}
-
-fn config(arguments: &Arguments, refresh: f64) -> anyhow::Result<Config> {
-    let mut settings = Config::settings("equicaps", &arguments.preset)?;
-    let ours = [
-        "epochs=99999",
-        "procedural.views=20",
-        "probes.held_out_every=0",
-        "checkpoints.every_epochs=0",
-        "checkpoints.every_minutes=0.0",
-        "logging.image_pairs=0",
-        // A few large meshes are no training set: that the representation collapses on them does not matter here.
-        "guards.collapse_rank=0.0",
-        "guards.collapse_std=0.0",
-    ];
-    let theirs = arguments.set.iter().map(String::as_str);
-    ours.into_iter()
-        .chain(theirs)
-        .try_for_each(|text| settings.set(text))
-        .map_err(|error| UsageError(error.to_string()))?;
-    settings.set_key("--device", "device", &arguments.device)?;
-    settings.set_key("--data", "data", &arguments.data)?;
-    settings
-        .set_key("--refresh", "refresh", &format!("{refresh:?}"))
-        .map_err(|error| UsageError(error.to_string()))?;
-    Ok(Config::resolve(settings).map_err(|error| UsageError(error.to_string()))?)
-}
-
-fn measure(
-    arguments: &Arguments,
-    config: &dyn Fn(f64) -> anyhow::Result<Config>,
-    device: &Device,
-    root: &Path,
-    terminal: &Terminal,
-) -> anyhow::Result<Cost> {
+    let root = tempfile::Builder::new().prefix("equicaps-fresh-").tempdir()?;
     let train = |refresh: f64| -> anyhow::Result<Trained> {
         terminal.note(format!("training with refresh {refresh}"));
-        train(arguments, &config(refresh)?, device, &root.join(refresh.to_string()))
+        train(arguments, &config(refresh)?, &device, &root.path().join(refresh.to_string()))
     };
     let step = train(0.0)?.images_per_s;
     let settings = config(1.0)?;
     terminal.note("rendering alone");
-    let render = render_alone(arguments, &settings, device)?;
+    let render = render_alone(arguments, &settings, &device)?;
     let mut rows = Vec::new();
     for &refresh in &arguments.refresh {
         let Trained { images_per_s, fresh_per_s } = train(refresh)?;
@@ -131,7 +93,7 @@ fn measure(
             ratio: images_per_s / in_turn,
         });
     }
-    Ok(Cost {
+    Outcome::new(&Cost {
         device: device.description(),
         data: arguments.data.clone(),
         size: settings.method.image_size,
@@ -142,6 +104,29 @@ fn measure(
         render_images_per_s: render,
         refresh: rows,
     })
+}
+
+fn config(arguments: &Arguments, refresh: f64) -> anyhow::Result<Config> {
+    let mut settings = Config::settings("equicaps", &arguments.preset)?;
+    let ours = [
+        "epochs=99999",
+        "procedural.views=20",
+        "probes.held_out_every=0",
+        "checkpoints.every_epochs=0",
+        "checkpoints.every_minutes=0.0",
+        "logging.image_pairs=0",
+        // A few large meshes are no training set: that the representation collapses on them does not matter here.
+        "guards.collapse_rank=0.0",
+        "guards.collapse_std=0.0",
+    ];
+    let mut all = ours.into_iter().chain(arguments.set.iter().map(String::as_str));
+    all.try_for_each(|text| settings.set(text)).map_err(|error| UsageError(error.to_string()))?;
+    settings.set_key("--device", "device", &arguments.device)?;
+    settings.set_key("--data", "data", &arguments.data)?;
+    settings
+        .set_key("--refresh", "refresh", &format!("{refresh:?}"))
+        .map_err(|error| UsageError(error.to_string()))?;
+    Ok(Config::resolve(settings).map_err(|error| UsageError(error.to_string()))?)
 }
 
 /// What fresh views cost.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use dataset::{Class, Object, Split, Views};
 use engine::Device;
 use scene::{LatentRanges, Latents};
@@ -165,26 +165,23 @@ impl fmt::Display for Soaked {
 /// Runs the benchmark.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     if arguments.seconds < 2.0 {
-        return Err(UsageError("--seconds must be at least 2".to_owned()).into());
+        bail!(UsageError("--seconds must be at least 2".to_owned()));
     }
     if arguments.objects.iter().any(|&count| count < 2) {
-        return Err(UsageError("a set has at least 2 objects".to_owned()).into());
+        bail!(UsageError("a set has at least 2 objects".to_owned()));
     }
-    let root = std::env::temp_dir().join(format!("equicaps-soak-{}", std::process::id()));
-    let sets = arguments.objects.iter().map(|&count| soak(arguments, count, &root, terminal));
-    let sets: anyhow::Result<Vec<Memory>> = sets.collect();
-    let _ = std::fs::remove_dir_all(&root);
-    Outcome::new(&Soaked { device: arguments.device.clone(), sets: sets? })
+    let root = tempfile::Builder::new().prefix("equicaps-soak-").tempdir()?;
+    let sets = arguments.objects.iter().map(|&count| soak(arguments, count, root.path(), terminal));
+    let sets = sets.collect::<anyhow::Result<_>>()?;
+    Outcome::new(&Soaked { device: arguments.device.clone(), sets })
 }
 
 /// Trains on `count` objects.
 fn soak(arguments: &Arguments, count: usize, root: &Path, terminal: &Terminal) -> anyhow::Result<Memory> {
     let mut settings = Config::settings("equicaps", &arguments.preset)?;
     let ours = ["data=made-up", "epochs=99999", "probes.held_out_every=2", "checkpoints.every_minutes=0.05"];
-    ours.iter()
-        .copied()
-        .chain(arguments.set.iter().map(String::as_str))
-        .try_for_each(|text| settings.set(text))?;
+    let mut all = ours.into_iter().chain(arguments.set.iter().map(String::as_str));
+    all.try_for_each(|text| settings.set(text))?;
     settings.set_key("--device", "device", &arguments.device)?;
     let config = Config::resolve(settings)?;
     let device = crate::device::open(&config.device, config.precision)?;

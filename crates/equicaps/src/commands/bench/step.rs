@@ -126,9 +126,9 @@ impl Arguments {
         })
     }
 
-    /// Images a second where a step takes `time`: every pair is two.
-    pub(super) fn images_per_s(&self, time: Duration) -> f64 {
-        2.0 * self.batch as f64 / time.as_secs_f64()
+    /// Images in a step.
+    fn images(&self) -> f64 {
+        2.0 * self.batch as f64
     }
 
     /// "inference" or "training".
@@ -147,16 +147,25 @@ impl Arguments {
     }
 }
 
+/// Speed and size of a network.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Figures {
+    pub(super) images_per_s: f64,
+    pub(super) step_ms: f64,
+    pub(super) peak_bytes: usize,
+    parameters: usize,
+}
+
 /// What steps took.
 pub(super) struct Measured {
-    pub(super) median: Duration,
-    pub(super) best: Duration,
+    pub(super) figures: Figures,
+    best: Duration,
     /// Processor time of all steps.
     cpu_secs: Option<f64>,
-    pub(super) memory: engine::PoolReport,
+    reserved: usize,
     /// Memory taken from the system after the warm-up.
     growth: usize,
-    pub(super) step: Step,
+    step: Step,
 }
 
 /// Measures the steps of a network, after three to warm up.
@@ -191,7 +200,14 @@ pub(super) fn measure_steps(
     let memory = device.memory();
     times.sort();
     let (median, best) = (times[times.len() / 2], times[0]);
-    Ok(Measured { median, best, cpu_secs, memory, growth: memory.reserved - reserved, step })
+    let figures = Figures {
+        images_per_s: arguments.images() / median.as_secs_f64(),
+        step_ms: median.as_secs_f64() * 1e3,
+        peak_bytes: memory.peak,
+        parameters: step.network().store.parameter_count(),
+    };
+    let growth = memory.reserved - reserved;
+    Ok(Measured { figures, best, cpu_secs, reserved: memory.reserved, growth, step })
 }
 
 /// A training step with the time of every operation, as the program sees it.
@@ -239,25 +255,23 @@ fn with_largest_batch(error: anyhow::Error, device: &Device, config: &MethodConf
 
 fn measure(arguments: &Arguments, device: &Device, config: &MethodConfig) -> anyhow::Result<StepRate> {
     let batch = random_batch(device, arguments)?;
-    let measured = measure_steps(arguments, device, config, &batch)?;
-    let Measured { median, best, cpu_secs, memory, growth, mut step } = measured;
+    let mut measured = measure_steps(arguments, device, config, &batch)?;
     let (mut operations, mut ceilings) = (Vec::new(), None);
     match device {
         // Work on a GPU runs behind the program, so it is timed there.
         Device::Cuda(cuda) if arguments.profile => {
             cuda.context().start_profile();
-            arguments.step(&mut step, &batch)?;
-            let measured = Ceilings::measure(cuda.context())?;
-            let kernels = cuda.context().finish_profile()?;
-            operations = kernels.into_iter().map(|kernel| measured.operation(kernel)).collect();
-            ceilings = Some(measured);
+            arguments.step(&mut measured.step, &batch)?;
+            let best = ceilings.insert(Ceilings::measure(cuda.context())?);
+            let kernels = cuda.context().finish_profile()?.into_iter();
+            operations = kernels.map(|kernel| best.operation(kernel)).collect();
         }
         _ if arguments.profile && !arguments.inference => {
-            operations = profiled_step(step.network_mut(), device, &batch)?;
+            operations = profiled_step(measured.step.network_mut(), device, &batch)?;
         }
         _ => {}
     }
-    let images = 2.0 * arguments.batch as f64 * f64::from(arguments.steps);
+    let images = arguments.images() * f64::from(arguments.steps);
     Ok(StepRate {
         method: config.name,
         backbone: arguments.backbone,
@@ -267,14 +281,11 @@ fn measure(arguments: &Arguments, device: &Device, config: &MethodConfig) -> any
         batch: arguments.batch,
         size: arguments.size,
         threads: rayon::current_num_threads(),
-        images_per_s: arguments.images_per_s(median),
-        best_images_per_s: arguments.images_per_s(best),
-        step_ms: median.as_secs_f64() * 1e3,
-        cpu_ms_per_image: cpu_secs.map(|seconds| 1e3 * seconds / images),
-        peak_bytes: memory.peak,
-        reserved_bytes: memory.reserved,
-        reserved_growth_bytes: growth,
-        parameters: step.network().store.parameter_count(),
+        figures: measured.figures,
+        best_images_per_s: arguments.images() / measured.best.as_secs_f64(),
+        cpu_ms_per_image: measured.cpu_secs.map(|seconds| 1e3 * seconds / images),
+        reserved_bytes: measured.reserved,
+        reserved_growth_bytes: measured.growth,
         operations,
         ceilings,
         convolutions: match device {
@@ -295,14 +306,12 @@ struct StepRate {
     batch: usize,
     size: usize,
     threads: usize,
-    images_per_s: f64,
+    #[serde(flatten)]
+    figures: Figures,
     best_images_per_s: f64,
-    step_ms: f64,
     cpu_ms_per_image: Option<f64>,
-    peak_bytes: usize,
     reserved_bytes: usize,
     reserved_growth_bytes: usize,
-    parameters: usize,
     operations: Vec<Operation>,
     #[serde(skip)]
     ceilings: Option<Ceilings>,
@@ -312,8 +321,8 @@ struct StepRate {
 
 impl fmt::Display for StepRate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mode, images_per_s, best_images_per_s, reserved_growth_bytes: growth, .. } = self;
-        let gigabytes = self.peak_bytes as f64 / 1e9;
+        let Self { mode, best_images_per_s, reserved_growth_bytes: growth, .. } = self;
+        let (images_per_s, gigabytes) = (self.figures.images_per_s, self.figures.peak_bytes as f64 / 1e9);
         let cpu = self.cpu_ms_per_image.map(|ms| format!(", {ms:.2} ms of CPU time per image"));
         write!(
             formatter,

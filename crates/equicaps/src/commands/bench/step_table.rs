@@ -6,7 +6,7 @@ use engine::Device;
 use methods::{BackboneName, MethodName};
 use serde::Serialize;
 
-use super::step::{Arguments, measure_steps, random_batch};
+use super::step::{Arguments, Figures, measure_steps, random_batch};
 use crate::commands::frame::text_table;
 use crate::outcome::Outcome;
 
@@ -21,24 +21,17 @@ struct Speeds {
 }
 
 /// Method, backbone and what was measured, or why not.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct Row {
     method: MethodName,
     backbone: BackboneName,
     #[serde(flatten)]
     figures: Option<Figures>,
+    /// Speed as a multiple of EquiCaps' with the same backbone; NaN where that could not be measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio_to_equicaps: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Figures {
-    images_per_s: f64,
-    step_ms: f64,
-    peak_bytes: usize,
-    parameters: usize,
-    /// Speed as a multiple of EquiCaps' with the same backbone; none where that could not be measured.
-    ratio_to_equicaps: Option<f64>,
 }
 
 /// Runs `equicaps bench step --all`; fails where a method could not be measured.
@@ -49,26 +42,19 @@ pub(super) fn run(arguments: &Arguments, device: &Device) -> anyhow::Result<Outc
     let with_vit = with_vit.map(|method| (method, BackboneName::VitTiny));
     let mut rows = Vec::new();
     for (method, backbone) in with_resnet.chain(with_vit) {
-        let outcome = arguments.config(method, backbone).and_then(|config| {
-            let measured = measure_steps(arguments, device, &config, &batch)?;
-            Ok(Figures {
-                images_per_s: arguments.images_per_s(measured.median),
-                step_ms: measured.median.as_secs_f64() * 1e3,
-                peak_bytes: measured.memory.peak,
-                parameters: measured.step.network().store.parameter_count(),
-                ratio_to_equicaps: None,
-            })
-        });
-        let error = outcome.as_ref().err().map(|error| format!("{error:#}"));
-        rows.push(Row { method, backbone, figures: outcome.ok(), error });
+        let config = arguments.config(method, backbone);
+        let measured = config.and_then(|config| measure_steps(arguments, device, &config, &batch));
+        let (figures, error) = match measured {
+            Ok(measured) => (Some(measured.figures), None),
+            Err(error) => (None, Some(format!("{error:#}"))),
+        };
+        rows.push(Row { method, backbone, figures, ratio_to_equicaps: None, error });
     }
-    let equicaps = rows.iter().filter(|row| row.method == MethodName::EQUICAPS);
-    let equicaps: Vec<(BackboneName, f64)> =
-        equicaps.filter_map(|row| Some((row.backbone, row.figures.as_ref()?.images_per_s))).collect();
-    for Row { backbone, figures, .. } in &mut rows {
-        if let (Some(figures), Some((_, rate))) = (figures, equicaps.iter().find(|(of, _)| of == backbone)) {
-            figures.ratio_to_equicaps = Some(figures.images_per_s / rate);
-        }
+    let equicaps: Vec<Row> = rows.iter().filter(|row| row.method == MethodName::EQUICAPS).cloned().collect();
+    for row in &mut rows {
+        let beside = equicaps.iter().find(|other| other.backbone == row.backbone);
+        let rate = beside.and_then(|other| other.figures).map_or(f64::NAN, |figures| figures.images_per_s);
+        row.ratio_to_equicaps = row.figures.map(|figures| figures.images_per_s / rate);
     }
     let failed = rows.iter().any(|row| row.error.is_some());
     let (mode, device, size) = (arguments.mode(), device.name(), arguments.size);
@@ -80,17 +66,16 @@ impl fmt::Display for Speeds {
         let Self { mode, device, batch, size, rows } = self;
         writeln!(formatter, "{mode}: {batch} pairs of {size}x{size} on {device}")?;
         let row = |row: &Row| {
-            let number = |decimals: usize, of: fn(&Figures) -> Option<f64>| {
-                let value = row.figures.as_ref().and_then(of);
+            let number = |decimals: usize, value: Option<f64>| {
                 value.map_or("\u{2013}".to_owned(), |value| format!("{value:.decimals$}"))
             };
             vec![
                 row.method.to_string(),
                 row.backbone.to_string(),
-                number(1, |figures| Some(figures.images_per_s)),
-                number(2, |figures| Some(figures.step_ms)),
-                number(2, |figures| Some(figures.peak_bytes as f64 / 1e9)),
-                number(0, |figures| figures.ratio_to_equicaps.map(|ratio| 100.0 * ratio)),
+                number(1, row.figures.map(|figures| figures.images_per_s)),
+                number(2, row.figures.map(|figures| figures.step_ms)),
+                number(2, row.figures.map(|figures| figures.peak_bytes as f64 / 1e9)),
+                number(0, row.ratio_to_equicaps.map(|ratio| 100.0 * ratio)),
                 row.error.clone().unwrap_or_default(),
             ]
         };

@@ -69,20 +69,11 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Runs the check.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
-    let temporary = std::env::temp_dir().join(format!("equicaps-check-resume-{}", std::process::id()));
-    let root = arguments.out.clone().unwrap_or_else(|| temporary.clone());
-    let result = check(arguments, &root, terminal);
-    if arguments.out.is_none() {
-        let _ = std::fs::remove_dir_all(&temporary);
-    }
-    result
-}
-
-fn check(arguments: &Arguments, root: &Path, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let temporary = tempfile::Builder::new().prefix("equicaps-check-resume-").tempdir()?;
+    let root = arguments.out.as_deref().unwrap_or(temporary.path());
     let (whole, broken) = (root.join("whole"), root.join("broken"));
     if whole.exists() || broken.exists() {
-        let text = format!("{} holds an earlier check; choose another --out", root.display());
-        return Err(UsageError(text).into());
+        bail!(UsageError(format!("{} holds an earlier check; choose another --out", root.display())));
     }
     std::fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
     terminal.note("a run without interruption");
