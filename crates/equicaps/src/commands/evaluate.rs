@@ -51,9 +51,9 @@ pub struct Arguments {
     /// Tasks, separated by commas
     #[arg(long, value_name = "TASKS", value_delimiter = ',', default_value = "all")]
     tasks: Vec<String>,
-    /// The published protocol, or a quick one for a first look and small datasets
-    #[arg(long, value_enum, default_value_t = PresetName::Paper)]
-    preset: PresetName,
+    /// Protocol: paper (as published), or quick, for a first look and small datasets
+    #[arg(long, value_name = "PRESET", default_value_t = Preset::Paper)]
+    preset: Preset,
     /// Folder for results [default: RUN/evaluation]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -87,24 +87,6 @@ pub struct Arguments {
     /// Input size in pixels [default: training size]
     #[arg(long, value_name = "PIXELS")]
     image_size: Option<usize>,
-}
-
-/// The presets on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum PresetName {
-    /// The published protocol.
-    Paper,
-    /// Fewer epochs, narrower heads.
-    Quick,
-}
-
-impl From<PresetName> for Preset {
-    fn from(name: PresetName) -> Self {
-        match name {
-            PresetName::Paper => Self::Paper,
-            PresetName::Quick => Self::Quick,
-        }
-    }
 }
 
 /// One evaluation, as other commands ask for it.
@@ -174,7 +156,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             data: &arguments.data,
             data_key: &key,
             wanted: &wanted,
-            protocol: Protocol::new(arguments.preset.into(), arguments.seed, views.split(Split::Train).len()),
+            protocol: Protocol::new(arguments.preset, arguments.seed, views.split(Split::Train).len()),
             device: &arguments.device,
             out: &out,
             cache: arguments.cache.clone().unwrap_or_else(|| base.join("features")),

@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(long, value_name = "T", default_value = "rotation")]
     transform: Transform,
     /// Pairs of images in a step
-    #[arg(long, value_name = "B", default_value_t = 1024, value_parser = parse_batch)]
+    #[arg(long, value_name = "B", default_value_t = 1024, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(2..))]
     pub(super) batch: usize,
     /// Size of the images in pixels
     #[arg(long, value_name = "S", default_value_t = 256)]
@@ -69,13 +69,6 @@ pub struct Arguments {
     /// Measure in one table every method with ResNet-18, and EquiCaps, SIE and CapsIE with ViT-Tiny
     #[arg(long, conflicts_with_all = ["method", "backbone", "profile"])]
     all: bool,
-}
-
-fn parse_batch(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(batch) if batch >= 2 => Ok(batch),
-        _ => Err("a batch has at least 2 pairs".to_owned()),
-    }
 }
 
 /// Random pixels and poses: the values do not matter for speed, but they must not be degenerate.
