@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_tensor_takes_over_memory_that_is_filled() {
-        let Ok(Device::Cuda(device)) = Device::from_name("cuda:0", None) else {
+        let Ok(Device::Cuda(device)) = Device::cuda(0, Precision::Mixed) else {
             eprintln!("skipped: no CUDA device");
             return;
         };

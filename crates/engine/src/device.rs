@@ -48,26 +48,6 @@ impl Device {
         CudaDevice::open(ordinal, precision).map(|device| Self::Cuda(Arc::new(device)))
     }
 
-    /// The device called `name`: `cpu`, `cuda` (the first GPU), `cuda:1`, ... Without a precision, activations are
-    /// float32 on the CPU and mixed on CUDA.
-    pub fn from_name(name: &str, precision: Option<Precision>) -> Result<Self> {
-        if name == "cpu" {
-            return match precision {
-                Some(Precision::Mixed) => {
-                    Err(Error::Device("precision mixed needs a CUDA device; the CPU computes in f32".into()))
-                }
-                _ => Ok(Self::cpu()),
-            };
-        }
-        let ordinal = match name.strip_prefix("cuda") {
-            Some("") => Some(0),
-            Some(rest) => rest.strip_prefix(':').and_then(|number| number.parse().ok()),
-            None => None,
-        };
-        let unknown = || Error::Device(format!("there is no device {name:?} (cpu, cuda:0, cuda:1, ...)"));
-        Self::cuda(ordinal.ok_or_else(unknown)?, precision.unwrap_or(Precision::Mixed))
-    }
-
     /// The GPU, where it is one: for operations that only it has.
     pub(crate) fn as_cuda(&self) -> Option<&Arc<CudaDevice>> {
         match self {

@@ -11,8 +11,9 @@ use crate::UsageError;
 pub fn open(name: &str, precision: PrecisionName) -> anyhow::Result<Device> {
     if name == "cpu" {
         if precision == PrecisionName::Mixed {
-            let text = "precision mixed needs a CUDA device; the CPU computes in f32";
-            return Err(UsageError(text.to_owned()).into());
+            anyhow::bail!(UsageError(
+                "precision mixed needs a CUDA device; the CPU computes in f32".to_owned()
+            ));
         }
         return Ok(Device::cpu());
     }

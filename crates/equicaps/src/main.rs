@@ -56,34 +56,19 @@ struct CommonOptions {
 }
 
 /// A mistake in how a command was called, found after parsing: exit status 2.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct UsageError(pub String);
 
-impl std::fmt::Display for UsageError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
-
 /// Interrupted work that the same command resumes: exit status 75.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted; progress is saved; rerun to resume")]
 pub struct Interrupted;
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("interrupted; progress is saved; rerun to resume")
-    }
-}
-
-impl std::error::Error for Interrupted {}
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let terminal = Terminal::new(arguments.common.json, arguments.common.quiet);
     match run(arguments, &terminal).map(|outcome| outcome.print(&terminal)) {
-        Ok(_) if terminal.is_lost() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
             if error.is::<Interrupted>() {

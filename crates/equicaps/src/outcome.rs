@@ -13,8 +13,8 @@ use crate::terminal::{self, Terminal};
 /// The outcome of a command.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Text and JSON; nothing where the command has printed it already.
-    printed: Option<(String, Value)>,
+    text: String,
+    json: Value,
     status: ExitCode,
     /// Why the status is not 0, for standard error.
     failure: Option<String>,
@@ -23,8 +23,8 @@ pub struct Outcome {
 impl Outcome {
     /// A result, as text ([`Display`]) and as JSON ([`Serialize`]); status 0.
     pub fn new<R: Display + Serialize>(result: &R) -> anyhow::Result<Self> {
-        let printed = Some((result.to_string(), serde_json::to_value(result)?));
-        Ok(Self { printed, status: ExitCode::SUCCESS, failure: None })
+        let (text, json) = (result.to_string(), serde_json::to_value(result)?);
+        Ok(Self { text, json, status: ExitCode::SUCCESS, failure: None })
     }
 
     /// Status 1 where `failed`: the result itself says what is wrong.
@@ -44,20 +44,15 @@ impl Outcome {
 
     /// Prints the result; returns the exit status.
     pub fn print(self, terminal: &Terminal) -> ExitCode {
-        if let Some((text, json)) = &self.printed {
-            terminal.result(text, json);
-        }
+        let written = terminal.result(&self.text, &self.json);
         if let Some(failure) = &self.failure {
             terminal::say(format!("error: {failure}"));
         }
+        if let Err(error) = written {
+            terminal::say(format!("error: the result cannot be written to standard output: {error}"));
+            return ExitCode::FAILURE;
+        }
         self.status
-    }
-}
-
-/// A command that has printed its result itself.
-impl From<ExitCode> for Outcome {
-    fn from(status: ExitCode) -> Self {
-        Self { printed: None, status, failure: None }
     }
 }
 

@@ -5,7 +5,6 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
@@ -15,14 +14,12 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 pub struct Terminal {
     json: bool,
     quiet: bool,
-    /// Whether a result could not be written, for another reason than that its reader has seen enough.
-    is_lost: AtomicBool,
 }
 
 impl Terminal {
     /// `json`: results as one object on standard output. `quiet`: no progress, no notes.
     pub fn new(json: bool, quiet: bool) -> Self {
-        Self { json, quiet, is_lost: AtomicBool::new(false) }
+        Self { json, quiet }
     }
 
     /// A remark on what is being done, on standard error.
@@ -37,22 +34,16 @@ impl Terminal {
         say(format!("warning: {}", text.as_ref()));
     }
 
-    /// The command's result: `json` where `--json` was given, `text` otherwise.
-    pub fn result(&self, text: impl AsRef<str>, json: &serde_json::Value) {
+    /// The command's result: `json` where `--json` was given, `text` otherwise. Fails where it cannot be written (a full
+    /// disk behind standard output).
+    pub fn result(&self, text: &str, json: &serde_json::Value) -> std::io::Result<()> {
         let mut out = std::io::stdout();
-        let written = if self.json { writeln!(out, "{json}") } else { writeln!(out, "{}", text.as_ref()) };
-        // A reader that has seen enough (`| head`) is no reason to fail.
-        if let Err(error) = written.and_then(|()| out.flush())
-            && error.kind() != ErrorKind::BrokenPipe
-        {
-            say(format!("error: the result cannot be written to standard output: {error}"));
-            self.is_lost.store(true, Ordering::Relaxed);
+        let written = if self.json { writeln!(out, "{json}") } else { writeln!(out, "{text}") };
+        match written.and_then(|()| out.flush()) {
+            // A reader that has seen enough (`| head`) is no reason to fail.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written,
         }
-    }
-
-    /// Whether a result of the command could not be written (a full disk behind standard output).
-    pub fn is_lost(&self) -> bool {
-        self.is_lost.load(Ordering::Relaxed)
     }
 
     /// A bar whose message says everything but how much of `total` is done; nothing where there is no terminal.

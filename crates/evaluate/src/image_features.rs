@@ -4,6 +4,7 @@ use std::sync::mpsc::sync_channel;
 
 use dataset::Image;
 use rayon::prelude::*;
+use train::config::OnBadSample;
 
 use crate::error::{Error, Result};
 use crate::{Encoded, Encoder};
@@ -11,21 +12,12 @@ use crate::{Encoded, Encoder};
 /// Images that are decoded while the network works on as many.
 const AT_ONCE: usize = 128;
 
-/// What to do about an image that cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
-    /// End with its name.
-    Fail,
-    /// Leave it out.
-    Skip,
-}
-
-/// The features of all `images`, in order. Those that cannot be read are an error, or, with [`Unreadable::Skip`], are
+/// The features of all `images`, in order. Those that cannot be read are an error, or, with [`OnBadSample::Skip`], are
 /// taken off the list; the sentences that come back name them. `advance` is told how many more are done.
 pub fn encode(
     encoder: &mut dyn Encoder,
     images: &mut Vec<Image>,
-    unreadable: Unreadable,
+    on_bad_sample: OnBadSample,
     advance: &dyn Fn(u64),
 ) -> Result<(Encoded, Vec<String>)> {
     let side = encoder.side();
@@ -54,7 +46,7 @@ pub fn encode(
                         pixels.extend(image);
                         good += 1;
                     }
-                    Err(error) if unreadable == Unreadable::Skip => {
+                    Err(error) if on_bad_sample == OnBadSample::Skip => {
                         bad.push((index + offset, error.to_string()))
                     }
                     Err(error) if all_images.len() > 1 => {

@@ -1,5 +1,6 @@
 //! The protocol of an evaluation: tasks, presets, and every number that decides a result.
 
+use methods::names;
 use serde::{Deserialize, Serialize};
 
 /// A probe on frozen features.
@@ -56,24 +57,14 @@ impl std::fmt::Display for Task {
     }
 }
 
-/// A named protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preset {
-    /// The published one.
-    #[default]
-    Paper,
-    /// For a first look and for small sets: narrower hidden layers, smaller batches, fewer epochs, fewer queries; on
-    /// small sets every object contributes several samples to an epoch, more validation passes.
-    Quick,
-}
-
-impl std::fmt::Display for Preset {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(match self {
-            Self::Paper => "paper",
-            Self::Quick => "quick",
-        })
+names! {
+    /// A named protocol.
+    Preset, "preset" {
+        /// The published one.
+        Paper = "paper",
+        /// For a first look and for small sets: narrower hidden layers, smaller batches, fewer epochs, fewer queries; on
+        /// small sets every object contributes several samples to an epoch, more validation passes.
+        Quick = "quick",
     }
 }
 

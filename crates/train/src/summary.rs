@@ -137,9 +137,4 @@ impl Summary {
             of_kind.flat_map(|record| record.values.keys()).collect();
         names.into_iter().cloned().collect()
     }
-
-    /// The name of the probe score to show first on held-out objects: `task` on the representation.
-    pub fn held_out(&self, task: &str) -> Option<f64> {
-        self.last(Kind::HeldOut, &format!("probe/{task}/representation"))
-    }
 }

@@ -1,10 +1,10 @@
 //! `equicaps demo`: the newcomer's first command. Everything once, small: views of built-in objects are rendered, a
 //! baseline and EquiCaps are pre-trained on them, both and the untrained network are evaluated, and a report shows it.
 //!
-//! Every part goes on where it was interrupted, so the same command may be given again at any time.
+//! Every part resumes where it was interrupted, so the same command may be given again at any time.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -22,13 +22,14 @@ use render::Quality;
 use report::run_material::RunMaterial;
 use report::{Cell, Table, contact_sheet, ours, run_page};
 use scene::{LatentRanges, Range};
-use serde_json::json;
+use serde::Serialize;
 use train::config::PrecisionName;
-use train::{Config, Outcome, Session};
+use train::{Config, Session};
 
 use crate::commands::evaluate as evaluation;
 use crate::commands::render::{AnyRenderer, Request as RenderRequest, make};
 use crate::commands::training_progress::TrainingProgress;
+use crate::outcome::Outcome;
 use crate::terminal::{Terminal, shown};
 use crate::{Interrupted, interrupt};
 
@@ -38,10 +39,10 @@ use crate::{Interrupted, interrupt};
   equicaps demo
   equicaps demo --out first --seed 1")]
 pub struct Arguments {
-    /// Folder for everything the demo makes
+    /// Folder for all outputs
     #[arg(long, value_name = "DIR", default_value = "equicaps-demo")]
     out: PathBuf,
-    /// Seed of views, weights, order and probes
+    /// Seed of views, initial weights, order of objects and probes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
@@ -61,7 +62,7 @@ const SETTINGS: [(&str, &str); 3] = [("image_size", "32"), ("epochs", "450"), ("
 const EQUIVARIANCE: &str = "20";
 
 /// Runs the demo; what is there already is not made again.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let began = Instant::now();
     let views_folder = arguments.out.join("views");
     let dataset = render_views(arguments, &views_folder, terminal)?;
@@ -83,43 +84,66 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         .warning
         .iter()
         .for_each(|text| terminal.warn(text));
-    let table = summary(&all);
-    let seconds = began.elapsed().as_secs_f64();
     let first = views.objects().first().map(dataset::Object::id).unwrap_or_default();
-    let text = format!(
-        "{}\nRotation R\u{b2} on held-out objects: about 0.23 can be had without any information, 1 is perfect.\n\
-         {seconds:.0} s. Look at\n  {}  tables, curves, nearest neighbours, rotation in pose space\n  {}  the views\n\
-         Then try\n  equicaps neighbours {} {} --among {} --by poses --out near.png",
-        table.to_text(),
-        html.display(),
-        sheet.display(),
-        dataset::shell_word(&arguments.out.join("equicaps")),
-        dataset::shell_word(&views_folder.join(first).join("image_0.jpg")),
-        dataset::shell_word(&views_folder)
-    );
-    let rotation =
-        |results: &Results| results.representations.get(&Task::Rotation).map(|probe| probe.value.value);
-    let top1 =
-        |results: &Results| results.representations.get(&Task::Classification).map(|probe| probe.value.value);
-    let rows: Vec<_> = all
-        .iter()
-        .map(|results| json!({ "name": results.subject.name, "method": results.subject.method, "rotation_r2": rotation(results), "top1": top1(results) }))
-        .collect();
-    let floor =
-        all.first().and_then(|results| results.representations.get(&Task::Rotation)).map(|probe| probe.floor);
-    terminal.result(
-        text,
-        &json!({
-            "out": shown(&arguments.out),
-            "report": shown(&html),
-            "contact_sheet": shown(&sheet),
-            "views": shown(&views_folder),
-            "networks": rows,
-            "rotation_floor": floor,
-            "seconds": seconds,
-        }),
-    );
-    Ok(ExitCode::SUCCESS)
+    let network = |results: &Results| {
+        let value = |task| results.representations.get(&task).map(|probe| probe.value.value);
+        let (name, method) = (results.subject.name.clone(), results.subject.method.clone());
+        Network { name, method, rotation_r2: value(Task::Rotation), top1: value(Task::Classification) }
+    };
+    let rotation = all.first().and_then(|results| results.representations.get(&Task::Rotation));
+    Outcome::new(&Made {
+        out: shown(&arguments.out),
+        report: shown(&html),
+        contact_sheet: shown(&sheet),
+        views: shown(&views_folder),
+        networks: all.iter().map(network).collect(),
+        rotation_floor: rotation.map(|probe| probe.floor),
+        seconds: began.elapsed().as_secs_f64(),
+        table: summary(&all).to_text(),
+        next: format!(
+            "equicaps neighbours {} {} --among {} --by poses --out near.png",
+            dataset::shell_word(&arguments.out.join("equicaps")),
+            dataset::shell_word(&views_folder.join(first).join("image_0.jpg")),
+            dataset::shell_word(&views_folder)
+        ),
+    })
+}
+
+/// What the demo made.
+#[derive(Serialize)]
+struct Made {
+    out: String,
+    report: String,
+    contact_sheet: String,
+    views: String,
+    networks: Vec<Network>,
+    rotation_floor: Option<f64>,
+    seconds: f64,
+    #[serde(skip)]
+    table: String,
+    /// A command to try next.
+    #[serde(skip)]
+    next: String,
+}
+
+#[derive(Serialize)]
+struct Network {
+    name: String,
+    method: String,
+    rotation_r2: Option<f64>,
+    top1: Option<f64>,
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { report, contact_sheet, seconds, table, next, .. } = self;
+        write!(
+            formatter,
+            "{table}\nRotation R\u{b2} on held-out objects: about 0.23 is reached without any information, 1 is perfect.\n\
+             {seconds:.0} s. Look at\n  {report}  tables, curves, nearest neighbours, rotation in pose space\n  \
+             {contact_sheet}  the views\nThen try\n  {next}"
+        )
+    }
 }
 
 fn render_views(arguments: &Arguments, folder: &Path, terminal: &Terminal) -> anyhow::Result<Dataset> {
@@ -164,7 +188,7 @@ fn settings(seed: u64) -> Settings {
     }
 }
 
-/// Trains one method, or goes on with it.
+/// Trains one method, or resumes its run.
 fn pretrain(root: &Path, method: &str, data: &Path, seed: u64, terminal: &Terminal) -> anyhow::Result<()> {
     let mut settings = Config::settings(method, "demo")?;
     settings.set_key("demo", "data", &data.display().to_string())?;
@@ -183,8 +207,8 @@ fn pretrain(root: &Path, method: &str, data: &Path, seed: u64, terminal: &Termin
     let outcome = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed))?;
     progress.finish();
     match outcome {
-        Outcome::Interrupted(_) => Err(Interrupted.into()),
-        Outcome::Finished(_) | Outcome::AlreadyFinished(_) => Ok(()),
+        train::Outcome::Interrupted(_) => Err(Interrupted.into()),
+        train::Outcome::Finished(_) | train::Outcome::AlreadyFinished(_) => Ok(()),
     }
 }
 
@@ -239,7 +263,7 @@ fn evaluate_all(
     Ok(all)
 }
 
-/// The table at the end: one row a network, and what can be had without information.
+/// The table at the end: one row a network, and what is reached without information.
 fn summary(all: &[Results]) -> Table {
     let mut table = ours::probes("demo", "", all, false);
     for row in &mut table.rows {

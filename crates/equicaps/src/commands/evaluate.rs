@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use anyhow::bail;
 use dataset::{Dataset, Split, Views};
 use engine::Precision;
 use evaluate::evaluation::{self, Event, Wanted};
@@ -50,9 +51,9 @@ pub struct Arguments {
     /// Tasks, separated by commas
     #[arg(long, value_name = "TASKS", value_delimiter = ',', default_value = "all")]
     tasks: Vec<String>,
-    /// The published protocol, or a quick one for a first look and small datasets
-    #[arg(long, value_enum, default_value_t = PresetName::Paper)]
-    preset: PresetName,
+    /// Protocol: paper (as published), or quick, for a first look and small datasets
+    #[arg(long, value_name = "PRESET", default_value_t = Preset::Paper)]
+    preset: Preset,
     /// Folder for results [default: RUN/evaluation]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -86,24 +87,6 @@ pub struct Arguments {
     /// Input size in pixels [default: training size]
     #[arg(long, value_name = "PIXELS")]
     image_size: Option<usize>,
-}
-
-/// The presets on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum PresetName {
-    /// The published protocol.
-    Paper,
-    /// Fewer epochs, narrower heads.
-    Quick,
-}
-
-impl From<PresetName> for Preset {
-    fn from(name: PresetName) -> Self {
-        match name {
-            PresetName::Paper => Self::Paper,
-            PresetName::Quick => Self::Quick,
-        }
-    }
 }
 
 /// One evaluation, as other commands ask for it.
@@ -154,10 +137,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         // A checkpoint of a run lies in RUN/checkpoints.
         (None, false) => match arguments.weights.parent().and_then(Path::parent) {
             Some(run) if RunFolder::open(run).is_ok() => run.join("evaluation"),
-            _ => {
-                let text = "give --out DIR for the results of a checkpoint outside of a run";
-                return Err(UsageError(text.to_owned()).into());
-            }
+            _ => bail!(UsageError("give --out DIR for the results of a checkpoint outside of a run".into())),
         },
     };
     let key = data_key(&*views)?;
@@ -176,7 +156,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             data: &arguments.data,
             data_key: &key,
             wanted: &wanted,
-            protocol: Protocol::new(arguments.preset.into(), arguments.seed, views.split(Split::Train).len()),
+            protocol: Protocol::new(arguments.preset, arguments.seed, views.split(Split::Train).len()),
             device: &arguments.device,
             out: &out,
             cache: arguments.cache.clone().unwrap_or_else(|| base.join("features")),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use anyhow::bail;
 use serde::Serialize;
 use train::import::Wishes;
 
@@ -42,14 +43,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let out = &arguments.out;
     if out.extension().is_none_or(|ending| ending != "safetensors") {
-        return Err(UsageError(format!(
-            "--out {}: expected a name that ends in .safetensors",
-            out.display()
-        ))
-        .into());
+        bail!(UsageError(format!("--out {}: expected a name that ends in .safetensors", out.display())));
     }
     if out.exists() {
-        anyhow::bail!("{} exists already; choose another name", out.display());
+        bail!("{} exists already; choose another name", out.display());
     }
     let wishes = Wishes {
         method: arguments.method.clone(),

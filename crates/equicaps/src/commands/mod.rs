@@ -65,10 +65,10 @@ impl Command {
     /// Runs the command.
     pub fn run(self, terminal: &Terminal) -> anyhow::Result<Outcome> {
         match self {
-            Self::Demo(arguments) => demo::run(&arguments, terminal).map(Outcome::from),
+            Self::Demo(arguments) => demo::run(&arguments, terminal),
             Self::Render(arguments) => render::run(&arguments, terminal),
             Self::Dataset(arguments) => dataset::run(&arguments, terminal),
-            Self::Train(arguments) => train::run(&arguments, terminal).map(Outcome::from),
+            Self::Train(arguments) => train::run(&arguments, terminal),
             Self::Runs(arguments) => runs::run(&arguments, terminal),
             Self::Evaluate(arguments) => evaluate::run(&arguments, terminal),
             Self::Report(arguments) => report::run(&arguments, terminal),

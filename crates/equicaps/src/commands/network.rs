@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use dataset::{Image, image_list};
 use engine::Device;
-use evaluate::image_features::{self, Unreadable};
+use evaluate::image_features;
 use evaluate::weights::{self, Opened, Weights, Which};
 use evaluate::{Encoded, Encoder, NetworkEncoder};
-use train::config::PrecisionName;
+use train::config::{OnBadSample, PrecisionName};
 
 use crate::terminal::Terminal;
 
@@ -21,21 +21,12 @@ pub struct NetworkOptions {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
     pub weights: PathBuf,
-    /// cpu, cuda, cuda:1, ...
+    /// Device: cpu, cuda, cuda:1, ...
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
-    /// What to do about an image that cannot be read: fail, or skip it
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnBadSample::Fail, hide_possible_values = true)]
+    /// On an unreadable image: fail, or skip it with a warning
+    #[arg(long, value_name = "WHAT", default_value_t = OnBadSample::Fail)]
     on_bad_sample: OnBadSample,
-}
-
-/// What to do about an image that cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum OnBadSample {
-    /// End with its name.
-    Fail,
-    /// Leave it out, with a warning.
-    Skip,
 }
 
 /// A network that is ready to be used.
@@ -46,7 +37,7 @@ pub struct OpenNetwork<'a> {
     pub device: Device,
     /// The network.
     pub encoder: NetworkEncoder,
-    unreadable: Unreadable,
+    on_bad_sample: OnBadSample,
     terminal: &'a Terminal,
 }
 
@@ -61,11 +52,7 @@ impl NetworkOptions {
         let device = crate::device::open(&self.device, PrecisionName::F32)?;
         let Opened { encoder, note, .. } = weights.open(&device)?;
         note.iter().for_each(|note| terminal.note(note));
-        let unreadable = match self.on_bad_sample {
-            OnBadSample::Fail => Unreadable::Fail,
-            OnBadSample::Skip => Unreadable::Skip,
-        };
-        Ok(OpenNetwork { weights, device, encoder, unreadable, terminal })
+        Ok(OpenNetwork { weights, device, encoder, on_bad_sample: self.on_bad_sample, terminal })
     }
 }
 
@@ -75,7 +62,7 @@ impl OpenNetwork<'_> {
         let progress = self.terminal.progress(images.len() as u64, "images");
         let advance = |count| progress.advance(count);
         let (encoded, left_out) =
-            image_features::encode(&mut self.encoder, images, self.unreadable, &advance)?;
+            image_features::encode(&mut self.encoder, images, self.on_bad_sample, &advance)?;
         progress.finish();
         for what in left_out.iter().take(MOST_WARNINGS) {
             self.terminal.warn(format!("left out {what}"));

@@ -1,17 +1,21 @@
 //! `equicaps train`: pre-training, from the beginning or from where it was interrupted.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use serde_json::{Value, json};
+use anyhow::bail;
+use methods::Settings;
+use serde::Serialize;
 use train::metrics::Kind;
 use train::summary::Summary;
-use train::{Config, Event, Outcome, RunFolder, Session, Start};
+use train::{Config, Event, RunFolder, Session, Start};
 
 use crate::UsageError;
 use crate::commands::training_progress::TrainingProgress;
 use crate::interrupt;
+use crate::outcome::Outcome;
 use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps train`.
@@ -25,71 +29,70 @@ use crate::terminal::{Terminal, shown};
 
 Presets: paper (the published settings), small (minutes on a GPU), demo (minutes on two cores).
 --print-config shows every setting that --set can change. Interrupting a run (Ctrl-C, SIGTERM,
-SIGUSR1) saves it and ends with status 75; --resume continues it as if nothing had happened.")]
+SIGUSR1) saves it and ends with status 75; --resume resumes it, and the result is the same as
+without the interruption.")]
 pub struct Arguments {
     /// Folder for a new run
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     run: Option<PathBuf>,
-    /// Continue the run in this folder
+    /// Resume the run in this folder
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
-    /// Where views come from: a dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS
+    /// Source of views: a dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
-    /// Folder of the dataset's split files, where they are kept elsewhere (the published ones)
+    /// Folder of the dataset's split files, where they are not in the same folder
     #[arg(long, value_name = "DIR")]
     lists: Option<String>,
     /// Method, see equicaps methods [default: equicaps]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     method: Option<String>,
-    /// Scale of the run: paper, small, demo, or a TOML file of your own [default: paper]
+    /// Preset: paper, small, demo, or a TOML file [default: paper]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     preset: Option<String>,
-    /// resnet18 or vit_tiny [default: the preset's]
+    /// Backbone: resnet18 or vit_tiny [default: the preset's]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     backbone: Option<String>,
-    /// What is trained for: rotation, rotation+object or rotation+base [default: rotation]
+    /// Transformation to train for: rotation, rotation+object or rotation+base [default: rotation]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     transform: Option<String>,
     /// Change any setting; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Seed of weights, order and pairs [default: 0]
+    /// Seed of initial weights, order of objects and pairs [default: 0]
     #[arg(long, value_name = "N", conflicts_with = "resume", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// cpu, cuda:0, ... [default: cpu]
+    /// Device: cpu, cuda:0, ... [default: cpu]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// What to do about an image or mesh that cannot be read: fail, or skip (another view stands in) [default: fail]
+    /// On an unreadable image or mesh: fail, or skip (use another view instead) [default: fail]
     #[arg(long, value_name = "WHAT")]
     on_bad_sample: Option<String>,
-    /// Start from the weights of this checkpoint, or of a run's newest, with a new optimiser
+    /// Start from the weights of this checkpoint (or a run's newest), with a new optimiser state
     #[arg(long, value_name = "CHECKPOINT|RUN", conflicts_with = "resume")]
     init_from: Option<PathBuf>,
-    /// Compute convolutions on the GPU as this run did, for the same bits
+    /// Use the convolution algorithms that this run chose on its GPU, for bit-identical results
     #[arg(long, value_name = "RUN", conflicts_with = "resume")]
     choices_of: Option<PathBuf>,
-    /// Print the resolved configuration and do nothing
+    /// Print the resolved configuration without training
     #[arg(long)]
     print_config: bool,
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let config = match &arguments.resume {
         Some(run) => resumed_config(arguments, run),
         None => new_config(arguments),
     };
     let config = config.map_err(usage)?;
     if arguments.print_config {
-        terminal.result(config.to_toml()?, &serde_json::to_value(&config)?);
-        return Ok(ExitCode::SUCCESS);
+        return Outcome::new(&Resolved { toml: config.to_toml()?, config });
     }
     let root = match (&arguments.resume, &arguments.run) {
         (Some(root), _) | (None, Some(root)) => root.as_path(),
         (None, None) => {
-            let text = "give --run DIR to begin a run, or --resume DIR to continue one";
-            return Err(UsageError(text.to_owned()).into());
+            bail!(UsageError("give --run DIR to begin a run, or --resume DIR to resume one".into()))
         }
     };
     if arguments.resume.is_none() && RunFolder::open(root).is_ok() {
@@ -98,7 +101,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     if arguments.resume.is_some() {
         let folder = RunFolder::open(root)?;
         if let Some(done) = folder.finished(config.epochs)? {
-            return report(&folder, &config, Outcome::AlreadyFinished(done), terminal);
+            return report(&folder, &config, train::Outcome::AlreadyFinished(done));
         }
     }
     interrupt::flag();
@@ -117,9 +120,29 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
         }
     };
     let folder = session.folder().clone();
-    let outcome = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed))?;
+    let ended = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed))?;
     progress.finish();
-    report(&folder, &config, outcome, terminal)
+    report(&folder, &config, ended)
+}
+
+impl Arguments {
+    /// Changes settings as the options say.
+    fn change(&self, settings: &mut Settings) -> train::Result<()> {
+        self.set.iter().try_for_each(|assignment| settings.set(assignment))?;
+        let options = [
+            ("--data", "data", &self.data),
+            ("--lists", "lists", &self.lists),
+            ("--backbone", "backbone", &self.backbone),
+            ("--transform", "transform", &self.transform),
+            ("--device", "device", &self.device),
+            ("--on-bad-sample", "loader.on_bad_sample", &self.on_bad_sample),
+            ("--seed", "seed", &self.seed.map(|seed| seed.to_string())),
+        ];
+        for (option, key, value) in options {
+            value.as_ref().map_or(Ok(()), |value| settings.set_key(option, key, value))?;
+        }
+        Ok(())
+    }
 }
 
 /// The configuration of a new run.
@@ -130,26 +153,12 @@ fn new_config(arguments: &Arguments) -> train::Result<Config> {
         None => Config::method_of(preset)?.unwrap_or_else(|| "equicaps".to_owned()),
     };
     let mut settings = Config::settings(&method, preset)?;
-    arguments.set.iter().try_for_each(|assignment| settings.set(assignment))?;
+    arguments.change(&mut settings)?;
     if let Some(other) = settings.text("method").filter(|other| *other != method) {
         // Projector, predictor and weights of the loss come with the method.
         let text =
             format!("--set method={other} would keep the other settings of {method}; give --method {other}");
         return Err(train::Error::Setting(text));
-    }
-    let options = [
-        ("--data", "data", &arguments.data),
-        ("--lists", "lists", &arguments.lists),
-        ("--backbone", "backbone", &arguments.backbone),
-        ("--transform", "transform", &arguments.transform),
-        ("--device", "device", &arguments.device),
-        ("--on-bad-sample", "loader.on_bad_sample", &arguments.on_bad_sample),
-        ("--seed", "seed", &arguments.seed.map(|seed| seed.to_string())),
-    ];
-    for (option, key, value) in options {
-        if let Some(value) = value {
-            settings.set_key(option, key, value)?;
-        }
     }
     let config = Config::resolve(settings)?;
     if config.data.is_empty() && !arguments.print_config {
@@ -159,22 +168,11 @@ fn new_config(arguments: &Arguments) -> train::Result<Config> {
     Ok(config)
 }
 
-/// The configuration of a run to be continued, with changes that its weights do not depend on.
+/// The configuration of a run to be resumed, with changes that its weights do not depend on.
 fn resumed_config(arguments: &Arguments, root: &Path) -> train::Result<Config> {
     let config = RunFolder::open(root)?.config()?;
     let mut settings = Config::settings_of("config.toml", &config.to_toml()?)?;
-    arguments.set.iter().try_for_each(|assignment| settings.set(assignment))?;
-    let options = [
-        ("--data", "data", &arguments.data),
-        ("--lists", "lists", &arguments.lists),
-        ("--device", "device", &arguments.device),
-        ("--on-bad-sample", "loader.on_bad_sample", &arguments.on_bad_sample),
-    ];
-    for (option, key, value) in options {
-        if let Some(value) = value {
-            settings.set_key(option, key, value)?;
-        }
-    }
+    arguments.change(&mut settings)?;
     let changed = Config::resolve(settings)?;
     let (before, after) = (config.identity_toml()?, changed.identity_toml()?);
     if let Some(line) = before.lines().find(|line| !after.lines().any(|other| other == *line)) {
@@ -195,58 +193,81 @@ fn usage(error: train::Error) -> anyhow::Error {
     }
 }
 
-/// Says how a session ended.
-fn report(
-    folder: &RunFolder,
-    config: &Config,
-    outcome: Outcome,
-    terminal: &Terminal,
-) -> anyhow::Result<ExitCode> {
-    let (status, checkpoint, code) = match outcome {
-        Outcome::Finished(path) => ("finished", Some(path), ExitCode::SUCCESS),
-        Outcome::AlreadyFinished(path) => ("already finished", Some(path), ExitCode::SUCCESS),
-        Outcome::Interrupted(path) => ("interrupted", path, ExitCode::from(interrupt::TRY_AGAIN)),
+/// All settings of a run.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Resolved {
+    config: Config,
+    #[serde(skip)]
+    toml: String,
+}
+
+impl fmt::Display for Resolved {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.toml)
+    }
+}
+
+/// How a session ended.
+fn report(folder: &RunFolder, config: &Config, ended: train::Outcome) -> anyhow::Result<Outcome> {
+    let (status, checkpoint) = match ended {
+        train::Outcome::Finished(path) => ("finished", Some(path)),
+        train::Outcome::AlreadyFinished(path) => ("already_finished", Some(path)),
+        train::Outcome::Interrupted(path) => ("interrupted", path),
     };
     let summary = Summary::of(folder)?;
-    let root = dataset::shell_word(folder.root());
-    let text = match (status, &checkpoint) {
-        ("interrupted", None) => {
-            format!("interrupted before the first step; continue with: equicaps train --resume {root}")
-        }
-        ("interrupted", Some(path)) => {
-            format!("saved {}; continue with: equicaps train --resume {root}", path.display())
-        }
-        (_, path) => {
-            let path = path.as_ref().map_or_else(String::new, |path| format!(": {}", path.display()));
-            let end = [
-                ("loss", summary.last(Kind::Epoch, "loss")),
-                ("held-out class accuracy", summary.held_out("class_accuracy")),
-                ("held-out rotation R2", summary.held_out("rotation_r2")),
-                ("held-out translation R2", summary.held_out("translation_r2")),
-            ];
-            let end = end.iter().filter_map(|(name, value)| Some(format!("\n{name} {:.4}", (*value)?)));
-            format!("{status}{path}{}", end.collect::<String>())
-        }
+    let last = |kind: Kind| {
+        let names = summary.names(kind).into_iter();
+        names.filter_map(|name| summary.last(kind, &name).map(|value| (name, value))).collect()
     };
-    let last = |kind: Kind| -> Value {
-        summary
-            .names(kind)
-            .into_iter()
-            .filter_map(|name| Some((name.clone(), summary.last(kind, &name)?)))
-            .collect()
+    let trained = Trained {
+        status,
+        run: shown(folder.root()),
+        checkpoint: checkpoint.map(shown),
+        epoch: summary.position.epoch,
+        epochs: config.epochs,
+        step: summary.position.step,
+        epoch_means: last(Kind::Epoch),
+        held_out: last(Kind::HeldOut),
+        resume: format!("equicaps train --resume {}", dataset::shell_word(folder.root())),
     };
-    terminal.result(
-        text,
-        &json!({
-            "status": status.replace(' ', "_"),
-            "run": shown(folder.root()),
-            "checkpoint": checkpoint.as_ref().map(shown),
-            "epoch": summary.position.epoch,
-            "epochs": config.epochs,
-            "step": summary.position.step,
-            "epoch_means": last(Kind::Epoch),
-            "held_out": last(Kind::HeldOut),
-        }),
-    );
-    Ok(code)
+    Ok(Outcome::new(&trained)?.interrupted_if(status == "interrupted"))
+}
+
+/// A run after a session: where it is, and its last numbers.
+#[derive(Serialize)]
+struct Trained {
+    status: &'static str,
+    run: String,
+    checkpoint: Option<String>,
+    epoch: u64,
+    epochs: u64,
+    step: u64,
+    epoch_means: BTreeMap<String, f64>,
+    held_out: BTreeMap<String, f64>,
+    /// The command that resumes it.
+    #[serde(skip)]
+    resume: String,
+}
+
+impl fmt::Display for Trained {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, checkpoint, resume, .. } = self;
+        match (*status, checkpoint) {
+            ("interrupted", None) => {
+                return write!(formatter, "interrupted before the first step; continue with: {resume}");
+            }
+            ("interrupted", Some(path)) => return write!(formatter, "saved {path}; continue with: {resume}"),
+            (_, None) => formatter.write_str(&status.replace('_', " "))?,
+            (_, Some(path)) => write!(formatter, "{}: {path}", status.replace('_', " "))?,
+        }
+        let numbers = [
+            ("loss", self.epoch_means.get("loss")),
+            ("held-out class accuracy", self.held_out.get("probe/class_accuracy/representation")),
+            ("held-out rotation R2", self.held_out.get("probe/rotation_r2/representation")),
+            ("held-out translation R2", self.held_out.get("probe/translation_r2/representation")),
+        ];
+        let mut known = numbers.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        known.try_for_each(|(name, value)| write!(formatter, "\n{name} {value:.4}"))
+    }
 }

@@ -2,21 +2,22 @@
 //! and does both, on the same objects, with the whole training loop.
 
 use std::cell::Cell;
-use std::fmt::Write;
+use std::fmt;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use dataset::Split;
 use engine::Device;
-use serde_json::{Value, json};
+use serde::Serialize;
 use train::data::Data;
 use train::{Config, Session, Start};
 
 use crate::UsageError;
+use crate::commands::frame::{self, text_table};
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Arguments of `equicaps bench fresh`.
@@ -26,22 +27,22 @@ use crate::terminal::Terminal;
   equicaps bench fresh --device cuda:0 --refresh 0.1,0.5,1 --set image_size=256 --set batch=1024
   equicaps bench fresh --device cuda:0 --data meshes/ --set procedural.objects_mib=2048")]
 pub struct Arguments {
-    /// A CUDA device: cuda:0, ...
+    /// CUDA device: cuda:0, ...
     #[arg(long, value_name = "DEVICE", default_value = "cuda:0")]
     device: String,
-    /// Where views come from: a folder of meshes, or procedural:CLASSESxOBJECTS
+    /// Source of views: a folder of meshes, or procedural:CLASSESxOBJECTS
     #[arg(long, value_name = "DATA", default_value = "procedural:55x40")]
     data: String,
     /// Values of the setting `refresh` to train with
     #[arg(long, value_name = "SHARE,...", value_delimiter = ',', default_value = "0.1,1")]
     refresh: Vec<f64>,
-    /// How long to measure each
-    #[arg(long, value_name = "S", default_value_t = 5.0)]
+    /// How long to measure each value, in seconds
+    #[arg(long, value_name = "S", default_value = "5", value_parser = frame::seconds)]
     seconds: f64,
-    /// How long to train before measuring, for pools and caches to fill
-    #[arg(long, value_name = "S", default_value_t = 3.0)]
+    /// How long to train before measuring, in seconds, until pools and caches are filled
+    #[arg(long, value_name = "S", default_value = "3", value_parser = frame::seconds)]
     warm_up: f64,
-    /// Scale of the run: paper, small or demo
+    /// Preset: paper, small or demo
     #[arg(long, value_name = "NAME", default_value = "small")]
     preset: String,
     /// Change any setting of the run; may be given several times
@@ -59,25 +60,50 @@ struct Trained {
 }
 
 /// Runs the benchmark.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let is_time = |seconds: f64| seconds > 0.0 && seconds < 1e6;
-    if !(is_time(arguments.seconds) && is_time(arguments.warm_up)) {
-        return Err(UsageError("--seconds and --warm-up must be positive numbers".to_owned()).into());
-    }
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let config = |refresh: f64| config(arguments, refresh);
     let first = config(0.0)?;
     arguments.refresh.iter().try_for_each(|&refresh| config(refresh).map(|_| ()))?;
     let device = crate::device::open(&first.device, first.precision)?;
     if matches!(device, Device::Cpu(_)) {
         let text = "bench fresh needs a CUDA device; on the CPU the loader renders, see bench loader";
-        return Err(UsageError(text.to_owned()).into());
+        bail!(UsageError(text.to_owned()));
     }
-    let root = std::env::temp_dir().join(format!("equicaps-fresh-{}", std::process::id()));
-    let outcome = measure(arguments, &config, &device, &root, terminal);
-    let _ = std::fs::remove_dir_all(&root);
-    let (text, report) = outcome?;
-    terminal.result(text.trim_end(), &report);
-    Ok(ExitCode::SUCCESS)
+    let root = tempfile::Builder::new().prefix("equicaps-fresh-").tempdir()?;
+    let train = |refresh: f64| -> anyhow::Result<Trained> {
+        terminal.note(format!("training with refresh {refresh}"));
+        train(arguments, &config(refresh)?, &device, &root.path().join(refresh.to_string()))
+    };
+    let step = train(0.0)?.images_per_s;
+    let settings = config(1.0)?;
+    terminal.note("rendering alone");
+    let render = render_alone(arguments, &settings, &device)?;
+    let mut rows = Vec::new();
+    for &refresh in &arguments.refresh {
+        let Trained { images_per_s, fresh_per_s } = train(refresh)?;
+        let fresh_share = fresh_per_s / images_per_s;
+        let in_turn = 1.0 / (1.0 / step + fresh_share / render);
+        rows.push(Row {
+            refresh,
+            images_per_s,
+            fresh_per_s,
+            fresh_share,
+            lost_share: 1.0 - images_per_s / step,
+            one_after_the_other_images_per_s: in_turn,
+            ratio: images_per_s / in_turn,
+        });
+    }
+    Outcome::new(&Cost {
+        device: device.description(),
+        data: arguments.data.clone(),
+        size: settings.method.image_size,
+        batch: settings.method.batch,
+        quality: settings.procedural.quality.name(),
+        views: settings.procedural.views,
+        step_images_per_s: step,
+        render_images_per_s: render,
+        refresh: rows,
+    })
 }
 
 fn config(arguments: &Arguments, refresh: f64) -> anyhow::Result<Config> {
@@ -93,11 +119,8 @@ fn config(arguments: &Arguments, refresh: f64) -> anyhow::Result<Config> {
         "guards.collapse_rank=0.0",
         "guards.collapse_std=0.0",
     ];
-    let theirs = arguments.set.iter().map(String::as_str);
-    ours.into_iter()
-        .chain(theirs)
-        .try_for_each(|text| settings.set(text))
-        .map_err(|error| UsageError(error.to_string()))?;
+    let mut all = ours.into_iter().chain(arguments.set.iter().map(String::as_str));
+    all.try_for_each(|text| settings.set(text)).map_err(|error| UsageError(error.to_string()))?;
     settings.set_key("--device", "device", &arguments.device)?;
     settings.set_key("--data", "data", &arguments.data)?;
     settings
@@ -106,72 +129,51 @@ fn config(arguments: &Arguments, refresh: f64) -> anyhow::Result<Config> {
     Ok(Config::resolve(settings).map_err(|error| UsageError(error.to_string()))?)
 }
 
-fn measure(
-    arguments: &Arguments,
-    config: &dyn Fn(f64) -> anyhow::Result<Config>,
-    device: &Device,
-    root: &Path,
-    terminal: &Terminal,
-) -> anyhow::Result<(String, Value)> {
-    let train = |refresh: f64| -> anyhow::Result<Trained> {
-        terminal.note(format!("training with refresh {refresh}"));
-        train(arguments, &config(refresh)?, device, &root.join(refresh.to_string()))
-    };
-    let step = train(0.0)?.images_per_s;
-    let settings = config(1.0)?;
-    terminal.note("rendering alone");
-    let render = render_alone(arguments, &settings, device)?;
-    let mut text = format!(
-        "{} at {size} x {size}, batch {}, {} quality, {} views of each object in the pool\n\
-         training alone   {step:>9.0} images/s\n\
-         rendering alone  {render:>9.0} images/s\n\
-         {:>7}  {:>9}  {:>9}  {:>7}  {:>7}  of the rate of one after the other\n",
-        arguments.data,
-        settings.method.batch,
-        settings.procedural.quality,
-        settings.procedural.views,
-        "refresh",
-        "images/s",
-        "fresh/s",
-        "fresh",
-        "lost",
-        size = settings.method.image_size,
-    );
-    let mut rows = Vec::new();
-    for &refresh in &arguments.refresh {
-        let Trained { images_per_s, fresh_per_s } = train(refresh)?;
-        let share = fresh_per_s / images_per_s;
-        let in_turn = 1.0 / (1.0 / step + share / render);
-        let lost = 1.0 - images_per_s / step;
+/// What fresh views cost.
+#[derive(Serialize)]
+struct Cost {
+    device: String,
+    data: String,
+    size: usize,
+    batch: usize,
+    quality: &'static str,
+    views: usize,
+    step_images_per_s: f64,
+    render_images_per_s: f64,
+    refresh: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    refresh: f64,
+    images_per_s: f64,
+    fresh_per_s: f64,
+    fresh_share: f64,
+    lost_share: f64,
+    one_after_the_other_images_per_s: f64,
+    ratio: f64,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { data, size, batch, quality, views, .. } = self;
+        let alone = [self.step_images_per_s, self.render_images_per_s];
+        let [step, render] = alone.map(|rate| format!("{rate:>9.0} images/s"));
         writeln!(
-            text,
-            "{refresh:>7}  {images_per_s:>9.0}  {fresh_per_s:>9.0}  {:>5.1} %  {:>5.1} %  {:.3}",
-            100.0 * share,
-            100.0 * lost,
-            images_per_s / in_turn
+            formatter,
+            "{data} at {size} x {size}, batch {batch}, {quality} quality, {views} views of each object in the pool\n\
+             training alone   {step}\nrendering alone  {render}"
         )?;
-        rows.push(json!({
-            "refresh": refresh,
-            "images_per_s": images_per_s,
-            "fresh_per_s": fresh_per_s,
-            "fresh_share": share,
-            "lost_share": lost,
-            "one_after_the_other_images_per_s": in_turn,
-            "ratio": images_per_s / in_turn,
-        }));
+        let row = |row: &Row| {
+            let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+            let rates = [row.images_per_s, row.fresh_per_s].map(|rate| format!("{rate:.0}"));
+            let shares = [percent(row.fresh_share), percent(row.lost_share), format!("{:.3}", row.ratio)];
+            std::iter::once(row.refresh.to_string()).chain(rates).chain(shares).collect()
+        };
+        let headings =
+            ["refresh", "images/s", "fresh/s", "fresh", "lost", "of the rate of one after the other"];
+        formatter.write_str(text_table(&headings, self.refresh.iter().map(row)).trim_end())
     }
-    let report = json!({
-        "device": device.description(),
-        "data": arguments.data,
-        "size": settings.method.image_size,
-        "batch": settings.method.batch,
-        "quality": settings.procedural.quality.name(),
-        "views": settings.procedural.views,
-        "step_images_per_s": step,
-        "render_images_per_s": render,
-        "refresh": rows,
-    });
-    Ok((text, report))
 }
 
 /// Trains with the whole loop, and measures after the warm-up.

@@ -46,10 +46,10 @@ enum Bench {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.bench {
         Bench::Evaluate(arguments) => evaluate::run(arguments, terminal),
-        Bench::Fresh(arguments) => fresh::run(arguments, terminal).map(Outcome::from),
+        Bench::Fresh(arguments) => fresh::run(arguments, terminal),
         Bench::Loader(arguments) => loader::run(arguments, terminal),
         Bench::Render(arguments) => render::run(arguments, terminal),
-        Bench::Soak(arguments) => soak::run(arguments, terminal).map(Outcome::from),
-        Bench::Step(arguments) => step::run(arguments, terminal).map(Outcome::from),
+        Bench::Soak(arguments) => soak::run(arguments, terminal),
+        Bench::Step(arguments) => step::run(arguments),
     }
 }

@@ -2,19 +2,22 @@
 //! (loader, steps, probes, metrics, checkpoints) on made-up views, and looks at the memory of the process and the device.
 
 use std::cell::RefCell;
-use std::process::ExitCode;
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use dataset::{Class, Object, Split, Views};
 use engine::Device;
 use scene::{LatentRanges, Latents};
-use serde_json::{Value, json};
+use serde::Serialize;
 use train::data::Data;
 use train::{Config, Session, Start};
 
 use crate::UsageError;
+use crate::commands::frame::{self, text_table};
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Arguments of `equicaps bench soak`.
@@ -23,16 +26,16 @@ use crate::terminal::Terminal;
   equicaps bench soak
   equicaps bench soak --device cuda:0 --preset small --seconds 60 --objects 2000,200000")]
 pub struct Arguments {
-    /// cpu, cuda:0, ...
+    /// Device: cpu, cuda:0, ...
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
-    /// How long to train on every set
-    #[arg(long, value_name = "S", default_value_t = 30.0)]
+    /// How long to train on each dataset, in seconds (at least 2)
+    #[arg(long, value_name = "S", default_value = "30", value_parser = frame::seconds)]
     seconds: f64,
-    /// Sizes of the sets: numbers of objects
+    /// Sizes of the datasets: numbers of objects
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1000,10000,100000")]
     objects: Vec<usize>,
-    /// Scale of the run: small or demo
+    /// Preset: paper, small or demo
     #[arg(long, value_name = "NAME", default_value = "demo")]
     preset: String,
     /// Change any setting of the run; may be given several times
@@ -121,43 +124,64 @@ fn resident_bytes() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Runs the benchmark.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    if !(arguments.seconds >= 2.0 && arguments.seconds < 1e7) {
-        return Err(UsageError("--seconds must be at least 2".to_owned()).into());
-    }
-    if arguments.objects.iter().any(|&count| count < 2) {
-        return Err(UsageError("a set has at least 2 objects".to_owned()).into());
-    }
-    let root = std::env::temp_dir().join(format!("equicaps-soak-{}", std::process::id()));
-    let outcome = arguments.objects.iter().map(|&count| soak(arguments, count, &root, terminal));
-    let outcome: anyhow::Result<Vec<(String, Value)>> = outcome.collect();
-    let _ = std::fs::remove_dir_all(&root);
-    let (lines, reports): (Vec<String>, Vec<Value>) = outcome?.into_iter().unzip();
-    let title = format!(
-        "{:>9}  {:>8}  {:>24}  {:>24}",
-        "objects", "steps", "process MiB, growth/min", "device MiB, growth/min"
-    );
-    terminal.result(
-        format!("{title}\n{}", lines.join("\n")),
-        &json!({"device": arguments.device, "sets": reports}),
-    );
-    Ok(ExitCode::SUCCESS)
+/// The memory of training on each set.
+#[derive(Serialize)]
+struct Soaked {
+    device: String,
+    sets: Vec<Memory>,
 }
 
-/// Trains on `count` objects: a line of the table, and the same for programs.
-fn soak(
-    arguments: &Arguments,
-    count: usize,
-    root: &std::path::Path,
-    terminal: &Terminal,
-) -> anyhow::Result<(String, Value)> {
+/// Memory at the end of training on one set, and how it grows.
+#[derive(Serialize)]
+struct Memory {
+    objects: usize,
+    steps: u64,
+    seconds: f64,
+    process_mib: f64,
+    process_mib_per_minute: f64,
+    device_mib: f64,
+    device_mib_per_minute: f64,
+    /// Seconds, MiB of the process, MiB of the device.
+    samples: Vec<[f64; 3]>,
+}
+
+impl fmt::Display for Soaked {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let row = |memory: &Memory| {
+            vec![
+                memory.objects.to_string(),
+                memory.steps.to_string(),
+                format!("{:.0}", memory.process_mib),
+                format!("{:+.2}", memory.process_mib_per_minute),
+                format!("{:.0}", memory.device_mib),
+                format!("{:+.2}", memory.device_mib_per_minute),
+            ]
+        };
+        let headings = ["objects", "steps", "process MiB", "growth/min", "device MiB", "growth/min"];
+        formatter.write_str(text_table(&headings, self.sets.iter().map(row)).trim_end())
+    }
+}
+
+/// Runs the benchmark.
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    if arguments.seconds < 2.0 {
+        bail!(UsageError("--seconds must be at least 2".to_owned()));
+    }
+    if arguments.objects.iter().any(|&count| count < 2) {
+        bail!(UsageError("a set has at least 2 objects".to_owned()));
+    }
+    let root = tempfile::Builder::new().prefix("equicaps-soak-").tempdir()?;
+    let sets = arguments.objects.iter().map(|&count| soak(arguments, count, root.path(), terminal));
+    let sets = sets.collect::<anyhow::Result<_>>()?;
+    Outcome::new(&Soaked { device: arguments.device.clone(), sets })
+}
+
+/// Trains on `count` objects.
+fn soak(arguments: &Arguments, count: usize, root: &Path, terminal: &Terminal) -> anyhow::Result<Memory> {
     let mut settings = Config::settings("equicaps", &arguments.preset)?;
     let ours = ["data=made-up", "epochs=99999", "probes.held_out_every=2", "checkpoints.every_minutes=0.05"];
-    ours.iter()
-        .copied()
-        .chain(arguments.set.iter().map(String::as_str))
-        .try_for_each(|text| settings.set(text))?;
+    let mut all = ours.into_iter().chain(arguments.set.iter().map(String::as_str));
+    all.try_for_each(|text| settings.set(text))?;
     settings.set_key("--device", "device", &arguments.device)?;
     let config = Config::resolve(settings)?;
     let device = crate::device::open(&config.device, config.precision)?;
@@ -186,22 +210,16 @@ fn soak(
     let settled = &samples[samples.len() / 2..];
     let last = settled.last().context("no step was done")?;
     let growth = |value: fn(&Sample) -> f64| 60.0 * slope(settled, value);
-    let (process, device_growth) = (growth(|s| s.process_mib), growth(|s| s.device_mib));
-    let line = format!(
-        "{count:>9}  {steps:>8}  {:>12.0}  {process:>+10.2}  {:>12.0}  {device_growth:>+10.2}",
-        last.process_mib, last.device_mib
-    );
-    let report = json!({
-        "objects": count,
-        "steps": steps,
-        "seconds": last.seconds,
-        "process_mib": last.process_mib,
-        "process_mib_per_minute": process,
-        "device_mib": last.device_mib,
-        "device_mib_per_minute": device_growth,
-        "samples": samples.iter().map(|s| [s.seconds, s.process_mib, s.device_mib]).collect::<Vec<_>>(),
-    });
-    Ok((line, report))
+    Ok(Memory {
+        objects: count,
+        steps,
+        seconds: last.seconds,
+        process_mib: last.process_mib,
+        process_mib_per_minute: growth(|s| s.process_mib),
+        device_mib: last.device_mib,
+        device_mib_per_minute: growth(|s| s.device_mib),
+        samples: samples.iter().map(|s| [s.seconds, s.process_mib, s.device_mib]).collect(),
+    })
 }
 
 /// The slope of the best line through the samples, per second.

@@ -1,25 +1,25 @@
 //! `equicaps bench step`: a training step (forward of both views, loss, backward, Adam) or inference on random
 //! images: images a second, memory, and the time of every kind of operation.
 
-use std::fmt::Write as _;
-use std::process::ExitCode;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use engine::ops::Images;
 use engine::{AdamConfig, Device, ProfileEntry, Tape};
+use gpu::convolution::Choice;
 use methods::{
     BackboneName, MethodConfig, MethodName, Network, PairBatch, PairTargets, ProbesConfig, Step, StepOptions,
     Transform,
 };
 use pose::ViewPose;
 use random::{Random, Stream};
-use serde_json::json;
+use serde::Serialize;
 use train::config::PrecisionName;
 
 use super::render::cpu_seconds;
-use super::step_profile::{Ceilings, gpu_profile_json, gpu_profile_text};
+use super::step_profile::{Ceilings, Operation, operation_table};
 use crate::UsageError;
-use crate::terminal::Terminal;
+use crate::outcome::Outcome;
 
 /// Arguments of `equicaps bench step`.
 #[derive(Debug, clap::Args)]
@@ -27,55 +27,48 @@ use crate::terminal::Terminal;
   equicaps bench step --batch 16 --size 64
   equicaps bench step --method sie --device cuda:0 --json")]
 pub struct Arguments {
-    /// Method
+    /// Method, see equicaps methods
     #[arg(long, value_name = "NAME", default_value = "equicaps")]
     method: MethodName,
-    /// Backbone
+    /// Backbone: resnet18 or vit_tiny
     #[arg(long, value_name = "NAME", default_value = "resnet18")]
     backbone: BackboneName,
-    /// Transformation the method is trained on
+    /// Transformation to train for: rotation, rotation+object or rotation+base
     #[arg(long, value_name = "T", default_value = "rotation")]
     transform: Transform,
-    /// Pairs in a step (every pair is two images)
-    #[arg(long, value_name = "B", default_value_t = 1024, value_parser = parse_batch)]
-    batch: usize,
-    /// Side of the images in pixels
+    /// Pairs of images in a step
+    #[arg(long, value_name = "B", default_value_t = 1024, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(2..))]
+    pub(super) batch: usize,
+    /// Size of the images in pixels
     #[arg(long, value_name = "S", default_value_t = 256)]
     pub(super) size: usize,
-    /// Where to compute: cpu, cuda:0, ...
+    /// Device: cpu, cuda:0, ...
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
-    /// f32 or mixed [default: f32 on the CPU, mixed on CUDA]
+    /// Precision of activations: f32 or mixed [default: f32 on the CPU, mixed on CUDA]
     #[arg(long, value_name = "P", default_value = "auto", hide_default_value = true)]
     precision: PrecisionName,
     /// Measure the backbone in evaluation mode instead of a training step
     #[arg(long)]
     inference: bool,
-    /// Measured steps, after three to warm up
+    /// Number of measured steps, after three warm-up steps
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
-    /// Keep less for backward and compute it again: less memory, more time
+    /// Recompute activations in the backward pass: less memory, more time
     #[arg(long)]
     recompute: bool,
-    /// Train the online probes, too, as a run does
+    /// Train the online probes too, as a run does
     #[arg(long, conflicts_with = "inference")]
     probes: bool,
-    /// Issue a step once and repeat it as a whole, as a run on CUDA does
+    /// Capture the step as a CUDA graph and replay it, as a run on CUDA does
     #[arg(long, conflicts_with_all = ["inference", "profile"])]
     graphs: bool,
     /// List the time of every kind of operation
     #[arg(long)]
     profile: bool,
-    /// One table: every method with ResNet-18, and EquiCaps, SIE and CapsIE with ViT-Tiny
+    /// Measure in one table every method with ResNet-18, and EquiCaps, SIE and CapsIE with ViT-Tiny
     #[arg(long, conflicts_with_all = ["method", "backbone", "profile"])]
     all: bool,
-}
-
-fn parse_batch(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(batch) if batch >= 2 => Ok(batch),
-        _ => Err("a batch has at least 2 pairs".to_owned()),
-    }
 }
 
 /// Random pixels and poses: the values do not matter for speed, but they must not be degenerate.
@@ -101,24 +94,16 @@ pub(super) fn random_batch(device: &Device, arguments: &Arguments) -> engine::Re
     Ok(PairBatch { views: [view(0)?, view(1)?], targets })
 }
 
-/// Which algorithm computes each convolution.
-fn convolution_choices(device: &Device) -> serde_json::Value {
-    match device {
-        Device::Cuda(cuda) => cuda.context().convolutions().map_or(json!(null), |all| json!(all.choices())),
-        Device::Cpu(_) => json!(null),
-    }
-}
-
 /// Runs `equicaps bench step`.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let device = Device::from_name(&arguments.device, arguments.precision.of_engine())?;
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let device = crate::device::open(&arguments.device, arguments.precision)?;
     if arguments.all {
-        return super::step_table::run(arguments, &device, terminal);
+        return super::step_table::run(arguments, &device);
     }
     let config = arguments.config(arguments.method, arguments.backbone)?;
-    match measure(arguments, terminal, &device, &config) {
+    match measure(arguments, &device, &config) {
         Err(error) if is_out_of_memory(&error) => Err(with_largest_batch(error, &device, &config)),
-        outcome => outcome,
+        measured => Outcome::new(&measured?),
     }
 }
 
@@ -135,7 +120,7 @@ impl Arguments {
     }
 
     /// Images in a step.
-    pub(super) fn images(&self) -> f64 {
+    fn images(&self) -> f64 {
         2.0 * self.batch as f64
     }
 
@@ -155,16 +140,25 @@ impl Arguments {
     }
 }
 
+/// Speed and size of a network.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Figures {
+    pub(super) images_per_s: f64,
+    pub(super) step_ms: f64,
+    pub(super) peak_bytes: usize,
+    parameters: usize,
+}
+
 /// What steps took.
 pub(super) struct Measured {
-    pub(super) median: Duration,
-    pub(super) best: Duration,
+    pub(super) figures: Figures,
+    best: Duration,
     /// Processor time of all steps.
     cpu_secs: Option<f64>,
-    pub(super) memory: engine::PoolReport,
+    reserved: usize,
     /// Memory taken from the system after the warm-up.
     growth: usize,
-    pub(super) step: Step,
+    step: Step,
 }
 
 /// Measures the steps of a network, after three to warm up.
@@ -199,7 +193,14 @@ pub(super) fn measure_steps(
     let memory = device.memory();
     times.sort();
     let (median, best) = (times[times.len() / 2], times[0]);
-    Ok(Measured { median, best, cpu_secs, memory, growth: memory.reserved - reserved, step })
+    let figures = Figures {
+        images_per_s: arguments.images() / median.as_secs_f64(),
+        step_ms: median.as_secs_f64() * 1e3,
+        peak_bytes: memory.peak,
+        parameters: step.network().store.parameter_count(),
+    };
+    let growth = memory.reserved - reserved;
+    Ok(Measured { figures, best, cpu_secs, reserved: memory.reserved, growth, step })
 }
 
 /// A training step with the time of every operation, as the program sees it.
@@ -207,7 +208,7 @@ fn profiled_step(
     network: &mut Network,
     device: &Device,
     batch: &PairBatch,
-) -> engine::Result<Vec<ProfileEntry>> {
+) -> engine::Result<Vec<Operation>> {
     network.store.clear_gradients();
     let mut tape = Tape::training(&mut network.store).with_profile();
     let loss = network.model.loss(&mut tape, batch)?;
@@ -219,7 +220,7 @@ fn profiled_step(
     device.synchronise()?;
     profile.push(ProfileEntry { op: "adam", backward: true, calls: 1, time: start.elapsed() });
     profile.sort_by_key(|entry| std::cmp::Reverse(entry.time));
-    Ok(profile)
+    Ok(profile.into_iter().map(Operation::from).collect())
 }
 
 fn is_out_of_memory(error: &anyhow::Error) -> bool {
@@ -245,81 +246,91 @@ fn with_largest_batch(error: anyhow::Error, device: &Device, config: &MethodConf
     }
 }
 
-fn measure(
-    arguments: &Arguments,
-    terminal: &Terminal,
-    device: &Device,
-    config: &MethodConfig,
-) -> anyhow::Result<ExitCode> {
+fn measure(arguments: &Arguments, device: &Device, config: &MethodConfig) -> anyhow::Result<StepRate> {
     let batch = random_batch(device, arguments)?;
-    let measured = measure_steps(arguments, device, config, &batch)?;
-    let Measured { median, best, cpu_secs, memory, growth, mut step } = measured;
-    let mut operations = Vec::new();
-    let mut on_gpu = None;
+    let mut measured = measure_steps(arguments, device, config, &batch)?;
+    let (mut operations, mut ceilings) = (Vec::new(), None);
     match device {
         // Work on a GPU runs behind the program, so it is timed there.
         Device::Cuda(cuda) if arguments.profile => {
             cuda.context().start_profile();
-            arguments.step(&mut step, &batch)?;
-            let ceilings = Ceilings::measure(cuda.context())?;
-            on_gpu = Some((cuda.context().finish_profile()?, ceilings));
+            arguments.step(&mut measured.step, &batch)?;
+            let best = ceilings.insert(Ceilings::measure(cuda.context())?);
+            let kernels = cuda.context().finish_profile()?.into_iter();
+            operations = kernels.map(|kernel| best.operation(kernel)).collect();
         }
         _ if arguments.profile && !arguments.inference => {
-            operations = profiled_step(step.network_mut(), device, &batch)?;
+            operations = profiled_step(measured.step.network_mut(), device, &batch)?;
         }
         _ => {}
     }
+    let images = arguments.images() * f64::from(arguments.steps);
+    Ok(StepRate {
+        method: config.name,
+        backbone: arguments.backbone,
+        mode: arguments.mode(),
+        device: device.name(),
+        precision: device.precision().name(),
+        batch: arguments.batch,
+        size: arguments.size,
+        threads: rayon::current_num_threads(),
+        figures: measured.figures,
+        best_images_per_s: arguments.images() / measured.best.as_secs_f64(),
+        cpu_ms_per_image: measured.cpu_secs.map(|seconds| 1e3 * seconds / images),
+        reserved_bytes: measured.reserved,
+        reserved_growth_bytes: measured.growth,
+        operations,
+        ceilings,
+        convolutions: match device {
+            Device::Cuda(cuda) => cuda.context().convolutions().ok().map(|all| all.choices()),
+            Device::Cpu(_) => None,
+        },
+    })
+}
 
-    let images = arguments.images();
-    let rate = |time: Duration| images / time.as_secs_f64();
-    let cpu_ms = cpu_secs.map(|seconds| 1e3 * seconds / (images * f64::from(arguments.steps)));
-    let what = arguments.mode();
-    let mut text = format!(
-        "{what}: {:.1} images/s (best step {:.1}), {:.2} GB at most{}",
-        rate(median),
-        rate(best),
-        memory.peak as f64 / 1e9,
-        cpu_ms.map_or(String::new(), |ms| format!(", {ms:.2} ms of processor time an image")),
-    );
-    if growth != 0 {
-        let _ = write!(text, "\nmemory grew by {growth} bytes after the warm-up");
+/// How fast steps are, and where their time goes.
+#[derive(Serialize)]
+struct StepRate {
+    method: MethodName,
+    backbone: BackboneName,
+    mode: &'static str,
+    device: String,
+    precision: &'static str,
+    batch: usize,
+    size: usize,
+    threads: usize,
+    #[serde(flatten)]
+    figures: Figures,
+    best_images_per_s: f64,
+    cpu_ms_per_image: Option<f64>,
+    reserved_bytes: usize,
+    reserved_growth_bytes: usize,
+    operations: Vec<Operation>,
+    #[serde(skip)]
+    ceilings: Option<Ceilings>,
+    /// Which algorithm computes each convolution, on a GPU.
+    convolutions: Option<Vec<Choice>>,
+}
+
+impl fmt::Display for StepRate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mode, best_images_per_s, reserved_growth_bytes: growth, .. } = self;
+        let (images_per_s, gigabytes) = (self.figures.images_per_s, self.figures.peak_bytes as f64 / 1e9);
+        let cpu = self.cpu_ms_per_image.map(|ms| format!(", {ms:.2} ms of CPU time per image"));
+        write!(
+            formatter,
+            "{mode}: {images_per_s:.1} images/s (best step {best_images_per_s:.1}), {gigabytes:.2} GB at most{}",
+            cpu.unwrap_or_default()
+        )?;
+        if *growth != 0 {
+            write!(formatter, "\nmemory grew by {growth} bytes after the warm-up")?;
+        }
+        if let Some(ceilings) = &self.ceilings {
+            write!(formatter, "\n{ceilings}")?;
+        }
+        if !self.operations.is_empty() {
+            write!(formatter, "\n{}", operation_table(&self.operations).trim_end())?;
+        }
+        Ok(())
     }
-    for entry in &operations {
-        let direction = if entry.backward { "backward" } else { "forward" };
-        let milliseconds = entry.time.as_secs_f64() * 1e3;
-        let _ = write!(text, "\n{milliseconds:9.2} ms  {:4} x {} {direction}", entry.calls, entry.op);
-    }
-    if let Some((entries, ceilings)) = &on_gpu {
-        let _ = write!(text, "\n{}", gpu_profile_text(entries, ceilings));
-    }
-    let listed: Vec<_> = operations
-        .iter()
-        .map(|entry| {
-            json!({ "op": entry.op, "backward": entry.backward, "calls": entry.calls, "ms": entry.time.as_secs_f64() * 1e3 })
-        })
-        .collect();
-    terminal.result(
-        text,
-        &json!({
-            "method": config.name.name(),
-            "backbone": arguments.backbone.name(),
-            "mode": what,
-            "device": device.name(),
-            "precision": device.precision().name(),
-            "batch": arguments.batch,
-            "size": arguments.size,
-            "threads": rayon::current_num_threads(),
-            "images_per_s": rate(median),
-            "best_images_per_s": rate(best),
-            "step_ms": median.as_secs_f64() * 1e3,
-            "cpu_ms_per_image": cpu_ms,
-            "peak_bytes": memory.peak,
-            "reserved_bytes": memory.reserved,
-            "reserved_growth_bytes": growth,
-            "parameters": step.network().store.parameter_count(),
-            "operations": on_gpu.map_or(json!(listed), |(entries, ceilings)| gpu_profile_json(&entries, &ceilings)),
-            "convolutions": convolution_choices(device),
-        }),
-    );
-    Ok(ExitCode::SUCCESS)
 }

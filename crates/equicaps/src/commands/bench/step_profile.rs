@@ -1,8 +1,56 @@
-//! Where the time of a step on a GPU goes: every kind of kernel beside what the device reaches at best.
+//! Where the time of a step goes: every kind of operation, on a GPU beside what the device reaches at best.
 
-use std::fmt::Write as _;
+use std::fmt;
 
-use serde_json::json;
+use serde::Serialize;
+
+use crate::commands::frame::text_table;
+
+/// The time of one kind of operation in a step.
+#[derive(Serialize)]
+pub(super) struct Operation {
+    op: String,
+    /// Not known on a GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backward: Option<bool>,
+    calls: usize,
+    ms: f64,
+    /// On a GPU only.
+    #[serde(flatten)]
+    shares: Option<Shares>,
+}
+
+/// Shares of what the device reaches at best.
+#[derive(Serialize)]
+struct Shares {
+    share_of_arithmetic_ceiling: f64,
+    share_of_memory_ceiling: f64,
+}
+
+impl From<engine::ProfileEntry> for Operation {
+    fn from(entry: engine::ProfileEntry) -> Self {
+        let (op, ms) = (entry.op.to_owned(), entry.time.as_secs_f64() * 1e3);
+        Self { op, backward: Some(entry.backward), calls: entry.calls, ms, shares: None }
+    }
+}
+
+/// Operations as a table.
+pub(super) fn operation_table(operations: &[Operation]) -> String {
+    let row = |operation: &Operation| {
+        let direction = operation.backward.map(|backward| if backward { " backward" } else { " forward" });
+        let name = format!("{}{}", operation.op, direction.unwrap_or_default());
+        let mut cells = vec![name, operation.calls.to_string(), format!("{:.3}", operation.ms)];
+        if let Some(shares) = &operation.shares {
+            let shares = [shares.share_of_arithmetic_ceiling, shares.share_of_memory_ceiling];
+            cells.extend(shares.map(|share| format!("{:.0} %", 100.0 * share)));
+        }
+        cells
+    };
+    let headings = ["operation", "calls", "ms", "arithmetic", "memory"];
+    let has_shares = operations.iter().any(|operation| operation.shares.is_some());
+    let shown = if has_shares { &headings[..] } else { &headings[..3] };
+    text_table(shown, operations.iter().map(row))
+}
 
 /// What the device reaches at best: products of large matrices and copies of large buffers.
 #[derive(Clone, Copy, Debug)]
@@ -48,54 +96,21 @@ impl Ceilings {
         Ok(Self { operations_per_ms: operations / product, bytes_per_ms: 2.0 * from.bytes() as f64 / copy })
     }
 
-    /// The shares of both ceilings.
-    fn shares(&self, entry: &gpu::ProfileEntry) -> (f64, f64) {
+    /// The time of a kernel beside the ceilings.
+    pub(super) fn operation(&self, entry: gpu::ProfileEntry) -> Operation {
         let time = entry.milliseconds.max(1e-9);
-        (entry.operations / time / self.operations_per_ms, entry.bytes / time / self.bytes_per_ms)
+        let shares = Shares {
+            share_of_arithmetic_ceiling: entry.operations / time / self.operations_per_ms,
+            share_of_memory_ceiling: entry.bytes / time / self.bytes_per_ms,
+        };
+        let (calls, ms) = (entry.count, entry.milliseconds);
+        Operation { op: entry.name, backward: None, calls, ms, shares: Some(shares) }
     }
 }
 
-/// The kernels' times beside the ceilings, for people.
-pub(super) fn gpu_profile_text(entries: &[gpu::ProfileEntry], ceilings: &Ceilings) -> String {
-    let mut text = format!(
-        "ceilings: {:.0} TFLOP/s, {:.2} TB/s\n{:>9}  {:>4}   {:<48} {:>10} {:>8}",
-        ceilings.operations_per_ms / 1e9,
-        ceilings.bytes_per_ms / 1e9,
-        "ms",
-        "",
-        "operation",
-        "arithmetic",
-        "memory"
-    );
-    for entry in entries {
-        let (arithmetic, memory) = ceilings.shares(entry);
-        let _ = write!(
-            text,
-            "\n{:9.3}  {:4} x {:<48} {:9.0}% {:7.0}%",
-            entry.milliseconds,
-            entry.count,
-            entry.name,
-            100.0 * arithmetic,
-            100.0 * memory
-        );
+impl fmt::Display for Ceilings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (arithmetic, memory) = (self.operations_per_ms / 1e9, self.bytes_per_ms / 1e9);
+        write!(formatter, "ceilings: {arithmetic:.0} TFLOP/s, {memory:.2} TB/s")
     }
-    text
-}
-
-/// The same for programs.
-pub(super) fn gpu_profile_json(entries: &[gpu::ProfileEntry], ceilings: &Ceilings) -> serde_json::Value {
-    let list: Vec<_> = entries
-        .iter()
-        .map(|entry| {
-            let (arithmetic, memory) = ceilings.shares(entry);
-            json!({
-                "op": entry.name,
-                "calls": entry.count,
-                "ms": entry.milliseconds,
-                "share_of_arithmetic_ceiling": arithmetic,
-                "share_of_memory_ceiling": memory,
-            })
-        })
-        .collect();
-    json!(list)
 }

@@ -1,105 +1,85 @@
 //! `equicaps bench step --all`: one table of all methods, each beside EquiCaps of the same run.
 
-use std::fmt::Write as _;
-use std::process::ExitCode;
+use std::fmt;
 
 use engine::Device;
 use methods::{BackboneName, MethodName};
-use serde_json::json;
+use serde::Serialize;
 
-use super::step::{Arguments, measure_steps, random_batch};
-use crate::terminal::Terminal;
+use super::step::{Arguments, Figures, measure_steps, random_batch};
+use crate::commands::frame::text_table;
+use crate::outcome::Outcome;
+
+/// The speed of all methods.
+#[derive(Serialize)]
+struct Speeds {
+    mode: &'static str,
+    device: String,
+    batch: usize,
+    size: usize,
+    rows: Vec<Row>,
+}
 
 /// Method, backbone and what was measured, or why not.
+#[derive(Clone, Serialize)]
 struct Row {
     method: MethodName,
     backbone: BackboneName,
-    outcome: anyhow::Result<Figures>,
-}
-
-#[derive(Clone, Copy)]
-struct Figures {
-    images_per_s: f64,
-    step_ms: f64,
-    peak_bytes: usize,
-    parameters: usize,
+    #[serde(flatten)]
+    figures: Option<Figures>,
+    /// Speed as a multiple of EquiCaps' with the same backbone; NaN where that could not be measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio_to_equicaps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// Runs `equicaps bench step --all`; fails where a method could not be measured.
-pub(super) fn run(arguments: &Arguments, device: &Device, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub(super) fn run(arguments: &Arguments, device: &Device) -> anyhow::Result<Outcome> {
     let batch = random_batch(device, arguments)?;
     let with_resnet = MethodName::all().into_iter().map(|method| (method, BackboneName::ResNet18));
     let with_vit = [MethodName::SIE, MethodName::CAPSIE, MethodName::EQUICAPS];
     let with_vit = with_vit.map(|method| (method, BackboneName::VitTiny));
     let mut rows = Vec::new();
     for (method, backbone) in with_resnet.chain(with_vit) {
-        let outcome = arguments.config(method, backbone).and_then(|config| {
-            let measured = measure_steps(arguments, device, &config, &batch)?;
-            Ok(Figures {
-                images_per_s: arguments.images() / measured.median.as_secs_f64(),
-                step_ms: measured.median.as_secs_f64() * 1e3,
-                peak_bytes: measured.memory.peak,
-                parameters: measured.step.network().store.parameter_count(),
-            })
-        });
-        rows.push(Row { method, backbone, outcome });
+        let config = arguments.config(method, backbone);
+        let measured = config.and_then(|config| measure_steps(arguments, device, &config, &batch));
+        let (figures, error) = match measured {
+            Ok(measured) => (Some(measured.figures), None),
+            Err(error) => (None, Some(format!("{error:#}"))),
+        };
+        rows.push(Row { method, backbone, figures, ratio_to_equicaps: None, error });
     }
-    let figures = |method: MethodName, backbone: BackboneName| {
-        let row = rows.iter().find(|row| row.method == method && row.backbone == backbone)?;
-        row.outcome.as_ref().ok().copied()
-    };
-    let mut text = format!(
-        "{}: {} pairs of {}x{} on {}\n{:<16} {:<9} {:>10} {:>9} {:>8} {:>12}",
-        arguments.mode(),
-        arguments.images() / 2.0,
-        arguments.size,
-        arguments.size,
-        device.name(),
-        "method",
-        "backbone",
-        "images/s",
-        "ms/step",
-        "peak GB",
-        "of EquiCaps"
-    );
-    let mut listed = Vec::new();
-    for row in &rows {
-        let (method, backbone) = (row.method, row.backbone);
-        match &row.outcome {
-            Ok(found) => {
-                let equicaps = figures(MethodName::EQUICAPS, backbone);
-                let ratio = equicaps.map_or(f64::NAN, |equicaps| found.images_per_s / equicaps.images_per_s);
-                let Figures { images_per_s, step_ms, peak_bytes, parameters } = *found;
-                let gigabytes = peak_bytes as f64 / 1e9;
-                let _ = write!(
-                    text,
-                    "\n{method:<16} {backbone:<9} {images_per_s:>10.1} {step_ms:>9.2} {gigabytes:>8.2} {:>11.0}%",
-                    100.0 * ratio
-                );
-                listed.push(json!({
-                    "method": method.name(),
-                    "backbone": backbone.name(),
-                    "images_per_s": images_per_s,
-                    "step_ms": step_ms,
-                    "peak_bytes": peak_bytes,
-                    "parameters": parameters,
-                    "ratio_to_equicaps": ratio,
-                }));
-            }
-            Err(error) => {
-                let _ = write!(text, "\n{method:<16} {backbone:<9} {error:#}");
-                listed.push(json!({ "method": method.name(), "backbone": backbone.name(), "error": format!("{error:#}") }));
-            }
-        }
+    let equicaps: Vec<Row> = rows.iter().filter(|row| row.method == MethodName::EQUICAPS).cloned().collect();
+    for row in &mut rows {
+        let beside = equicaps.iter().find(|other| other.backbone == row.backbone);
+        let rate = beside.and_then(|other| other.figures).map_or(f64::NAN, |figures| figures.images_per_s);
+        row.ratio_to_equicaps = row.figures.map(|figures| figures.images_per_s / rate);
     }
-    let json = json!({
-        "mode": arguments.mode(),
-        "device": device.name(),
-        "batch": arguments.images() / 2.0,
-        "size": arguments.size,
-        "rows": listed,
-    });
-    terminal.result(text, &json);
-    let failed = rows.iter().any(|row| row.outcome.is_err());
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let failed = rows.iter().any(|row| row.error.is_some());
+    let (mode, device, size) = (arguments.mode(), device.name(), arguments.size);
+    Ok(Outcome::new(&Speeds { mode, device, batch: arguments.batch, size, rows })?.failed_if(failed))
+}
+
+impl fmt::Display for Speeds {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mode, device, batch, size, rows } = self;
+        writeln!(formatter, "{mode}: {batch} pairs of {size}x{size} on {device}")?;
+        let row = |row: &Row| {
+            let number = |decimals: usize, value: Option<f64>| {
+                value.map_or("\u{2013}".to_owned(), |value| format!("{value:.decimals$}"))
+            };
+            vec![
+                row.method.to_string(),
+                row.backbone.to_string(),
+                number(1, row.figures.map(|figures| figures.images_per_s)),
+                number(2, row.figures.map(|figures| figures.step_ms)),
+                number(2, row.figures.map(|figures| figures.peak_bytes as f64 / 1e9)),
+                number(0, row.ratio_to_equicaps.map(|ratio| 100.0 * ratio)),
+                row.error.clone().unwrap_or_default(),
+            ]
+        };
+        let headings = ["method", "backbone", "images/s", "ms/step", "peak GB", "% of EquiCaps", ""];
+        formatter.write_str(text_table(&headings, rows.iter().map(row)).trim_end())
+    }
 }

@@ -44,8 +44,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         Check::Evaluate(arguments) => evaluate::run(arguments, terminal),
         Check::Methods(arguments) => methods::run(arguments),
         Check::Ops(arguments) => ops::run(arguments),
-        Check::Parity(arguments) => parity::run(arguments, terminal).map(Outcome::from),
+        Check::Parity(arguments) => parity::run(arguments),
         Check::Renders(arguments) => renders::run(arguments, terminal),
-        Check::Resume(arguments) => resume::run(arguments, terminal).map(Outcome::from),
+        Check::Resume(arguments) => resume::run(arguments, terminal),
     }
 }

@@ -1,18 +1,16 @@
 //! `equicaps check parity`: runs the tiny network of a fixture and compares losses, gradients, running statistics and
-//! an update with what the published code made of it.
+//! an update with the results of the published code.
 
-use std::fmt::Write as _;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use engine::Device;
 use methods::MethodName;
-use methods::parity::{self, Fixture};
-use serde_json::json;
+use methods::parity::{self, Fixture, ParityReport};
+use serde::Serialize;
 use train::config::PrecisionName;
 
 use crate::UsageError;
-use crate::terminal::Terminal;
+use crate::outcome::Outcome;
 
 /// Arguments of `equicaps check parity`.
 #[derive(Debug, clap::Args)]
@@ -20,26 +18,26 @@ use crate::terminal::Terminal;
   equicaps check parity --fixture step.safetensors --inputs inputs.safetensors
   equicaps check parity --fixture step.safetensors --inputs inputs.safetensors --device cuda:0")]
 pub struct Arguments {
-    /// Fixture: weights before a step and what the published code made of them (safetensors)
+    /// Fixture: weights before a step and the results of the published code (safetensors)
     #[arg(long, value_name = "FILE")]
     fixture: PathBuf,
     /// Inputs of the step (safetensors with in/view1, in/view2, ...)
     #[arg(long, value_name = "FILE")]
     inputs: PathBuf,
-    /// Method, where the file's metadata does not name it
+    /// Method [default: the one in the fixture's metadata]
     #[arg(long, value_name = "NAME")]
     method: Option<MethodName>,
-    /// Where to compute: cpu, cuda:0, ...
+    /// Device: cpu, cuda:0, ...
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
-    /// f32 or mixed (CUDA only)
+    /// Precision of activations: f32, or mixed (CUDA only)
     #[arg(long, value_name = "P", default_value = "f32")]
     precision: PrecisionName,
 }
 
 /// Runs `equicaps check parity`. Status 0: within bounds, 1: outside, 2: unusable files.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let device = Device::from_name(&arguments.device, arguments.precision.of_engine())?;
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let device = crate::device::open(&arguments.device, arguments.precision)?;
     let read =
         |path: &Path| std::fs::read(path).map_err(|error| UsageError(format!("{}: {error}", path.display())));
     let unusable = |error: parity::FixtureError| match error {
@@ -49,33 +47,35 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCod
     };
     let fixture = Fixture::parse(&read(&arguments.fixture)?, &read(&arguments.inputs)?).map_err(unusable)?;
     let report = parity::check(&fixture, arguments.method, &device).map_err(unusable)?;
-    let within = report.within();
-    let mut text = String::new();
-    for comparison in &report.comparisons {
-        let mark = if comparison.within { "" } else { "   OUTSIDE" };
-        let (group, name, error) = (comparison.group, &comparison.name, comparison.error);
-        let _ = if comparison.bound == f64::MAX {
-            writeln!(text, "{group:17} {name:45} {error:9.2e}")
-        } else {
-            writeln!(text, "{group:17} {name:45} {error:9.2e}  (bound {:.0e}){mark}", comparison.bound)
-        };
+    let (within, outside) =
+        (report.within(), report.comparisons.iter().filter(|comparison| !comparison.within).count());
+    Ok(Outcome::new(&Parity { within, outside, report })?.failed_if(!within))
+}
+
+/// A comparison with the published code, and its verdict.
+#[derive(Serialize)]
+struct Parity {
+    #[serde(flatten)]
+    report: ParityReport,
+    within: bool,
+    outside: usize,
+}
+
+impl fmt::Display for Parity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ParityReport { method, device, precision, comparisons } = &self.report;
+        for comparison in comparisons {
+            let mark = if comparison.within { "" } else { "   OUTSIDE" };
+            write!(formatter, "{:17} {:45} {:9.2e}", comparison.group, comparison.name, comparison.error)?;
+            match comparison.bound {
+                f64::MAX => writeln!(formatter)?,
+                bound => writeln!(formatter, "  (bound {bound:.0e}){mark}")?,
+            }
+        }
+        write!(formatter, "{method} on {device} in {precision}: ")?;
+        match self.outside {
+            0 => write!(formatter, "all {} tensors within bounds", comparisons.len()),
+            outside => write!(formatter, "{outside} of {} tensors outside their bounds", comparisons.len()),
+        }
     }
-    let outside = report.comparisons.iter().filter(|comparison| !comparison.within).count();
-    let verdict = match outside {
-        0 => format!("all {} tensors within bounds", report.comparisons.len()),
-        _ => format!("{outside} of {} tensors outside their bounds", report.comparisons.len()),
-    };
-    let _ = write!(text, "{} on {} in {}: {verdict}", report.method, report.device, report.precision);
-    terminal.result(
-        text,
-        &json!({
-            "method": report.method,
-            "device": report.device,
-            "precision": report.precision,
-            "within": within,
-            "outside": outside,
-            "comparisons": report.comparisons,
-        }),
-    );
-    Ok(if within { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

@@ -1,18 +1,20 @@
-//! `equicaps check resume`: kills a small run again and again, continues it, and compares what comes out, byte for
-//! byte, with a run that was left alone. Every run is a process of its own, killed as by `kill -9`; every other kill
+//! `equicaps check resume`: kills a small run repeatedly, resumes it, and compares the result, byte for byte, with a
+//! run that was not interrupted. Every run is a process of its own, killed as by `kill -9`; every other kill
 //! waits for a checkpoint that is being written.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use random::{Random, Stream};
-use serde_json::json;
+use serde::Serialize;
 use train::RunFolder;
 use train::metrics::{self, Record};
 
 use crate::UsageError;
+use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 /// Arguments of `equicaps check resume`.
@@ -21,25 +23,25 @@ use crate::terminal::Terminal;
   equicaps check resume
   equicaps check resume --device cuda:0 --kills 10 --method sie")]
 pub struct Arguments {
-    /// cpu, cuda:0, ...
+    /// Device: cpu, cuda:0, ...
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
-    /// The method to train
+    /// Method to train, see equicaps methods
     #[arg(long, value_name = "NAME", default_value = "equicaps")]
     method: String,
-    /// How often to kill the run
+    /// Number of times to kill the run
     #[arg(long, value_name = "N", default_value_t = 6)]
     kills: u32,
-    /// Seed of the moments
+    /// Seed of the moments at which the run is killed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Where views come from
+    /// Source of views: a dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS
     #[arg(long, value_name = "DATA", default_value = "procedural:2x5")]
     data: String,
     /// Change any setting of the small run; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Folder for the two runs, which stay there [default: a temporary one]
+    /// Folder in which to keep the two runs [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -66,24 +68,15 @@ const MOST_STEPS_WAITED: u64 = 6;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Runs the check.
-pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-    let temporary = std::env::temp_dir().join(format!("equicaps-check-resume-{}", std::process::id()));
-    let root = arguments.out.clone().unwrap_or_else(|| temporary.clone());
-    let result = check(arguments, &root, terminal);
-    if arguments.out.is_none() {
-        let _ = std::fs::remove_dir_all(&temporary);
-    }
-    result
-}
-
-fn check(arguments: &Arguments, root: &Path, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let temporary = tempfile::Builder::new().prefix("equicaps-check-resume-").tempdir()?;
+    let root = arguments.out.as_deref().unwrap_or(temporary.path());
     let (whole, broken) = (root.join("whole"), root.join("broken"));
     if whole.exists() || broken.exists() {
-        let text = format!("{} holds an earlier check; choose another --out", root.display());
-        return Err(UsageError(text).into());
+        bail!(UsageError(format!("{} holds an earlier check; choose another --out", root.display())));
     }
     std::fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
-    terminal.note("a run that is left alone");
+    terminal.note("a run without interruption");
     finish(start(arguments, &whole, None, 0)?, &whole)?;
     let expected = Remains::of(&whole)?;
     let last = expected.records.last().map_or(0, |record| record.step);
@@ -107,30 +100,43 @@ fn check(arguments: &Arguments, root: &Path, terminal: &Terminal) -> anyhow::Res
     }
     finish(start(arguments, &broken, Some(&whole), arguments.kills)?, &broken)?;
     let found = Remains::of(&broken)?;
-    let same_weights = expected.checkpoint == found.checkpoint;
-    let same_metrics = expected.records == found.records;
-    let yes = |same: bool| if same { "identical" } else { "DIFFERENT" };
-    let text = format!(
-        "{} on {}: killed {kills} times ({in_checkpoint} while a checkpoint was written) in {last} steps\n\
-         last checkpoint  {}\nmetrics          {}",
-        arguments.method,
-        arguments.device,
-        yes(same_weights),
-        yes(same_metrics)
-    );
-    terminal.result(
-        text,
-        &json!({
-            "device": arguments.device,
-            "method": arguments.method,
-            "steps": last,
-            "kills": kills,
-            "kills_in_checkpoint": in_checkpoint,
-            "checkpoint_identical": same_weights,
-            "metrics_identical": same_metrics,
-        }),
-    );
-    Ok(if same_weights && same_metrics { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let resumed = Resumed {
+        device: arguments.device.clone(),
+        method: arguments.method.clone(),
+        steps: last,
+        kills,
+        kills_in_checkpoint: in_checkpoint,
+        checkpoint_identical: expected.checkpoint == found.checkpoint,
+        metrics_identical: expected.records == found.records,
+    };
+    let identical = resumed.checkpoint_identical && resumed.metrics_identical;
+    Ok(Outcome::new(&resumed)?.failed_if(!identical))
+}
+
+/// A run that was killed beside one that was not.
+#[derive(Serialize)]
+struct Resumed {
+    device: String,
+    method: String,
+    steps: u64,
+    kills: u32,
+    kills_in_checkpoint: u32,
+    checkpoint_identical: bool,
+    metrics_identical: bool,
+}
+
+impl fmt::Display for Resumed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, method, steps, kills, kills_in_checkpoint, .. } = self;
+        let verdict = |same: bool| if same { "identical" } else { "DIFFERENT" };
+        write!(
+            formatter,
+            "{method} on {device}: killed {kills} times ({kills_in_checkpoint} while a checkpoint was written) in {steps} steps\n\
+             last checkpoint  {}\nmetrics          {}",
+            verdict(self.checkpoint_identical),
+            verdict(self.metrics_identical)
+        )
+    }
 }
 
 /// When to kill.
