@@ -55,21 +55,6 @@ pub fn groups(tasks: &[Task]) -> Vec<Vec<Task>> {
     groups
 }
 
-/// Trains and validates the probe of one `task` on the rows of `table`. `progress` is told of every epoch.
-pub fn run(
-    task: Task,
-    table: &Table,
-    truth: &GroundTruth,
-    protocol: &Protocol,
-    device: &Device,
-    progress: impl FnMut(u64),
-    stop: &dyn Fn() -> bool,
-) -> Result<ProbeResult> {
-    let table = FeatureTable::new(table, device)?;
-    let mut found = run_group(&[task], &table, device, truth, protocol, progress, stop)?;
-    found.remove(&task).ok_or_else(|| Error::Request(format!("there is no result of the {task} probe")))
-}
-
 /// Trains and validates the probes of `tasks`, one of [`groups`], on `device`. `progress` is told of every epoch.
 pub fn run_group(
     tasks: &[Task],
