@@ -6,19 +6,19 @@
 
 pub mod agreement;
 pub mod cuda;
-pub mod encoder;
+mod encoder;
 mod error;
 pub mod evaluation;
 pub mod feature_file;
-pub mod feature_table;
+mod feature_table;
 pub mod features;
-pub mod ground_truth;
-pub mod head;
+mod ground_truth;
+mod head;
 pub mod image_features;
-pub mod metrics;
+mod metrics;
 pub mod nearest;
 pub mod neighbours;
-pub mod network;
+mod network;
 pub mod pose_space;
 pub mod prediction;
 pub mod probe;
