@@ -112,7 +112,7 @@ pub fn run_group(
 }
 
 /// The value of a network's own head for the task it was trained for end to end; no probe is trained.
-pub fn end_to_end(
+pub(crate) fn end_to_end(
     encoder: &mut dyn Encoder,
     task: Task,
     table: &Table,

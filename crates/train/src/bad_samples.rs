@@ -13,22 +13,6 @@ use scene::Latents;
 
 use crate::batches::Item;
 
-/// Says which image really stands for an item.
-pub trait Resolve {
-    /// The item itself, or the one that stands in for it.
-    fn resolve(&self, item: Item) -> Item;
-}
-
-/// Every item stands for itself.
-#[derive(Clone, Copy, Debug)]
-pub struct AsPlanned;
-
-impl Resolve for AsPlanned {
-    fn resolve(&self, item: Item) -> Item {
-        item
-    }
-}
-
 /// Views among which stand-ins are found for those that cannot be read.
 pub struct Skipping {
     views: Arc<dyn Views>,
@@ -101,10 +85,9 @@ impl Skipping {
             }
         }
     }
-}
 
-impl Resolve for Skipping {
-    fn resolve(&self, item: Item) -> Item {
+    /// The item itself, or the one that stands in for it.
+    pub fn resolve(&self, item: Item) -> Item {
         if !self.is_any.load(Ordering::Acquire) {
             return item;
         }

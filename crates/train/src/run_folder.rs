@@ -109,7 +109,7 @@ impl RunFolder {
     }
 
     /// `tensorboard/`.
-    pub fn tensorboard_path(&self) -> PathBuf {
+    pub(crate) fn tensorboard_path(&self) -> PathBuf {
         self.root.join("tensorboard")
     }
 
@@ -119,7 +119,7 @@ impl RunFolder {
     }
 
     /// `convolutions.json`: the choices of the device, where it made any.
-    pub fn choices_path(&self) -> PathBuf {
+    pub(crate) fn choices_path(&self) -> PathBuf {
         self.root.join(CHOICES)
     }
 
@@ -134,7 +134,7 @@ impl RunFolder {
     }
 
     /// Writes down the choices of the device.
-    pub fn write_choices(&self, text: &str) -> Result<()> {
+    pub(crate) fn write_choices(&self, text: &str) -> Result<()> {
         Ok(durable::write(&self.choices_path(), text.as_bytes())?)
     }
 
@@ -144,7 +144,7 @@ impl RunFolder {
     }
 
     /// Whether a process works on the run right now.
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         File::open(self.root.join(LOCK))
             .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
@@ -157,7 +157,7 @@ impl RunFolder {
     }
 
     /// Takes the run for this process, to continue it.
-    pub fn acquire(self) -> Result<OwnedRun> {
+    pub(crate) fn acquire(self) -> Result<OwnedRun> {
         let lock = lock(&self.root)?;
         durable::remove_unfinished(&self.root);
         durable::remove_unfinished(&self.checkpoints_path());
@@ -220,7 +220,7 @@ impl OwnedRun {
     }
 
     /// Writes `config.toml` again, where settings that weights do not depend on were changed.
-    pub fn write_config(&self, config: &Config) -> Result<()> {
+    pub(crate) fn write_config(&self, config: &Config) -> Result<()> {
         let (path, text) = (self.folder.config_path(), config.to_toml()?);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             return Ok(());

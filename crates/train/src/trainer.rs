@@ -170,7 +170,8 @@ impl Trainer<'_> {
                 health: self.guard.looks_at(step),
             };
             let views = Arc::clone(&self.views);
-            let mut pairs = PairBatch::new(&*views, &*views, &batch, self.config.method.transform);
+            let mut pairs =
+                PairBatch::new(&*views, |item| views.resolve(item), &batch, self.config.method.transform);
             if let Some(rendered) = &mut self.rendered {
                 let images = rendered.announced_images(&pairs.items);
                 pairs.images = on_device(images.map_err(|error| self.saved_before(&error))?)?;

@@ -80,7 +80,7 @@ pub fn load(store: &mut ParameterStore, checkpoint: &Checkpoint) -> Result<()> {
 }
 
 /// Takes the weights that fit. Those of the backbone must: the rest is of little use without them.
-pub fn load_fitting(store: &mut ParameterStore, checkpoint: &Checkpoint) -> Result<Taken> {
+pub(crate) fn load_fitting(store: &mut ParameterStore, checkpoint: &Checkpoint) -> Result<Taken> {
     let mut fitting = Vec::new();
     let mut taken = Taken::default();
     for id in store.parameters() {

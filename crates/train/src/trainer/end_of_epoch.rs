@@ -69,7 +69,12 @@ impl Trainer<'_> {
                 return Ok(false);
             }
             let batch = batch?;
-            let mut pairs = PairBatch::new(&*self.views, &*self.views, &batch, self.config.method.transform);
+            let mut pairs = PairBatch::new(
+                &*self.views,
+                |item| self.views.resolve(item),
+                &batch,
+                self.config.method.transform,
+            );
             if let Some(rendered) = &mut self.rendered {
                 pairs.images = on_device(rendered.images(&pairs.items)?)?;
             }
