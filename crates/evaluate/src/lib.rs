@@ -1,7 +1,7 @@
-//! What weights are worth: frozen features, probes on them, and retrieval in the space of equivariant embeddings.
+//! How good a network's weights are: frozen features, probes on them, and retrieval among equivariant embeddings.
 //!
 //! The features of all views are computed once, with the network in evaluation mode, and kept on disk
-//! ([`features`]); everything else works on these tables, on the CPU or in a GPU's memory ([`feature_table`]). [`probe`]
+//! ([`features`]); everything else works on these tables, on the CPU or in a GPU's memory ([`FeatureTable`]). [`probe`]
 //! trains the published probes, [`retrieval`] has MRR, H@k and PRE, [`results`] is what one evaluation writes.
 
 pub mod agreement;

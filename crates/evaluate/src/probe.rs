@@ -55,7 +55,7 @@ pub fn groups(tasks: &[Task]) -> Vec<Vec<Task>> {
     groups
 }
 
-/// Trains and validates the probes of `tasks`, one of [`groups`], on `device`. `progress` is told of every epoch.
+/// Trains and validates the probes of `tasks`, one of [`groups`], on `device`. `progress` is called after every epoch.
 pub fn run_group(
     tasks: &[Task],
     table: &FeatureTable<'_>,
@@ -131,7 +131,7 @@ pub(crate) fn end_to_end(
         }
         if outputs.len() != samples.count * columns {
             return Err(Error::Request(format!(
-                "the network's head has {} outputs, the data ask for {columns}",
+                "the network's head has {} outputs, the data need {columns}",
                 outputs.len() / samples.count.max(1),
             )));
         }

@@ -1,6 +1,6 @@
 //! Images that cannot be read or rendered. By default the first one ends the run, by name. With `on_bad_sample = "skip"` another
 //! view stands in: the next view of the same object that can be read, or else of the next object. Which one that is
-//! depends on (object, view) alone, so it does not matter when, or in which session, it is found out.
+//! depends on (object, view) alone, so it does not matter when, or in which session, an image is found to be bad.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub struct Skipping {
     views: Arc<dyn Views>,
     skip: bool,
     stand_ins: Mutex<StandIns>,
-    /// Whether there are any stand-ins: usually not, and then nobody need look.
+    /// Whether there are any stand-ins: usually not, and then none is looked up.
     is_any: AtomicBool,
 }
 

@@ -17,7 +17,7 @@ pub struct PairBatch<'a> {
     pub images: PairImages<'a>,
     /// Which images they are: all first views, then all second ones.
     pub items: Vec<Item>,
-    /// What is known of the pairs.
+    /// The targets of the pairs.
     pub targets: TargetValues,
 }
 

@@ -4,7 +4,7 @@
 //! RUN/config.toml            the resolved configuration
 //!     environment.json       program, device, libraries: one entry a session
 //!     convolutions.json      on a GPU: which of several ways computes each convolution
-//!     metrics.jsonl          one line a logged step, epoch and look at held-out objects
+//!     metrics.jsonl          one line per logged step, epoch and evaluation on held-out objects
 //!     tensorboard/           event files, one a session
 //!     checkpoints/epoch_00003.safetensors
 //!     run.lock               held while a process works on the run
@@ -149,7 +149,7 @@ impl RunFolder {
             .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
-    /// The last checkpoint of a run that is finished, whole and free, whatever became of its data.
+    /// The last checkpoint of a run that is finished, complete and not in use, whether or not its data still exist.
     pub fn finished(&self, epochs: u64) -> Result<Option<PathBuf>> {
         let Some((_, path)) = checkpoint::list(&self.checkpoints_path())?.pop() else { return Ok(None) };
         let is_last = Checkpoint::read_metadata(&path).is_ok_and(|newest| newest.position.epoch >= epochs);
@@ -184,8 +184,8 @@ impl OwnedRun {
         Self::reserve(root)?.begin(config)
     }
 
-    /// Takes a folder, made if need be, for a new run. What a run needs before its first step is put there before it
-    /// begins, so that whoever finds a run finds it whole.
+    /// Takes a folder, created if needed, for a new run. What a run needs before its first step is written before it
+    /// starts, so that a run that is found is complete.
     pub fn reserve(root: &Path) -> Result<NewRun> {
         if RunFolder::open(root).is_ok() {
             return Err(Error::RunExists { path: root.to_path_buf() });
@@ -337,7 +337,7 @@ mod tests {
         assert!(!path.join(".config.toml.tmp").exists());
         assert!(!path.join(CHOICES).exists());
         assert_eq!(fs::read_dir(path.join(CHECKPOINTS)).unwrap().count(), 0);
-        // Checkpoints of a run that lost its configuration are somebody's work.
+        // Checkpoints of a run that lost its configuration are not overwritten.
         let path = root.path().join("headless");
         fs::create_dir_all(path.join(CHECKPOINTS)).unwrap();
         fs::write(path.join(CHECKPOINTS).join("epoch_00010.safetensors"), "").unwrap();

@@ -180,7 +180,7 @@ fn whole(checkpoint: &Checkpoint, name: &str) -> Option<u64> {
     }
 }
 
-/// Takes over running statistics; those of which `must` says so have to be there and fit. Says how many.
+/// Loads running statistics; those that `must` names have to be there and fit. Returns how many were loaded.
 fn load_buffers(
     store: &mut ParameterStore,
     checkpoint: &Checkpoint,
