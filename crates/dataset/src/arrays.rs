@@ -18,7 +18,7 @@ pub fn integers(values: &[i64]) -> Vec<u8> {
 }
 
 /// Two-dimensional int64 with `columns` columns.
-pub fn integer_rows(columns: usize, values: &[i64]) -> Vec<u8> {
+pub(crate) fn integer_rows(columns: usize, values: &[i64]) -> Vec<u8> {
     npy::encode_i64(&[values.len() / columns.max(1), columns], values)
 }
 
@@ -49,7 +49,7 @@ fn kind(data: &Data) -> &'static str {
 }
 
 /// Reads one-dimensional strings.
-pub fn read_strings(path: &Path) -> Result<Vec<String>> {
+pub(crate) fn read_strings(path: &Path) -> Result<Vec<String>> {
     let array = read(path)?;
     match (array.data, &array.shape[..]) {
         (Data::Unicode(values), [_]) => Ok(values),
@@ -60,7 +60,7 @@ pub fn read_strings(path: &Path) -> Result<Vec<String>> {
 }
 
 /// Reads int64 of any shape: (shape, values).
-pub fn read_integers(path: &Path) -> Result<(Vec<usize>, Vec<i64>)> {
+pub(crate) fn read_integers(path: &Path) -> Result<(Vec<usize>, Vec<i64>)> {
     let array = read(path)?;
     match array.data {
         Data::Int64(values) => Ok((array.shape, values)),
@@ -69,7 +69,7 @@ pub fn read_integers(path: &Path) -> Result<(Vec<usize>, Vec<i64>)> {
 }
 
 /// Reads float64 of any shape: (shape, values).
-pub fn read_floats(path: &Path) -> Result<(Vec<usize>, Vec<f64>)> {
+pub(crate) fn read_floats(path: &Path) -> Result<(Vec<usize>, Vec<f64>)> {
     floats(read(path)?).map_err(|message| Error::content(path, message))
 }
 

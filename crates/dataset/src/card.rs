@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::jpeg::ChannelOrder;
 
 /// The card's file name.
-pub const CARD: &str = "dataset.json";
+pub(crate) const CARD: &str = "dataset.json";
 
 /// How images lie on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,7 +193,7 @@ impl Card {
     }
 
     /// The bytes of `dataset.json`.
-    pub fn to_json(&self) -> Vec<u8> {
+    pub(crate) fn to_json(&self) -> Vec<u8> {
         json(self)
     }
 

@@ -115,13 +115,13 @@ impl Staging {
     }
 
     /// Publishes one file, replacing what is there.
-    pub fn publish(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn publish(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         self.publish_with_then(path, |file| file.write_all(bytes), |()| Ok(()))
     }
 
     /// Publishes one file that `fill` writes, replacing what is there. Between the file's completion and its
     /// appearance `before` runs, with what `fill` returned.
-    pub fn publish_with_then<T>(
+    pub(crate) fn publish_with_then<T>(
         &self,
         path: &Path,
         fill: impl FnOnce(&mut File) -> std::io::Result<T>,
@@ -146,7 +146,7 @@ impl Staging {
     }
 
     /// Publishes one file unless it is there already. Says whether it was written.
-    pub fn publish_new(&self, path: &Path, bytes: &[u8]) -> Result<bool> {
+    pub(crate) fn publish_new(&self, path: &Path, bytes: &[u8]) -> Result<bool> {
         let staged = self.fresh();
         write_synced(&staged, bytes).map_err(Error::write(path))?;
         let linked = make_parent(path).and_then(|()| fs::hard_link(&staged, path));
@@ -165,7 +165,7 @@ impl Staging {
     }
 
     /// Publishes a folder of files at once; where one is there already, it stays. Every file is synced first.
-    pub fn publish_folder(&self, path: &Path, files: &[(String, Vec<u8>)]) -> Result<()> {
+    pub(crate) fn publish_folder(&self, path: &Path, files: &[(String, Vec<u8>)]) -> Result<()> {
         let staged = self.fresh();
         let result = self.fill_folder(&staged, path, files);
         if result.is_err() {
@@ -194,7 +194,7 @@ impl Staging {
     }
 
     /// Takes a broken file or folder out of the way.
-    pub fn discard(&self, path: &Path) -> Result<()> {
+    pub(crate) fn discard(&self, path: &Path) -> Result<()> {
         let away = self.fresh();
         fs::rename(path, &away).map_err(Error::write(path))?;
         let removed = if away.is_dir() { fs::remove_dir_all(&away) } else { fs::remove_file(&away) };

@@ -13,7 +13,7 @@ use crate::jpeg_segments;
 pub const QUALITY: u8 = 95;
 
 /// Largest side of an image this crate decodes; a header that claims more is refused before memory is taken.
-pub const LARGEST_SIDE: usize = 8192;
+pub(crate) const LARGEST_SIDE: usize = 8192;
 
 /// Most pixels of an image that [`decode`] takes, which may be anybody's photograph.
 const MOST_PIXELS: usize = 1 << 28;
@@ -64,7 +64,7 @@ pub struct Image {
 }
 
 /// Decodes into `image`, whose memory is used again. The error says what is wrong with the data.
-pub fn decode_into(bytes: &[u8], image: &mut Image) -> Result<(), String> {
+pub(crate) fn decode_into(bytes: &[u8], image: &mut Image) -> Result<(), String> {
     decode_within(bytes, image, |width, height| width.max(height) <= LARGEST_SIDE)
 }
 

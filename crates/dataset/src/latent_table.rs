@@ -5,7 +5,7 @@ use scene::Latents;
 /// Columns of 3DIEBench: rotations, floor hue, spot theta, spot phi, spot hue.
 pub const WIDTH: usize = 7;
 /// Columns of 3DIEBench-T: the same and the translation.
-pub const WIDTH_WITH_TRANSLATION: usize = 10;
+pub(crate) const WIDTH_WITH_TRANSLATION: usize = 10;
 
 /// Names of the columns, as the command line, cards and statistics call them.
 pub const NAMES: [&str; WIDTH_WITH_TRANSLATION] = [

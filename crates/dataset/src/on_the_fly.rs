@@ -125,7 +125,7 @@ impl<S: ViewSource> OnTheFly<S> {
     }
 
     /// As [`Self::prepared`], for somebody who needs the object only now.
-    pub fn prepared_once(&self, object: usize) -> Result<S::Prepared> {
+    pub(crate) fn prepared_once(&self, object: usize) -> Result<S::Prepared> {
         let prepared = self.source.prepare(&self.objects[object]).map_err(|reason| {
             // Most reasons name the mesh's file.
             let id = self.objects[object].id();

@@ -28,7 +28,7 @@ pub fn pair(seed: u64, epoch: u64, object: usize, views: usize) -> (usize, usize
 }
 
 /// Whether each of the two images of `object` in `epoch` is one of the share that is rendered anew.
-pub fn refreshed(seed: u64, epoch: u64, object: usize, share: f64) -> [bool; 2] {
+pub(crate) fn refreshed(seed: u64, epoch: u64, object: usize, share: f64) -> [bool; 2] {
     let mut random = Random::new(seed, REFRESH, position(epoch, object));
     [random.uniform() < share, random.uniform() < share]
 }

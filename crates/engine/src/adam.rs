@@ -71,7 +71,7 @@ impl AdamConfig {
         }
     }
 
-    /// Updates the flat buffers.
+    /// Updates the flat buffers. Nothing is recorded, so this is no operation of the tape, and chooses the device itself.
     pub(crate) fn update(
         &self,
         device: &Device,

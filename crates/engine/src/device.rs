@@ -109,7 +109,7 @@ impl Device {
     }
 
     /// The element type of activations.
-    pub fn activation_dtype(&self) -> DType {
+    pub(crate) fn activation_dtype(&self) -> DType {
         match self.precision() {
             Precision::F32 => DType::F32,
             Precision::Mixed => DType::Bf16,

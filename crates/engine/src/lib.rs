@@ -18,7 +18,7 @@ extern crate simd;
 mod adam;
 pub mod agreement;
 mod collective;
-pub mod cpu;
+mod cpu;
 pub mod cuda;
 mod device;
 mod error;

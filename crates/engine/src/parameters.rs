@@ -198,7 +198,7 @@ impl ParameterStore {
     }
 
     /// The float tensor of a buffer, for writing.
-    pub fn buffer_tensor_mut(&mut self, id: BufferId) -> Result<&mut Tensor> {
+    pub(crate) fn buffer_tensor_mut(&mut self, id: BufferId) -> Result<&mut Tensor> {
         let buffer = &mut self.buffers[id.0];
         match &mut buffer.value {
             BufferValue::Tensor(tensor) => Ok(tensor),
@@ -227,7 +227,7 @@ impl ParameterStore {
     }
 
     /// Says which gradients were written, by a backward pass that the store did not see.
-    pub fn set_written(&mut self, written: &[bool]) {
+    pub(crate) fn set_written(&mut self, written: &[bool]) {
         self.written.copy_from_slice(written);
     }
 
@@ -241,7 +241,7 @@ impl ParameterStore {
     }
 
     /// Sets all counts, in order.
-    pub fn set_counts(&mut self, counts: &[u64]) {
+    pub(crate) fn set_counts(&mut self, counts: &[u64]) {
         let slots = self.buffers.iter_mut().filter_map(|buffer| match &mut buffer.value {
             BufferValue::Count(count) => Some(count),
             BufferValue::Tensor(_) => None,

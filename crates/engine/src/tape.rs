@@ -125,7 +125,7 @@ impl<'s> Tape<'s> {
     }
 
     /// Whether batch norm uses batch statistics and operations are recorded.
-    pub fn is_training(&self) -> bool {
+    pub(crate) fn is_training(&self) -> bool {
         self.training
     }
 
@@ -186,7 +186,7 @@ impl<'s> Tape<'s> {
     }
 
     /// Adds one to a count of the store.
-    pub fn increment(&mut self, id: BufferId) {
+    pub(crate) fn increment(&mut self, id: BufferId) {
         if let BufferValue::Count(count) = self.store.buffer_mut(id) {
             *count += 1;
         }
@@ -223,7 +223,7 @@ impl<'s> Tape<'s> {
     }
 
     /// The statistics that a batch norm must use instead of its own, where its layers are computed again.
-    pub fn given_statistics(&mut self) -> Option<Tensor> {
+    pub(crate) fn given_statistics(&mut self) -> Option<Tensor> {
         match &mut self.statistics {
             Statistics::Given(given) => given.pop_front(),
             _ => None,
@@ -231,7 +231,7 @@ impl<'s> Tape<'s> {
     }
 
     /// Notes the statistics of a batch norm, in case its layers are computed again.
-    pub fn note_statistics(&mut self, statistics: &Tensor) {
+    pub(crate) fn note_statistics(&mut self, statistics: &Tensor) {
         if let Statistics::Noted(noted) = &mut self.statistics {
             noted.push(statistics.clone());
         }

@@ -46,7 +46,7 @@ impl DType {
     }
 
     /// The type of gradients of values of this type: those of f16 would leave its range.
-    pub fn of_gradient(self) -> Self {
+    pub(crate) fn of_gradient(self) -> Self {
         match self {
             Self::F16 => Self::Bf16,
             other => other,
@@ -216,7 +216,7 @@ impl Tensor {
     }
 
     /// Whether nobody else holds this memory.
-    pub fn is_unique(&mut self) -> bool {
+    pub(crate) fn is_unique(&mut self) -> bool {
         Arc::get_mut(&mut self.storage).is_some()
     }
 
@@ -254,7 +254,7 @@ impl Tensor {
     }
 
     /// The elements for writing, for a tensor on the CPU that nobody shares.
-    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
+    pub(crate) fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
         self.check_dtype::<T>()?;
         let (bytes, shape) = (self.len() * self.dtype.size(), self.shape);
         match self.storage_mut()? {

@@ -142,7 +142,7 @@ impl Encoder for MadeUp {
     }
 }
 
-/// Compares `device` with the CPU. `progress` is told of every value.
+/// Compares `device` with the CPU. `progress` is called for every value.
 pub fn compare(device: &Device, mut progress: impl FnMut(&Agreement)) -> Result<Vec<Agreement>> {
     let cpu = Device::cpu();
     let truth = random_truth(TRAIN, VAL, VIEWS, CLASSES);

@@ -89,7 +89,7 @@ const PART_OBJECTS: usize = 32;
 /// Parts that may wait to be written.
 const WAITING_PARTS: usize = 4;
 
-/// Features of every view of every object; `progress` is told how many views are done.
+/// Features of every view of every object; `progress` gets how many views are done.
 pub fn extract(
     encoder: &mut dyn Encoder,
     views: &Arc<dyn Views>,

@@ -13,7 +13,7 @@ use crate::{Encoded, Encoder};
 const AT_ONCE: usize = 128;
 
 /// The features of all `images`, in order. Those that cannot be read are an error, or, with [`OnBadSample::Skip`], are
-/// taken off the list; the sentences that come back name them. `advance` is told how many more are done.
+/// removed from the list; the returned sentences name them. `advance` gets how many more are done.
 pub fn encode(
     encoder: &mut dyn Encoder,
     images: &mut Vec<Image>,

@@ -1,24 +1,24 @@
-//! What weights are worth: frozen features, probes on them, and retrieval in the space of equivariant embeddings.
+//! How good a network's weights are: frozen features, probes on them, and retrieval among equivariant embeddings.
 //!
 //! The features of all views are computed once, with the network in evaluation mode, and kept on disk
-//! ([`features`]); everything else works on these tables, on the CPU or in a GPU's memory ([`feature_table`]). [`probe`]
+//! ([`features`]); everything else works on these tables, on the CPU or in a GPU's memory ([`FeatureTable`]). [`probe`]
 //! trains the published probes, [`retrieval`] has MRR, H@k and PRE, [`results`] is what one evaluation writes.
 
 pub mod agreement;
 pub mod cuda;
-pub mod encoder;
+mod encoder;
 mod error;
 pub mod evaluation;
 pub mod feature_file;
-pub mod feature_table;
+mod feature_table;
 pub mod features;
-pub mod ground_truth;
-pub mod head;
+mod ground_truth;
+mod head;
 pub mod image_features;
-pub mod metrics;
+mod metrics;
 pub mod nearest;
 pub mod neighbours;
-pub mod network;
+mod network;
 pub mod pose_space;
 pub mod prediction;
 pub mod probe;

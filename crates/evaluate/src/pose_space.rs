@@ -15,7 +15,7 @@ use crate::prediction::{PoseMatrices, Transformation};
 /// Degrees between two views.
 pub const STEP_DEGREES: u32 = 5;
 /// The last view.
-pub const LAST_DEGREES: u32 = 90;
+pub(crate) const LAST_DEGREES: u32 = 90;
 
 /// One view of the sweep and the neighbours found.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

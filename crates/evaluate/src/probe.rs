@@ -55,22 +55,7 @@ pub fn groups(tasks: &[Task]) -> Vec<Vec<Task>> {
     groups
 }
 
-/// Trains and validates the probe of one `task` on the rows of `table`. `progress` is told of every epoch.
-pub fn run(
-    task: Task,
-    table: &Table,
-    truth: &GroundTruth,
-    protocol: &Protocol,
-    device: &Device,
-    progress: impl FnMut(u64),
-    stop: &dyn Fn() -> bool,
-) -> Result<ProbeResult> {
-    let table = FeatureTable::new(table, device)?;
-    let mut found = run_group(&[task], &table, device, truth, protocol, progress, stop)?;
-    found.remove(&task).ok_or_else(|| Error::Request(format!("there is no result of the {task} probe")))
-}
-
-/// Trains and validates the probes of `tasks`, one of [`groups`], on `device`. `progress` is told of every epoch.
+/// Trains and validates the probes of `tasks`, one of [`groups`], on `device`. `progress` is called after every epoch.
 pub fn run_group(
     tasks: &[Task],
     table: &FeatureTable<'_>,
@@ -127,7 +112,7 @@ pub fn run_group(
 }
 
 /// The value of a network's own head for the task it was trained for end to end; no probe is trained.
-pub fn end_to_end(
+pub(crate) fn end_to_end(
     encoder: &mut dyn Encoder,
     task: Task,
     table: &Table,
@@ -146,7 +131,7 @@ pub fn end_to_end(
         }
         if outputs.len() != samples.count * columns {
             return Err(Error::Request(format!(
-                "the network's head has {} outputs, the data ask for {columns}",
+                "the network's head has {} outputs, the data need {columns}",
                 outputs.len() / samples.count.max(1),
             )));
         }

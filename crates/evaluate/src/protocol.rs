@@ -46,7 +46,7 @@ impl Task {
     }
 
     /// Whether the head is a single linear layer (else three layers with ReLU between).
-    pub fn has_linear_head(self) -> bool {
+    pub(crate) fn has_linear_head(self) -> bool {
         matches!(self, Self::Classification | Self::Colour)
     }
 }

@@ -190,14 +190,14 @@ impl Results {
     }
 
     /// Whether both were measured on the same data by the same protocol on the same device.
-    pub fn is_measured_like(&self, other: &Self) -> bool {
+    pub(crate) fn is_measured_like(&self, other: &Self) -> bool {
         other.data.data_key == self.data.data_key
             && other.protocol == self.protocol
             && other.device == self.device
     }
 
     /// The file beside `results.json` that keeps these once the same weights are measured in another way.
-    pub fn name_aside(&self) -> String {
+    pub(crate) fn name_aside(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let device: String = self.device.chars().map(plain).collect();
         let Protocol { preset, seed, .. } = self.protocol;

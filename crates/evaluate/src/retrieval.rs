@@ -37,7 +37,7 @@ pub struct Block {
     /// Of every query: the target's rank among the views of its object.
     pub ranks: Vec<usize>,
     /// For each pool of candidates, of every query: the most similar row with its similarity, the lowest among equals.
-    /// A prediction that is not a number finds nothing.
+    /// A prediction with NaN finds nothing.
     pub nearest: Vec<Vec<Option<(f32, usize)>>>,
 }
 
@@ -55,8 +55,8 @@ pub trait Search {
     ) -> Result<Block>;
 }
 
-/// All retrieval metrics of equivariant embeddings `table` (raw, all views of all objects). `progress` is told of
-/// objects that are done.
+/// All retrieval metrics of equivariant embeddings `table` (raw, all views of all objects). `progress` gets how
+/// many objects are done.
 #[allow(clippy::too_many_arguments)]
 pub fn evaluate(
     encoder: &mut dyn Encoder,

@@ -7,12 +7,19 @@ use std::sync::Arc;
 
 use dataset::Views;
 use engine::Device;
-use evaluate::{GroundTruth, Preset, Protocol, Table, Task, probe};
+use evaluate::results::ProbeResult;
+use evaluate::{FeatureTable, GroundTruth, Preset, Protocol, Result, Table, Task, probe};
 use random::{Random, Stream};
 use synthetic::synthetic;
 
-fn protocol(epochs: u32) -> Protocol {
-    Protocol {
+/// The probe of one task on the CPU, and how many epochs it reported.
+fn run(
+    task: Task,
+    (table, truth): &(Table, GroundTruth),
+    epochs: u32,
+    stop: &dyn Fn() -> bool,
+) -> Result<(ProbeResult, u64)> {
+    let protocol = Protocol {
         epochs,
         colour_epochs: epochs,
         samples_per_object: 8,
@@ -20,7 +27,11 @@ fn protocol(epochs: u32) -> Protocol {
         batch: 64,
         passes: 3,
         ..Protocol::new(Preset::Quick, 0, 100)
-    }
+    };
+    let (device, mut ticks) = (Device::cpu(), 0);
+    let table = FeatureTable::new(table, &device)?;
+    let mut found = probe::run_group(&[task], &table, &device, truth, &protocol, |n| ticks += n, stop)?;
+    Ok((found.remove(&task).unwrap(), ticks))
 }
 
 /// Features that hold the pose, the hues and the class in the clear, or nothing but noise.
@@ -51,12 +62,9 @@ fn table(views: &Arc<dyn Views>, informed: bool) -> (Table, GroundTruth) {
 #[test]
 fn probes_find_what_is_there() {
     let views: Arc<dyn Views> = synthetic(60, 40, 4, 20, 3);
-    let (table, truth) = table(&views, true);
+    let table = table(&views, true);
     let value = |task, epochs| {
-        let mut ticks = 0;
-        let device = Device::cpu();
-        let found =
-            probe::run(task, &table, &truth, &protocol(epochs), &device, |n| ticks += n, &|| false).unwrap();
+        let (found, ticks) = run(task, &table, epochs, &|| false).unwrap();
         assert_eq!(ticks, u64::from(epochs));
         assert!(found.value.spread >= 0.0 && !found.curve.is_empty());
         found
@@ -76,21 +84,18 @@ fn probes_find_what_is_there() {
 #[test]
 fn probes_on_noise_stay_near_the_floor_and_repeat_exactly() {
     let views: Arc<dyn Views> = synthetic(60, 40, 4, 20, 3);
-    let (table, truth) = table(&views, false);
-    let run = || {
-        probe::run(Task::Rotation, &table, &truth, &protocol(3), &Device::cpu(), |_| {}, &|| false).unwrap()
-    };
-    let found = run();
+    let table = table(&views, false);
+    let noise = || run(Task::Rotation, &table, 3, &|| false).unwrap().0;
+    let found = noise();
     assert!(found.value.value < found.floor + 0.05, "{found:?}");
-    assert_eq!(found, run());
-    let stopped = probe::run(Task::Colour, &table, &truth, &protocol(3), &Device::cpu(), |_| {}, &|| true);
+    assert_eq!(found, noise());
+    let stopped = run(Task::Colour, &table, 3, &|| true);
     assert!(matches!(stopped, Err(evaluate::Error::Interrupted)));
 }
 
 #[test]
 fn a_dataset_without_held_out_objects_is_refused() {
     let views: Arc<dyn Views> = synthetic(5, 0, 2, 3, 3);
-    let (table, truth) = table(&views, false);
-    let found = probe::run(Task::Rotation, &table, &truth, &protocol(1), &Device::cpu(), |_| {}, &|| false);
+    let found = run(Task::Rotation, &table(&views, false), 1, &|| false);
     assert!(found.unwrap_err().to_string().contains("held-out"));
 }

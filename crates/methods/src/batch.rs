@@ -1,4 +1,4 @@
-//! One training batch: two views of every object and what is known of the way from the first to the second.
+//! One training batch: two views of every object and the targets for the transformation from the first to the second.
 
 use engine::ops::Images;
 use engine::{Device, Feed, Part, Result, Tensor};
@@ -16,11 +16,11 @@ pub const STD: [f32; 3] = [0.1030, 0.0999, 0.0969];
 pub struct PairBatch {
     /// View 1 and view 2, (n, side, side, 3) each.
     pub views: [Images; 2],
-    /// What is known of the pairs.
+    /// The targets of the pairs.
     pub targets: PairTargets,
 }
 
-/// What is known of the pairs of a batch, on the device. A method says which one it misses.
+/// The targets of a batch's pairs, on the device. A method names the one it lacks.
 #[derive(Clone, Debug, Default)]
 pub struct PairTargets {
     /// The relative motion as a matrix: (n, 3, 3), or (n, 4, 4) with translation.

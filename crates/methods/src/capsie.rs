@@ -17,7 +17,7 @@ use crate::config::{LossConfig, MethodConfig};
 use crate::equicaps;
 use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
 use crate::registry::Registration;
-use crate::regularise::{Predictor, both, covariance, variance};
+use crate::regularise::{Predictor, both, regularisation};
 
 pub(crate) const METHOD: Registration = Registration {
     name: "capsie",
@@ -90,17 +90,8 @@ impl Method for CapsIe {
             Term::new("repr_loss_inv", invariance, self.loss.invariance),
             Term::new("MEMAX_loss", mean_entropy, self.loss.mean_entropy),
             Term::new("repr_loss_equi", ops::mse(tape, &predicted, &e_y)?, self.loss.equivariance),
-            Term::new("std_loss", variance(tape, [&z_x, &z_y])?, self.loss.variance),
         ];
-        if self.loss.predicted_variance != 0.0 {
-            let value = ops::variance_hinge(tape, &predicted)?;
-            terms.push(Term::new("pred_std_loss", value, self.loss.predicted_variance));
-        }
-        terms.push(Term::new(
-            "cov_loss",
-            covariance(tape, [&z_x, &z_y], self.divisor)?,
-            self.loss.covariance,
-        ));
+        terms.extend(regularisation(tape, [&z_x, &z_y], Some(&predicted), &self.loss, self.divisor)?);
         Ok(terms)
     }
 

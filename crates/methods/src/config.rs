@@ -44,7 +44,7 @@ impl Transform {
     }
 
     /// Side of its matrix: 3, or 4 with translation.
-    pub fn matrix_side(self) -> usize {
+    pub(crate) fn matrix_side(self) -> usize {
         if self == Self::Rotation { 3 } else { 4 }
     }
 }
@@ -156,7 +156,7 @@ impl MethodConfig {
     }
 
     /// Side of a pose matrix.
-    pub fn pose_side(&self) -> usize {
+    pub(crate) fn pose_side(&self) -> usize {
         match self.network.pose {
             0 => self.transform.matrix_side(),
             side => side,
@@ -164,7 +164,7 @@ impl MethodConfig {
     }
 
     /// Divisor of covariances.
-    pub fn covariance_divisor(&self) -> usize {
+    pub(crate) fn covariance_divisor(&self) -> usize {
         self.batch.saturating_sub(1)
     }
 }

@@ -15,7 +15,7 @@ use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig, Regularise};
 use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
 use crate::registry::Registration;
-use crate::regularise::{both, covariance, variance};
+use crate::regularise::{both, regularisation};
 
 pub(crate) const METHOD: Registration = Registration {
     name: "equicaps",
@@ -111,12 +111,7 @@ impl Method for EquiCaps {
             terms.push(Term::new("MEMAX_loss", value, self.loss.mean_entropy));
         }
         terms.push(Term::new("repr_loss_equi", ops::mse(tape, &x, &y)?, self.loss.equivariance));
-        terms.push(Term::new("std_loss", variance(tape, [&z_x, &z_y])?, self.loss.variance));
-        terms.push(Term::new(
-            "cov_loss",
-            covariance(tape, [&z_x, &z_y], self.divisor)?,
-            self.loss.covariance,
-        ));
+        terms.extend(regularisation(tape, [&z_x, &z_y], None, &self.loss, self.divisor)?);
         Ok(terms)
     }
 

@@ -17,7 +17,7 @@ pub struct Health {
     pub capsule_entropy: Option<f64>,
 }
 
-/// Rows that the effective rank is computed from; more would cost more than they tell.
+/// Rows that the effective rank is computed from; more would cost time and change little.
 pub const RANK_ROWS: usize = 128;
 
 impl Health {

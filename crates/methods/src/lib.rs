@@ -44,7 +44,7 @@ mod sie;
 mod simclr;
 mod simclr_augself;
 mod step;
-pub mod suggest;
+mod suggest;
 mod supervised;
 mod tally;
 mod vicreg;

@@ -102,7 +102,7 @@ impl Embedding {
     }
 }
 
-/// A place in a network that online probes look at.
+/// A place in a network that online probes read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The name in metrics.

@@ -1,6 +1,6 @@
 //! Words among which a setting or an option chooses: enums with names, parsed once, where they come in.
 
-/// A word that is none of those expected.
+/// A word that is not among those expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is {name:?}, but must be one of {}{}", known.join(", "), crate::suggest::hint(name, known.iter().copied()))]
 pub struct UnknownName {

@@ -100,7 +100,7 @@ impl Model {
     }
 
     /// The representation h of images alone: (n, width).
-    pub fn represent(&self, tape: &mut Tape<'_>, images: &Images) -> Result<Var> {
+    pub(crate) fn represent(&self, tape: &mut Tape<'_>, images: &Images) -> Result<Var> {
         let map = self.backbone.map(tape, images)?;
         self.representation(tape, &map)
     }

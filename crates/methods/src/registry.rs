@@ -12,7 +12,7 @@ use crate::names::UnknownName;
 /// Whether a file has a tensor whose name begins with a prefix.
 pub type HasTensor<'a> = &'a dyn Fn(&str) -> bool;
 
-/// What is known of a method before a network is built.
+/// What a method is, before a network is built.
 #[derive(Debug)]
 pub struct Registration {
     /// The name in files and on the command line.

@@ -4,8 +4,8 @@ use engine::ops;
 use engine::{Result, StoreBuilder, Tape, Tensor, Var};
 use model::{Hypernetwork, HypernetworkConfig, MlpPredictor, MlpPredictorConfig};
 
-use crate::config::{MethodConfig, PredictorName};
-use crate::method::Motion;
+use crate::config::{LossConfig, MethodConfig, PredictorName};
+use crate::method::{Motion, Term};
 
 /// The sum of a per-view term over both views.
 pub(crate) fn both(
@@ -17,14 +17,24 @@ pub(crate) fn both(
     ops::weighted_sum(tape, &[(&first, 1.0), (&second, 1.0)])
 }
 
-/// REG_V: the variance hinge of both views.
-pub(crate) fn variance(tape: &mut Tape<'_>, views: [&Var; 2]) -> Result<Var> {
-    both(tape, views, ops::variance_hinge)
-}
-
-/// REG_C: the covariance term of both views.
-pub(crate) fn covariance(tape: &mut Tape<'_>, views: [&Var; 2], divisor: usize) -> Result<Var> {
-    both(tape, views, |tape, view| ops::covariance(tape, view, divisor))
+/// REG: the variance hinge (REG_V) and the covariance (REG_C) of both views, and between them the variance hinge of
+/// what was `predicted`, where it has a weight.
+pub(crate) fn regularisation(
+    tape: &mut Tape<'_>,
+    views: [&Var; 2],
+    predicted: Option<&Var>,
+    loss: &LossConfig,
+    divisor: usize,
+) -> Result<Vec<Term>> {
+    let variance = both(tape, views, ops::variance_hinge)?;
+    let mut terms = vec![Term::new("std_loss", variance, loss.variance)];
+    if let Some(predicted) = predicted.filter(|_| loss.predicted_variance != 0.0) {
+        let variance = ops::variance_hinge(tape, predicted)?;
+        terms.push(Term::new("pred_std_loss", variance, loss.predicted_variance));
+    }
+    let covariance = both(tape, views, |tape, view| ops::covariance(tape, view, divisor))?;
+    terms.push(Term::new("cov_loss", covariance, loss.covariance));
+    Ok(terms)
 }
 
 /// A predictor chosen by name.

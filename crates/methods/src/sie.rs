@@ -15,7 +15,7 @@ use crate::config::{LossConfig, MethodConfig};
 use crate::method::{Embedding, Method, Motion, Part, PartName, Place, Term, places};
 use crate::projection::Projection;
 use crate::registry::Registration;
-use crate::regularise::{Predictor, covariance, variance};
+use crate::regularise::{Predictor, regularisation};
 
 pub(crate) const METHOD: Registration = Registration {
     name: "sie",
@@ -80,17 +80,8 @@ impl Method for Sie {
         let mut terms = vec![
             Term::new("repr_loss_inv", ops::mse(tape, inv_x, inv_y)?, self.loss.invariance),
             Term::new("repr_loss_equi", ops::mse(tape, &predicted, eq_y)?, self.loss.equivariance),
-            Term::new("std_loss", variance(tape, [&z_x, &z_y])?, self.loss.variance),
         ];
-        if self.loss.predicted_variance != 0.0 {
-            let value = ops::variance_hinge(tape, &predicted)?;
-            terms.push(Term::new("pred_std_loss", value, self.loss.predicted_variance));
-        }
-        terms.push(Term::new(
-            "cov_loss",
-            covariance(tape, [&z_x, &z_y], self.divisor)?,
-            self.loss.covariance,
-        ));
+        terms.extend(regularisation(tape, [&z_x, &z_y], Some(&predicted), &self.loss, self.divisor)?);
         Ok(terms)
     }
 

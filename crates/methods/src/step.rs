@@ -60,7 +60,7 @@ impl Step {
         &mut self.network
     }
 
-    /// One training step. What it shows must be read, or begun to be read, before the next.
+    /// One training step. Its output must be read, or its transfer started, before the next.
     pub fn step(&mut self, batch: &PairBatch, adam: &AdamConfig) -> Result<StepOutput> {
         let output = self.gradients(batch)?;
         self.network.store.adam_step(adam)?;

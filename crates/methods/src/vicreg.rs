@@ -8,7 +8,7 @@ use crate::config::{LossConfig, MethodConfig};
 use crate::method::{Embedding, Method, Part, PartName, Term};
 use crate::projection::Projection;
 use crate::registry::{HasTensor, Registration};
-use crate::regularise::{covariance, variance};
+use crate::regularise::regularisation;
 
 pub(crate) const METHOD: Registration = Registration {
     name: "vicreg",
@@ -55,10 +55,9 @@ impl Method for VicReg {
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], _batch: &PairBatch) -> Result<Vec<Term>> {
         let (e_x, e_y) = (x.part(PartName::Embedding)?, y.part(PartName::Embedding)?);
-        Ok(vec![
-            Term::new("repr_loss_inv", ops::mse(tape, e_x, e_y)?, self.loss.invariance),
-            Term::new("std_loss", variance(tape, [e_x, e_y])?, self.loss.variance),
-            Term::new("cov_loss", covariance(tape, [e_x, e_y], self.divisor)?, self.loss.covariance),
-        ])
+        let invariance = ops::mse(tape, e_x, e_y)?;
+        let mut terms = vec![Term::new("repr_loss_inv", invariance, self.loss.invariance)];
+        terms.extend(regularisation(tape, [e_x, e_y], None, &self.loss, self.divisor)?);
+        Ok(terms)
     }
 }

@@ -96,7 +96,7 @@ fn ours(all: &[Results], row: &PublishedRow, column: &PublishedColumn) -> Option
 }
 
 /// Whether any of our results has a place in the table.
-pub fn has_ours(published: &Published, all: &[Results]) -> bool {
+pub(crate) fn has_ours(published: &Published, all: &[Results]) -> bool {
     published.rows.iter().any(|(row, _)| published.columns.iter().any(|c| ours(all, row, c).is_some()))
 }
 

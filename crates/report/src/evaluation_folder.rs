@@ -11,7 +11,7 @@ use crate::table::{Table, write_forms};
 use crate::{Result, ours};
 
 /// File of the nearest neighbours found, read again by reports.
-pub const NEIGHBOURS: &str = "neighbours.json";
+pub(crate) const NEIGHBOURS: &str = "neighbours.json";
 /// Queries of the neighbour image, and neighbours of each.
 const QUERIES: usize = 6;
 const NEIGHBOURS_EACH: usize = 3;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Bitmap, Result, figures};
 
 /// File of the neighbours found.
-pub const SWEEP: &str = "pose_sweep.json";
+pub(crate) const SWEEP: &str = "pose_sweep.json";
 /// Images beside it, without their endings.
 pub const IMAGES: [&str; 3] = ["inverse_rotation", "forward_rotation", "rotation_errors"];
 

@@ -114,12 +114,12 @@ impl Column {
     }
 
     /// The same under a group heading.
-    pub fn in_group(self, group: impl Into<String>) -> Self {
+    pub(crate) fn in_group(self, group: impl Into<String>) -> Self {
         Self { group: group.into(), ..self }
     }
 
     /// The same with the best number marked.
-    pub fn with_better(self, better: Better) -> Self {
+    pub(crate) fn with_better(self, better: Better) -> Self {
         Self { better, ..self }
     }
 }
@@ -148,7 +148,7 @@ impl Table {
     }
 
     /// Whether a cell holds the best number of its column, as shown.
-    pub fn is_best(&self, row: usize, column: usize) -> bool {
+    pub(crate) fn is_best(&self, row: usize, column: usize) -> bool {
         let Some(Column { better, .. }) = self.columns.get(column) else { return false };
         let shown = |row: usize| match self.cell(row, column) {
             Cell::Number { value, decimals, .. } => {
@@ -217,7 +217,7 @@ impl Table {
     }
 
     /// As an HTML `figure` with a scrollable table.
-    pub fn to_html(&self) -> String {
+    pub(crate) fn to_html(&self) -> String {
         let mut html = format!("<figure class=\"table\" id=\"table-{}\">\n", escape(&self.name));
         html.push_str(&format!(
             "<figcaption>{}</figcaption>\n<div class=\"scroll\"><table>\n<thead>\n",

@@ -1,6 +1,6 @@
 //! Images that cannot be read or rendered. By default the first one ends the run, by name. With `on_bad_sample = "skip"` another
 //! view stands in: the next view of the same object that can be read, or else of the next object. Which one that is
-//! depends on (object, view) alone, so it does not matter when, or in which session, it is found out.
+//! depends on (object, view) alone, so it does not matter when, or in which session, an image is found to be bad.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,28 +13,12 @@ use scene::Latents;
 
 use crate::batches::Item;
 
-/// Says which image really stands for an item.
-pub trait Resolve {
-    /// The item itself, or the one that stands in for it.
-    fn resolve(&self, item: Item) -> Item;
-}
-
-/// Every item stands for itself.
-#[derive(Clone, Copy, Debug)]
-pub struct AsPlanned;
-
-impl Resolve for AsPlanned {
-    fn resolve(&self, item: Item) -> Item {
-        item
-    }
-}
-
 /// Views among which stand-ins are found for those that cannot be read.
 pub struct Skipping {
     views: Arc<dyn Views>,
     skip: bool,
     stand_ins: Mutex<StandIns>,
-    /// Whether there are any stand-ins: usually not, and then nobody need look.
+    /// Whether there are any stand-ins: usually not, and then none is looked up.
     is_any: AtomicBool,
 }
 
@@ -101,10 +85,9 @@ impl Skipping {
             }
         }
     }
-}
 
-impl Resolve for Skipping {
-    fn resolve(&self, item: Item) -> Item {
+    /// The item itself, or the one that stands in for it.
+    pub fn resolve(&self, item: Item) -> Item {
         if !self.is_any.load(Ordering::Acquire) {
             return item;
         }

@@ -5,7 +5,6 @@ use dataset::{Batch, Split, TrainingPlan, Views};
 use methods::{PairImages, TargetValues, Transform};
 use pose::ViewPose;
 
-use crate::bad_samples::Resolve;
 use crate::config::Config;
 use crate::error::{Error, Result};
 
@@ -18,22 +17,22 @@ pub struct PairBatch<'a> {
     pub images: PairImages<'a>,
     /// Which images they are: all first views, then all second ones.
     pub items: Vec<Item>,
-    /// What is known of the pairs.
+    /// The targets of the pairs.
     pub targets: TargetValues,
 }
 
 impl<'a> PairBatch<'a> {
     /// The pairs of a loaded batch, whose items are all first views, then all second ones, for a method that is trained
-    /// on `transform`.
+    /// on `transform`. `resolve` says which image really stands for an item.
     pub fn new(
         views: &(impl Views + ?Sized),
-        resolve: &impl Resolve,
+        resolve: impl Fn(Item) -> Item,
         batch: &'a Batch,
         transform: Transform,
     ) -> Self {
         let (pairs, side) = (batch.items.len() / 2, batch.side);
         let (first, second) = batch.pixels.split_at(pairs * side * side * 3);
-        let items: Vec<Item> = batch.items.iter().map(|&item| resolve.resolve(item)).collect();
+        let items: Vec<Item> = batch.items.iter().map(|&item| resolve(item)).collect();
         let (mut labels, mut poses, mut hues) =
             (Vec::with_capacity(pairs), Vec::with_capacity(pairs), Vec::new());
         for pair in 0..pairs {
@@ -106,7 +105,7 @@ mod tests {
         let mut loader = dataset::Loader::start(std::sync::Arc::clone(&shared), plan, options).unwrap();
         let batch = loader.next().unwrap().unwrap();
         let transform = Transform::RotationBase;
-        let pairs = PairBatch::new(&*shared, &crate::bad_samples::AsPlanned, &batch, transform);
+        let pairs = PairBatch::new(&*shared, |item| item, &batch, transform);
         assert_eq!((pairs.len(), &pairs.items), (2, &items));
         let PairImages::Host { side: 4, views: halves } = pairs.images else { panic!("images of 4 pixels") };
         let latents = |place: usize| shared.latents(items[place].0, items[place].1);

@@ -34,7 +34,7 @@ pub struct Position {
 
 impl Position {
     /// The number in the name of a checkpoint at this position: the epoch it belongs to.
-    pub fn file_epoch(&self) -> u64 {
+    pub(crate) fn file_epoch(&self) -> u64 {
         if self.step_in_epoch == 0 { self.epoch } else { self.epoch + 1 }
     }
 
@@ -124,7 +124,7 @@ pub struct Checkpoint {
 }
 
 /// The path of the checkpoint of `position` in `folder`.
-pub fn path_of(folder: &Path, position: Position) -> PathBuf {
+pub(crate) fn path_of(folder: &Path, position: Position) -> PathBuf {
     folder.join(format!("epoch_{:05}.{ENDING}", position.file_epoch()))
 }
 
@@ -252,7 +252,7 @@ impl Checkpoint {
 
     /// The first tensor that holds something else than finite numbers, if one does. Online probes do not count: nothing
     /// depends on them.
-    pub fn not_a_number(&self) -> Option<&str> {
+    pub(crate) fn not_a_number(&self) -> Option<&str> {
         let is_finite = |stored: &Stored| match &stored.numbers {
             Numbers::F32(values) => values.iter().all(|value| value.is_finite()),
             Numbers::F64(values) => values.iter().all(|value| value.is_finite()),

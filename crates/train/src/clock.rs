@@ -1,10 +1,10 @@
-//! How fast a run goes, between two looks: images a second, the share of time spent waiting for data, and how long a
+//! How fast a run goes, between two readings: images a second, the share of time spent waiting for data, and how long a
 //! step keeps the host and the device busy. Where the device's time is near that of a step, the run is as fast as the
 //! device; where the host's is, it is not.
 
 use std::time::{Duration, Instant};
 
-/// Measures from look to look.
+/// Measures from reading to reading.
 #[derive(Debug)]
 pub struct Clock {
     since: Instant,
@@ -14,11 +14,11 @@ pub struct Clock {
     host: Duration,
     device: Duration,
     saved: Instant,
-    /// Images a second, smoothed over looks; 0 before the first.
+    /// Images a second, smoothed over readings; 0 before the first.
     pub rate: f64,
-    /// Share of the time spent waiting for data, of the last look.
+    /// Share of the time spent waiting for data, of the last reading.
     pub waited_share: f64,
-    /// Milliseconds of a step on the host and on the device, of the last look.
+    /// Milliseconds of a step on the host and on the device, of the last reading.
     pub step_ms: [f64; 2],
 }
 
@@ -47,7 +47,7 @@ impl Clock {
         self.device += device;
     }
 
-    /// The figures of the last look, by their names in metrics.
+    /// The figures of the last reading, by their names in metrics.
     pub fn timing(&self) -> [(&'static str, f64); 4] {
         [
             ("images_per_second", self.rate),
@@ -63,7 +63,7 @@ impl Clock {
         self.waited += waited;
     }
 
-    /// Takes the time since the last look.
+    /// Takes the time since the last reading.
     pub fn look(&mut self) {
         let elapsed = self.since.elapsed().as_secs_f64().max(1e-9);
         let rate = self.images as f64 / elapsed;
@@ -78,7 +78,7 @@ impl Clock {
         self.restart();
     }
 
-    /// Forgets the time since the last look, which was spent on something else.
+    /// Forgets the time since the last reading, which was spent on something else.
     pub fn restart(&mut self) {
         self.since = Instant::now();
         self.images = 0;
@@ -90,7 +90,7 @@ impl Clock {
         Duration::try_from_secs_f64(images / self.rate.max(1e-9)).unwrap_or_default()
     }
 
-    /// A checkpoint was begun.
+    /// A checkpoint was started.
     pub fn save(&mut self) {
         self.saved = Instant::now();
     }

@@ -122,7 +122,7 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
         check(config, &*views)?;
         return Ok(Data::on_host(views, device));
     };
-    // Images for people are all that the host renders; the pool is the device's.
+    // The host renders only images to be shown; the pool of images is in the device's memory.
     let options = OnTheFlyOptions { memory: 0, ..options };
     let views = Arc::new(OnTheFly::new(DeviceObjects { loader: renderer }, &ids, options));
     check(config, &*views)?;

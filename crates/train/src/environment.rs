@@ -57,14 +57,14 @@ impl Environment {
         if self.device != device {
             let before = &self.device;
             found.push(format!(
-                "this run was on {before} before; on {device} it goes on, but not bit for bit"
+                "this run used {before} before; on {device} it continues, but not bit for bit"
             ));
         } else if self.libraries != libraries {
             let list = |libraries: &[String]| {
                 if libraries.is_empty() { "none".to_owned() } else { libraries.join(", ") }
             };
             found.push(format!(
-                "this run used {} before and now uses {}; it goes on, but perhaps not bit for bit",
+                "this run used {} before and now uses {}; it continues, but perhaps not bit for bit",
                 list(&self.libraries),
                 list(libraries)
             ));
@@ -164,7 +164,7 @@ mod tests {
         let other = before.differences("cuda:0 (B)", &["cuDNN 9.1".to_owned()]);
         assert_eq!(
             other,
-            ["this run was on cuda:0 (A) before; on cuda:0 (B) it goes on, but not bit for bit"]
+            ["this run used cuda:0 (A) before; on cuda:0 (B) it continues, but not bit for bit"]
         );
         let newer = before.differences("cuda:0 (A)", &["cuDNN 9.2".to_owned()]);
         assert!(newer[0].contains("used cuDNN 9.1 before and now uses cuDNN 9.2"), "{newer:?}");

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::metrics::Record;
 use crate::weights::Taken;
 
-/// What the outside is told while a run goes on.
+/// What a run reports to its caller.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Weights were taken from the checkpoint of another run.

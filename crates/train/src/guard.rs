@@ -1,30 +1,30 @@
-//! What stops a run that went wrong: a loss that is no number, one that explodes, a representation that collapses.
+//! What stops a run that went wrong: a loss that is NaN or infinite, one that explodes, a collapsed representation.
 //! Thresholds are settings.
 
 use methods::Health;
 
 use crate::config::Guards;
 
-/// Watches losses and looks at the representation's health, in the order of steps.
+/// Checks losses and the representation's health, in the order of steps.
 #[derive(Clone, Debug)]
 pub struct Guard {
     settings: Guards,
-    /// Looks in a row that showed a collapse.
+    /// Checks in a row that found a collapse.
     strikes: u64,
 }
 
 impl Guard {
-    /// A guard that has seen `strikes` collapsed looks in a row so far.
+    /// A guard whose last `strikes` checks found a collapse.
     pub fn new(settings: Guards, strikes: u64) -> Self {
         Self { settings, strikes }
     }
 
-    /// Looks in a row that showed a collapse; part of a checkpoint.
+    /// Checks in a row that found a collapse; part of a checkpoint.
     pub fn strikes(&self) -> u64 {
         self.strikes
     }
 
-    /// Whether step `step` (counted from 1) is one whose health is looked at.
+    /// Whether step `step` (counted from 1) is one whose health is checked.
     pub fn looks_at(&self, step: u64) -> bool {
         self.settings.every_steps > 0 && step.is_multiple_of(self.settings.every_steps)
     }

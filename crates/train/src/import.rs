@@ -1,5 +1,5 @@
 //! Weights of the published code (files of `torch.save`) as a checkpoint that every command takes. What the file does
-//! not say about its network (method, sizes, transformation) is told by the names and shapes of its tensors.
+//! not say about its network (method, sizes, transformation) follows from the names and shapes of its tensors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -214,11 +214,11 @@ mod tests {
         let text = |wishes: Wishes| import(file(), &wishes).unwrap_err().to_string();
         let wrong = Wishes { method: Some("equicap".to_owned()), ..Wishes::default() };
         assert!(text(wrong).contains("equicaps"));
-        // Poses of 3x3 are no motions: the projector stays as it was begun.
+        // Poses of 3x3 cannot hold translations: the projector stays as initialised.
         let motion = Wishes { transform: Some("rotation+object".to_owned()), ..Wishes::default() };
         let imported = import(file(), &motion).unwrap();
         assert_eq!(imported.taken.anew.into_iter().collect::<Vec<_>>(), ["projector"]);
-        // Where a checkpoint is expected, the way to one is told.
+        // Where a checkpoint is expected, the message says how to make one.
         for text in [Checkpoint::read(file()).unwrap_err(), Checkpoint::read_metadata(file()).unwrap_err()] {
             assert!(text.to_string().contains("equicaps import"), "{text}");
         }

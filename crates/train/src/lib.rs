@@ -1,8 +1,8 @@
 //! Pre-training: from a dataset to a checkpoint that can be trusted. The run folder, its metrics and checkpoints, the
 //! loop, online probes, and what stops a run that went wrong.
 
-pub mod bad_samples;
-pub mod batches;
+mod bad_samples;
+mod batches;
 pub mod checkpoint;
 #[cfg(test)]
 mod checkpoint_tests;
@@ -10,24 +10,24 @@ mod clock;
 pub mod config;
 pub mod data;
 pub mod environment;
-pub mod error;
-pub mod event;
-pub mod guard;
+mod error;
+mod event;
+mod guard;
 pub mod import;
 mod journal;
-pub mod learner;
+mod learner;
 mod means;
 pub mod metrics;
-pub mod network;
+mod network;
 #[cfg(test)]
 mod network_tests;
 mod pairs_image;
-pub mod run_folder;
+mod run_folder;
 mod saver;
 mod schedule;
-pub mod session;
+mod session;
 pub mod summary;
-pub mod tensorboard;
+mod tensorboard;
 #[cfg(test)]
 mod testing;
 mod torch_file;

@@ -1,6 +1,6 @@
-//! `metrics.jsonl`: one JSON object a line, in the order of steps. A continued run first takes back the lines that
-//! are later than its checkpoint, so that the file is what an uninterrupted run would have written; only what is
-//! under `timing` tells of the clock.
+//! `metrics.jsonl`: one JSON object per line, in the order of steps. A resumed run first removes the lines that
+//! are later than its checkpoint, so that the file is what an uninterrupted run would have written; only the values
+//! under `timing` depend on the clock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// What a line tells about.
+/// What a line describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -20,14 +20,14 @@ pub enum Kind {
     Step,
     /// The mean over an epoch.
     Epoch,
-    /// A look at held-out objects.
+    /// An evaluation on held-out objects.
     HeldOut,
 }
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// What it tells about.
+    /// What it describes.
     pub kind: Kind,
     /// The epoch, counted from 1.
     pub epoch: u64,
@@ -47,7 +47,7 @@ impl Record {
     }
 }
 
-/// A number for a record; what JSON has no number for becomes a word.
+/// A number for a record; NaN and infinities, which JSON lacks, become strings.
 pub fn number(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or_else(|| Value::String(value.to_string()), Value::Number)
 }

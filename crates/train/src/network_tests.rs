@@ -10,7 +10,6 @@ use methods::{
 };
 use pose::{FrameKind, ViewPose};
 
-use crate::bad_samples::AsPlanned;
 use crate::batches::{PairBatch, pair_items};
 use crate::checkpoint::{Checkpoint, Numbers};
 use crate::config::Config;
@@ -43,7 +42,7 @@ fn train(learner: &mut NetworkLearner, first: u64, steps: u64) -> Vec<Measuremen
     let options = LoaderOptions { side: Some(32), workers: 1, queue: 1 };
     for batch in Loader::start(Arc::clone(&views), plan, options).unwrap() {
         let batch = batch.unwrap();
-        let pairs = PairBatch::new(&*views, &AsPlanned, &batch, transform_of(learner));
+        let pairs = PairBatch::new(&*views, |item| item, &batch, transform_of(learner));
         learner.step(pairs, Ask { probes: true, health: true }).unwrap();
     }
     learner.collect(true).unwrap()
@@ -158,7 +157,7 @@ fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
     let plan = vec![pair_items(0..12, 5, 0, 6)];
     let batch = Loader::start(Arc::clone(&views), plan, options).unwrap().next().unwrap().unwrap();
     for _ in 0..60 {
-        let pairs = PairBatch::new(&*views, &AsPlanned, &batch, Transform::Rotation);
+        let pairs = PairBatch::new(&*views, |item| item, &batch, Transform::Rotation);
         learner.step(pairs, Ask { probes: true, health: false }).unwrap();
     }
     let measurements = learner.collect(true).unwrap();
@@ -201,7 +200,7 @@ fn steps_are_those_of_the_method_on_the_same_pairs() {
         for (step, items) in plan.iter().enumerate() {
             let mut loader = Loader::start(Arc::clone(&views), [items.clone()], options).unwrap();
             let batch = loader.next().unwrap().unwrap();
-            learner.step(PairBatch::new(&*views, &AsPlanned, &batch, transform), Ask::default()).unwrap();
+            learner.step(PairBatch::new(&*views, |item| item, &batch, transform), Ask::default()).unwrap();
             let found = learner.collect(true).unwrap().remove(0);
 
             let (mean, std) = ([0.5016, 0.5037, 0.5060], [0.1030, 0.0999, 0.0969]);
@@ -269,7 +268,7 @@ fn probes_are_asked_for_translations_in_the_frame_that_is_trained_on() {
         let items = pair_items(0..6, 5, 0, 6);
         let mut loader = Loader::start(Arc::clone(&views), [items.clone()], options).unwrap();
         let batch = loader.next().unwrap().unwrap();
-        let pairs = PairBatch::new(&*views, &AsPlanned, &batch, config.method.transform);
+        let pairs = PairBatch::new(&*views, |item| item, &batch, config.method.transform);
         let pose = |place: usize| {
             let latents = views.latents(items[place].0, items[place].1);
             ViewPose::published_precision(latents.rotation, latents.translation.unwrap())

@@ -4,7 +4,7 @@
 //! RUN/config.toml            the resolved configuration
 //!     environment.json       program, device, libraries: one entry a session
 //!     convolutions.json      on a GPU: which of several ways computes each convolution
-//!     metrics.jsonl          one line a logged step, epoch and look at held-out objects
+//!     metrics.jsonl          one line per logged step, epoch and evaluation on held-out objects
 //!     tensorboard/           event files, one a session
 //!     checkpoints/epoch_00003.safetensors
 //!     run.lock               held while a process works on the run
@@ -109,7 +109,7 @@ impl RunFolder {
     }
 
     /// `tensorboard/`.
-    pub fn tensorboard_path(&self) -> PathBuf {
+    pub(crate) fn tensorboard_path(&self) -> PathBuf {
         self.root.join("tensorboard")
     }
 
@@ -119,7 +119,7 @@ impl RunFolder {
     }
 
     /// `convolutions.json`: the choices of the device, where it made any.
-    pub fn choices_path(&self) -> PathBuf {
+    pub(crate) fn choices_path(&self) -> PathBuf {
         self.root.join(CHOICES)
     }
 
@@ -134,7 +134,7 @@ impl RunFolder {
     }
 
     /// Writes down the choices of the device.
-    pub fn write_choices(&self, text: &str) -> Result<()> {
+    pub(crate) fn write_choices(&self, text: &str) -> Result<()> {
         Ok(durable::write(&self.choices_path(), text.as_bytes())?)
     }
 
@@ -144,12 +144,12 @@ impl RunFolder {
     }
 
     /// Whether a process works on the run right now.
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         File::open(self.root.join(LOCK))
             .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
-    /// The last checkpoint of a run that is finished, whole and free, whatever became of its data.
+    /// The last checkpoint of a run that is finished, complete and not in use, whether or not its data still exist.
     pub fn finished(&self, epochs: u64) -> Result<Option<PathBuf>> {
         let Some((_, path)) = checkpoint::list(&self.checkpoints_path())?.pop() else { return Ok(None) };
         let is_last = Checkpoint::read_metadata(&path).is_ok_and(|newest| newest.position.epoch >= epochs);
@@ -157,7 +157,7 @@ impl RunFolder {
     }
 
     /// Takes the run for this process, to continue it.
-    pub fn acquire(self) -> Result<OwnedRun> {
+    pub(crate) fn acquire(self) -> Result<OwnedRun> {
         let lock = lock(&self.root)?;
         durable::remove_unfinished(&self.root);
         durable::remove_unfinished(&self.checkpoints_path());
@@ -184,8 +184,8 @@ impl OwnedRun {
         Self::reserve(root)?.begin(config)
     }
 
-    /// Takes a folder, made if need be, for a new run. What a run needs before its first step is put there before it
-    /// begins, so that whoever finds a run finds it whole.
+    /// Takes a folder, created if needed, for a new run. What a run needs before its first step is written before it
+    /// starts, so that a run that is found is complete.
     pub fn reserve(root: &Path) -> Result<NewRun> {
         if RunFolder::open(root).is_ok() {
             return Err(Error::RunExists { path: root.to_path_buf() });
@@ -220,7 +220,7 @@ impl OwnedRun {
     }
 
     /// Writes `config.toml` again, where settings that weights do not depend on were changed.
-    pub fn write_config(&self, config: &Config) -> Result<()> {
+    pub(crate) fn write_config(&self, config: &Config) -> Result<()> {
         let (path, text) = (self.folder.config_path(), config.to_toml()?);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             return Ok(());
@@ -337,7 +337,7 @@ mod tests {
         assert!(!path.join(".config.toml.tmp").exists());
         assert!(!path.join(CHOICES).exists());
         assert_eq!(fs::read_dir(path.join(CHECKPOINTS)).unwrap().count(), 0);
-        // Checkpoints of a run that lost its configuration are somebody's work.
+        // Checkpoints of a run that lost its configuration are not overwritten.
         let path = root.path().join("headless");
         fs::create_dir_all(path.join(CHECKPOINTS)).unwrap();
         fs::write(path.join(CHECKPOINTS).join("epoch_00010.safetensors"), "").unwrap();

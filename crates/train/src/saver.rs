@@ -1,5 +1,5 @@
 //! Writes checkpoints while training goes on: the state is copied first, the file is written by a thread. One at a
-//! time; whoever needs to know that a checkpoint is on disk waits for it.
+//! time; code that needs a checkpoint on disk waits for it.
 
 use std::path::PathBuf;
 use std::thread::JoinHandle;
@@ -57,7 +57,7 @@ impl Saver {
 
 impl Drop for Saver {
     fn drop(&mut self) {
-        // A checkpoint that was begun is worth finishing, whatever ended the run.
+        // A checkpoint that was started is finished, for whatever reason the run ended.
         let _ = self.wait();
     }
 }

@@ -1,5 +1,5 @@
-//! One session on a run: a new one is begun, an old one taken up; then it is trained until its end, or until somebody
-//! stops it. Whoever trains does it by this.
+//! One session on a run: it starts a new run or resumes an old one, and trains until the end or until it is stopped.
+//! Every command that trains uses it.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,10 @@ impl Session {
         let mut learner = NetworkLearner::new(&config, &*data.views, &data.device)?;
         let choices = start.choices_of.map(|other| RunFolder::open(other)?.choices()).transpose()?;
         if let (Some(None), Some(other)) = (&choices, start.choices_of) {
-            tell(Event::Warning(format!("{} was not on a GPU: it made no choices", other.display())));
+            tell(Event::Warning(format!(
+                "{} was not trained on a GPU: it has no choices of convolution algorithms",
+                other.display()
+            )));
         }
         let mut first = None;
         if let Some(path) = start.init_from {
@@ -64,13 +67,13 @@ impl Session {
         Ok(Self { run: new.begin(&config)?, config, data, learner })
     }
 
-    /// Takes up the run in the folder `root`, with `config` in place of its own.
+    /// Resumes the run in the folder `root`, with `config` in place of its own.
     pub fn resume(root: &Path, config: Config, data: Data) -> Result<Self> {
         let learner = NetworkLearner::new(&config, &*data.views, &data.device)?;
         Ok(Self { run: RunFolder::open(root)?.acquire()?, config, data, learner })
     }
 
-    /// Takes up the run in the folder `root`, or begins it where there is none. A run of other settings is refused.
+    /// Resumes the run in the folder `root`, or starts it where there is none. A run of other settings is refused.
     pub fn begin_or_resume(root: &Path, config: Config, data: Data) -> Result<Self> {
         match RunFolder::open(root) {
             Ok(folder) if folder.config()?.identity()? != config.identity()? => {

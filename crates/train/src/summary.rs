@@ -53,11 +53,11 @@ pub struct Summary {
     pub root: PathBuf,
     /// The configuration.
     pub config: Config,
-    /// Whether it goes on.
+    /// Whether it is running.
     pub state: State,
     /// The newest checkpoint's position; the beginning where there is none.
     pub position: Position,
-    /// How far it is: of a run that goes on, what was written down last; otherwise the newest checkpoint.
+    /// How far it is: of a running one, the last that was logged; otherwise the newest checkpoint.
     pub reached: Reached,
     /// The checkpoints, oldest first.
     pub checkpoints: Vec<PathBuf>,

@@ -88,7 +88,7 @@ fn named(entries: &[(Value, Value)], archive: &Archive<'_>) -> Result<BTreeMap<S
     Ok(tensors)
 }
 
-/// The numbers of a tensor, row-major, whatever its strides; they are taken off those that are `left`.
+/// The numbers of a tensor, row-major, whatever its strides; their count is subtracted from `left`.
 fn numbers_of(tensor: &Tensor, archive: &Archive<'_>, left: &mut usize) -> Result<TorchNumbers, String> {
     let storage = archive
         .file(&format!("data/{}", tensor.storage.key))

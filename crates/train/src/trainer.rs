@@ -5,7 +5,7 @@
 //! and lines later than the checkpoint are taken back when a run goes on.
 
 mod end_of_epoch;
-mod taking_in;
+mod step_results;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub struct Trainer<'a> {
     journal: Journal,
     saver: Saver,
     tell: &'a mut dyn FnMut(Event<'_>),
-    /// Bad samples in each of the steps that are issued but not yet taken in.
+    /// Bad samples in each of the steps that are issued but whose results are not yet processed.
     pending: VecDeque<usize>,
     clock: Clock,
     /// The choices of the device that are written down, and those of them that were made anew, as far as this was said.
@@ -134,7 +134,7 @@ impl Trainer<'_> {
     fn train(mut self, stop: &dyn Fn() -> bool) -> Result<Outcome> {
         let steps_per_epoch = self.plan.steps_per_epoch();
         let mut loader = self.start_loader(self.steps())?;
-        // What renders images on the device is told what is coming.
+        // Images rendered on the device are announced ahead of their steps.
         let mut ahead = self.rendered.is_some().then(|| self.steps().fuse());
         let (mut announced, look_ahead) = (self.position.step, look_ahead(self.config.method.batch));
         while self.position.epoch < self.config.epochs {
@@ -172,7 +172,8 @@ impl Trainer<'_> {
                 health: self.guard.looks_at(step),
             };
             let views = Arc::clone(&self.views);
-            let mut pairs = PairBatch::new(&*views, &*views, &batch, self.config.method.transform);
+            let mut pairs =
+                PairBatch::new(&*views, |item| views.resolve(item), &batch, self.config.method.transform);
             if let Some(rendered) = &mut self.rendered {
                 let images = rendered.announced_images(&pairs.items);
                 pairs.images = on_device(images.map_err(|error| self.saved_before(&error))?)?;
@@ -265,7 +266,7 @@ impl Trainer<'_> {
         let mut checkpoint = described(self.position, &self.config, &*self.views, strikes)?;
         self.learner.save(&mut checkpoint)?;
         if let Some(name) = checkpoint.not_a_number() {
-            let what = format!("{name} is no longer all numbers");
+            let what = format!("{name} contains NaN or infinity");
             return Err(self.unhealthy(self.position.step, &what));
         }
         self.means.save(&mut checkpoint);

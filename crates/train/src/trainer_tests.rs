@@ -276,7 +276,7 @@ fn weights_that_are_no_numbers_are_not_saved() {
     let (outcome, _) = session(root.path(), &config(&[]), &mut learner, u64::MAX);
     let message = outcome.unwrap_err().to_string();
     assert!(
-        message.starts_with("backbone.weights is no longer all numbers at step 8 (epoch 2); the last good"),
+        message.starts_with("backbone.weights contains NaN or infinity at step 8 (epoch 2); the last good"),
         "{message}"
     );
     assert!(message.ends_with("epoch_00001.safetensors (the end of epoch 1)"), "{message}");

@@ -80,7 +80,7 @@ pub fn load(store: &mut ParameterStore, checkpoint: &Checkpoint) -> Result<()> {
 }
 
 /// Takes the weights that fit. Those of the backbone must: the rest is of little use without them.
-pub fn load_fitting(store: &mut ParameterStore, checkpoint: &Checkpoint) -> Result<Taken> {
+pub(crate) fn load_fitting(store: &mut ParameterStore, checkpoint: &Checkpoint) -> Result<Taken> {
     let mut fitting = Vec::new();
     let mut taken = Taken::default();
     for id in store.parameters() {
@@ -180,7 +180,7 @@ fn whole(checkpoint: &Checkpoint, name: &str) -> Option<u64> {
     }
 }
 
-/// Takes over running statistics; those of which `must` says so have to be there and fit. Says how many.
+/// Loads running statistics; those that `must` names have to be there and fit. Returns how many were loaded.
 fn load_buffers(
     store: &mut ParameterStore,
     checkpoint: &Checkpoint,

@@ -94,26 +94,17 @@ fn make(root: &Path, format: Format, jobs: usize, shard: Shard, stop_after: u64)
 
 /// Every file below `root` with its content.
 fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    fn walk(root: &Path, folder: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(root, &path, into);
-            } else {
-                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-                into.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    let mut files = BTreeMap::new();
-    walk(root, root, &mut files);
-    files
+    let entries = walkdir::WalkDir::new(root).into_iter().map(Result::unwrap);
+    let content = |entry: walkdir::DirEntry| {
+        let name = entry.path().strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+        (name, std::fs::read(entry.path()).unwrap())
+    };
+    entries.filter(|entry| !entry.file_type().is_dir()).map(content).collect()
 }
 
 fn assert_same(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) {
     assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
-    let differing: Vec<_> =
-        a.iter().filter(|(name, bytes)| b[*name] != **bytes).map(|(name, _)| name).collect();
+    let differing: Vec<_> = a.keys().filter(|name| a[*name] != b[*name]).collect();
     assert!(differing.is_empty(), "differing: {differing:?}");
 }
 

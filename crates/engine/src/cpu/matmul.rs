@@ -116,20 +116,24 @@ pub(crate) fn tn(a: Matrix<'_>, b: Matrix<'_>, c: &mut [f32], accumulate: bool) 
 
 /// `target = source^T`, contiguous (source.columns, source.rows).
 pub(crate) fn transpose(source: Matrix<'_>, target: &mut [f32]) {
-    const BLOCK: usize = 16;
-    let (rows, columns) = (source.rows, source.columns);
-    if rows == 0 {
-        return;
-    }
-    target.par_chunks_mut(rows * BLOCK).enumerate().for_each(|(block, target)| {
-        let first_column = block * BLOCK;
-        let count = BLOCK.min(columns - first_column);
-        for first_row in (0..rows).step_by(BLOCK) {
-            for row in first_row..(first_row + BLOCK).min(rows) {
-                let from = &source.values[row * source.stride + first_column..][..count];
-                for (column, value) in from.iter().enumerate() {
-                    target[column * rows + row] = *value;
-                }
+    // Rows that a power of two separates compete for the same lines of a cache, so both sides go through a small tile:
+    // read in runs of `COLUMNS`, written in runs of `ROWS`, which is one line.
+    const ROWS: usize = 16;
+    const COLUMNS: usize = 64;
+    let rows = source.rows;
+    debug_assert_eq!(target.len(), rows * source.columns);
+    target.par_chunks_mut(rows.max(1) * COLUMNS).enumerate().for_each(|(block, target)| {
+        let (first_column, width) = (block * COLUMNS, target.len() / rows);
+        let mut tile = [[0.0; COLUMNS]; ROWS];
+        for first_row in (0..rows).step_by(ROWS) {
+            let height = ROWS.min(rows - first_row);
+            for (row, tile) in tile.iter_mut().take(height).enumerate() {
+                let start = (first_row + row) * source.stride + first_column;
+                tile[..width].copy_from_slice(&source.values[start..start + width]);
+            }
+            for (column, target) in target.chunks_exact_mut(rows).enumerate() {
+                let to = &mut target[first_row..first_row + height];
+                to.iter_mut().zip(&tile).for_each(|(to, tile)| *to = tile[column]);
             }
         }
     });
@@ -165,6 +169,29 @@ mod tests {
     fn close(found: &[f32], wanted: &[f64]) {
         for (f, w) in found.iter().zip(wanted) {
             assert!((f64::from(*f) - w).abs() < 1e-4, "{f} {w}");
+        }
+    }
+
+    #[test]
+    fn transposes_are_exact_on_odd_shapes() {
+        for (rows, columns, stride) in [
+            (0, 3, 3),
+            (3, 0, 3),
+            (1, 1, 1),
+            (1, 40, 41),
+            (17, 15, 15),
+            (16, 32, 32),
+            (33, 47, 50),
+            (50, 16, 20),
+        ] {
+            let source = values(rows * stride, 3);
+            let mut target = vec![f32::NAN; rows * columns];
+            transpose(Matrix::strided(&source, rows, columns, stride), &mut target);
+            let wanted: Vec<f32> = (0..columns)
+                .flat_map(|c| (0..rows).map(move |r| (r, c)))
+                .map(|(r, c)| source[r * stride + c])
+                .collect();
+            assert_eq!(target, wanted, "{rows} {columns} {stride}");
         }
     }
 

@@ -224,7 +224,7 @@ impl Program {
     }
 
     /// `file` for tensors of `dtype` of `channels` channels, eight of which are handled together where they can be.
-    pub fn with_channels(file: KernelFile, dtype: DType, channels: usize) -> Self {
+    pub(crate) fn with_channels(file: KernelFile, dtype: DType, channels: usize) -> Self {
         Self::new(file, dtype).define(Macro::Vector, vector(channels))
     }
 

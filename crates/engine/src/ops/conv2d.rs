@@ -77,7 +77,7 @@ impl Geometry {
     }
 
     /// The shape of the output.
-    pub fn output_shape(&self) -> Shape {
+    pub(crate) fn output_shape(&self) -> Shape {
         let [height, width, channels] = self.output;
         Shape::new(&[self.batch, height, width, channels])
     }

@@ -1,5 +1,5 @@
 //! Rows out of a table, and sums over steps: what feeds heads and keeps their losses without waiting for the device.
-//! None of these has a gradient.
+//! None of these has a gradient, so none is an operation of the tape, and each chooses the device itself.
 
 use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{view, view_mut};

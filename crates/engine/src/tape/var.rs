@@ -70,7 +70,7 @@ pub struct GradientId(pub(super) Option<usize>);
 
 impl GradientId {
     /// Whether a gradient is wanted.
-    pub fn is_wanted(self) -> bool {
+    pub(crate) fn is_wanted(self) -> bool {
         self.0.is_some()
     }
 }

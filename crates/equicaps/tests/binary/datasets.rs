@@ -19,20 +19,12 @@ fn failure(arguments: &[&str]) -> (i32, String) {
 
 /// Every file below `root` with its content, the work folder included.
 fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    fn walk(root: &Path, folder: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(root, &path, into);
-            } else {
-                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-                into.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    let mut files = BTreeMap::new();
-    walk(root, root, &mut files);
-    files
+    let entries = walkdir::WalkDir::new(root).into_iter().map(Result::unwrap);
+    let content = |entry: walkdir::DirEntry| {
+        let name = entry.path().strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+        (name, std::fs::read(entry.path()).unwrap())
+    };
+    entries.filter(|entry| !entry.file_type().is_dir()).map(content).collect()
 }
 
 /// How many objects lie under `root` while it is being written: folders two levels down, the work folder left out.
@@ -47,12 +39,8 @@ fn finished_objects(root: &Path) -> usize {
 
 fn assert_same(found: &BTreeMap<String, Vec<u8>>, expected: &BTreeMap<String, Vec<u8>>) {
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
-    let differing: Vec<_> = found.iter().filter(|(name, bytes)| expected[*name] != **bytes).collect();
-    assert!(
-        differing.is_empty(),
-        "differing: {:?}",
-        differing.iter().map(|(name, _)| name).collect::<Vec<_>>()
-    );
+    let differing: Vec<_> = found.keys().filter(|name| found[*name] != expected[*name]).collect();
+    assert!(differing.is_empty(), "differing: {differing:?}");
 }
 
 #[rustfmt::skip]

@@ -45,14 +45,14 @@ fn view(storage: &Storage) -> Result<View> {
 }
 
 /// Whether `device` is a GPU, and `bytes` more fit beside what is there, with some room left for the work itself.
-pub fn has_room(device: &Device, bytes: usize) -> Result<bool> {
+pub(crate) fn has_room(device: &Device, bytes: usize) -> Result<bool> {
     const WORK: usize = 2 << 30;
     let Device::Cuda(cuda) = device else { return Ok(false) };
     Ok(cuda.context().free_bytes()? >= bytes.saturating_add(WORK))
 }
 
 /// Overwrites a tensor by meaningless numbers, for measuring speed.
-pub fn fill_random(cuda: &CudaDevice, tensor: &mut Tensor, seed: u32) -> Result<()> {
+pub(crate) fn fill_random(cuda: &CudaDevice, tensor: &mut Tensor, seed: u32) -> Result<()> {
     let count = tensor.len();
     let to = view(tensor.storage_mut()?)?;
     let arguments = [to.into(), (count as i64).into(), (seed as i32).into()];

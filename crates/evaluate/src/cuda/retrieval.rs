@@ -80,7 +80,7 @@ impl<'a> DeviceSearch<'a> {
         blocks: Blocks,
     ) -> Result<Self> {
         let &[rows, width] = table.dims() else {
-            return Err(Error::Request(format!("embeddings of shape {} are no table", table.shape())));
+            return Err(Error::Request(format!("embeddings of shape {} are not a table", table.shape())));
         };
         if rows != truth.poses.len() || truth.views == 0 {
             return Err(Error::Request(format!("{rows} embeddings for {} views", truth.poses.len())));

@@ -4,7 +4,7 @@ use super::{Cell, Table};
 
 impl Table {
     /// As CSV (RFC 4180): one heading line, numbers in full precision, spreads in columns of their own.
-    pub fn to_csv(&self) -> String {
+    pub(crate) fn to_csv(&self) -> String {
         let has_spread: Vec<bool> = (0..self.columns.len())
             .map(|c| {
                 (0..self.rows.len()).any(|r| matches!(self.cell(r, c), Cell::Number { spread: Some(_), .. }))

@@ -4,7 +4,7 @@ use super::Table;
 
 impl Table {
     /// As a LaTeX `table` for the booktabs package.
-    pub fn to_latex(&self) -> String {
+    pub(crate) fn to_latex(&self) -> String {
         let alignment: String = (0..self.columns.len()).map(|c| if c == 0 { 'l' } else { 'r' }).collect();
         let mut text = format!("\\begin{{table}}\n\\centering\n\\caption{{{}}}\n", latex(&self.caption));
         text.push_str(&format!(

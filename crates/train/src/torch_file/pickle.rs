@@ -1,4 +1,4 @@
-//! As much of Python's pickle format as maps of tensors need. Names of functions and classes are looked at, never
+//! As much of Python's pickle format as maps of tensors need. Names of functions and classes are read, never
 //! called: tensors and ordered maps are rebuilt here, everything else becomes [`Value::Other`].
 
 use std::cell::RefCell;

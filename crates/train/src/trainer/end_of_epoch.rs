@@ -1,4 +1,4 @@
-//! The end of an epoch: a look at held-out objects, a checkpoint.
+//! The end of an epoch: an evaluation on held-out objects, a checkpoint.
 
 use dataset::{Split, Views};
 use methods::Tallies;
@@ -10,7 +10,7 @@ use crate::metrics::Kind;
 
 impl Trainer<'_> {
     /// Does what is due behind the last step of an epoch, and completes it. Says whether it is complete: `stop` may
-    /// have ended the look, which is then taken again when the run goes on.
+    /// have ended the evaluation, which is then repeated when the run is resumed.
     pub(super) fn end_epoch(&mut self, stop: &dyn Fn() -> bool) -> Result<bool> {
         let epoch = self.position.epoch + 1;
         let is_last = epoch == self.config.epochs;
@@ -43,7 +43,7 @@ impl Trainer<'_> {
         Ok(true)
     }
 
-    /// Scores the probes on pairs of held-out objects: always the same objects and pairs, so that looks compare. Says
+    /// Scores the probes on pairs of held-out objects: always the same objects and pairs, so that results compare. Says
     /// whether it came to its end before `stop`.
     fn look_at_held_out(&mut self, epoch: u64, stop: &dyn Fn() -> bool) -> Result<bool> {
         let side = self.views.split(Split::Val);
@@ -69,7 +69,12 @@ impl Trainer<'_> {
                 return Ok(false);
             }
             let batch = batch?;
-            let mut pairs = PairBatch::new(&*self.views, &*self.views, &batch, self.config.method.transform);
+            let mut pairs = PairBatch::new(
+                &*self.views,
+                |item| self.views.resolve(item),
+                &batch,
+                self.config.method.transform,
+            );
             if let Some(rendered) = &mut self.rendered {
                 pairs.images = on_device(rendered.images(&pairs.items)?)?;
             }

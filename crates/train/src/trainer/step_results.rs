@@ -1,4 +1,4 @@
-//! What issued steps showed, taken in in order: means, lines of metrics, guards, and the choices of the device.
+//! Processes the results of issued steps in order: means, lines of metrics, guards, choices of algorithms.
 
 use methods::Measurement;
 
@@ -9,8 +9,8 @@ use crate::event::{Event, Progress};
 use crate::metrics::Kind;
 
 impl Trainer<'_> {
-    /// Takes in what issued steps showed: means, lines, guards. Without `wait`, only of those that the device is done
-    /// with, so that it need not wait for us; what is missing comes in later, in order.
+    /// Processes the results of issued steps. Without `wait`, only of those that the device has finished, so that it is
+    /// never idle; the others follow later, in order.
     pub(super) fn collect(&mut self, wait: bool) -> Result<()> {
         let measurements = self.learner.collect(wait)?;
         if measurements.is_empty() {
@@ -23,14 +23,14 @@ impl Trainer<'_> {
         if anew > 0 {
             (self.tell)(Event::Warning(format!(
                 "{anew} convolutions cannot be computed here as they were before (by another cuDNN or GPU); \
-                 another way was chosen, and the run goes on, but not bit for bit"
+                 other algorithms were chosen; the run continues, but not bit for bit"
             )));
         }
         self.keep_choices()?;
         let first = self.position.step + 1 - self.pending.len() as u64;
         for (step, measurement) in (first..).zip(&measurements) {
             let bad = self.pending.pop_front().unwrap_or(0);
-            self.take_in(step, measurement, bad)?;
+            self.process(step, measurement, bad)?;
         }
         if let Some(last) = measurements.into_iter().last() {
             let steps_left = self.plan.steps_per_epoch() * self.config.epochs - self.position.step;
@@ -49,7 +49,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    fn take_in(&mut self, step: u64, measurement: &Measurement, bad: usize) -> Result<()> {
+    fn process(&mut self, step: u64, measurement: &Measurement, bad: usize) -> Result<()> {
         let values = measurement.values();
         self.means.add_measurement(&values);
         self.means.add("bad_samples", bad as f64);
