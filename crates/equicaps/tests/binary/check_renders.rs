@@ -84,7 +84,7 @@ fn the_benchmark_reports_a_rate() {
 fn fresh_views_are_measured_on_a_gpu_only_and_with_shares_that_make_sense() {
     for (arguments, says) in [
         (["--device", "cpu"], "needs a CUDA device"),
-        (["--seconds", "0"], "must be positive"),
+        (["--seconds", "0"], "expected a positive number of seconds"),
         (["--refresh", "0.1,1.5"], "refresh must be between 0 and 1"),
         (["--set", "refrsh=1"], "refrsh"),
     ] {

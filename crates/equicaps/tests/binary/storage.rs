@@ -1,12 +1,12 @@
-//! Training when storage fails: a disk that is full, data that disappear. What was learned stays, one sentence says what
-//! happened, and the run goes on as if nothing had happened once there is room, or there are data, again.
+//! Storage that fails: a disk that is full, data that disappear. What was learned stays, one sentence says what happened,
+//! and a run goes on as if nothing had happened once there is room, or there are data, again.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{TINY, equicaps, render_views, set};
+use crate::support::{TINY, equicaps, failure, render_views, set};
 
 const SETTINGS: [&str; 9] = [
     "batch=3",
@@ -118,4 +118,13 @@ fn data_that_disappear_end_the_run_saved() {
     let end =
         |run: &str| fs::read(path(run).join(format!("checkpoints/epoch_{EPOCHS:05}.safetensors"))).unwrap();
     assert!(end("run") == end("whole"), "the end is that of a run whose data were there all the time");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let mut command = Command::new("sh");
+    let words = shell_words(&equicaps(&["methods"]));
+    let (status, message) = failure(command.args(["-c", &format!("{words} > /dev/full")]));
+    assert!(status == 1 && message.contains("the result cannot be written to standard output"), "{message}");
 }
