@@ -1,4 +1,4 @@
-//! The CUDA side of [`Device`](crate::Device) and [`Storage`](crate::Storage): the device type and its buffers.
+//! The CUDA side of [`Device`](crate::Device) and [`Storage`]: the device type and its buffers.
 //! Operations keep their launch code beside their formula, in `ops/NAME.rs` or `ops/NAME/cuda.rs`, and their kernels in
 //! `ops/NAME.cu`.
 

@@ -9,7 +9,7 @@ pub struct Shape {
 
 impl Shape {
     /// The largest number of dimensions.
-    pub(crate) const MAX_RANK: usize = 5;
+    pub const MAX_RANK: usize = 5;
 
     /// The shape with the dimensions `dims` (at most [`Self::MAX_RANK`]; more are a programming error).
     pub fn new(dims: &[usize]) -> Self {

@@ -72,8 +72,8 @@ impl View {
 }
 
 impl Context {
-    /// Copies `data` to the start of `target`. Data in a [`HostBuffer`] must stay unchanged until the stream gets
-    /// there; other data has been read when this returns.
+    /// Copies `data` to the start of `target`. Data in a [`HostBuffer`](crate::HostBuffer) must stay unchanged until the
+    /// stream gets there; other data has been read when this returns.
     ///
     /// # Safety
     /// `target` must be memory of this device that is alive.

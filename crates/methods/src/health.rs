@@ -11,7 +11,7 @@ pub struct Health {
     /// The smallest of them.
     pub std_min: f64,
     /// Exponential of the entropy of the normalised singular values (Roy and Vetterli, 2007), from 1 to at most
-    /// [`RANK_ROWS`] - 1.
+    /// `RANK_ROWS` - 1.
     pub effective_rank: f64,
     /// Entropy of the mean activations over its largest value: 1 when all capsules are used alike, 0 when one is.
     pub capsule_entropy: Option<f64>,

@@ -53,7 +53,7 @@ fn assemble(seed: u64, label: usize, index: u64) -> Builder {
 }
 
 /// A fixed set of 20 detailed objects (5,000 to 20,000 triangles each) for benchmarks: of each class in
-/// [`BENCHMARK_LABELS`] the first instance of that size.
+/// `BENCHMARK_LABELS` the first instance of that size.
 pub fn benchmark_set() -> Vec<Mesh> {
     let detailed = |mesh: &Mesh| (5_000..=20_000).contains(&mesh.triangles.len());
     BENCHMARK_LABELS

@@ -27,7 +27,7 @@ pub enum Paint {
 }
 
 /// The colours of series, chosen to stay apart for colour-blind readers and on light and dark paper.
-pub(crate) const SERIES: [[u8; 3]; 9] = [
+pub const SERIES: [[u8; 3]; 9] = [
     [0x2b, 0x6c, 0xb0],
     [0xd9, 0x6b, 0x06],
     [0x2f, 0x8f, 0x5b],

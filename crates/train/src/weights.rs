@@ -1,6 +1,6 @@
 //! The weights of a network in a checkpoint, by their published names: the whole state with Adam's moments and the
 //! number of updates, to go on with a run ([`save`], [`load`]); those that fit another network, to begin with
-//! ([`load_fitting`]); those of a network that is only used ([`load_frozen`]). Files are read and written by
+//! (`load_fitting`); those of a network that is only used ([`load_frozen`]). Files are read and written by
 //! [`Checkpoint`] alone, which verifies every one; nothing here changes a network by halves.
 
 use std::collections::BTreeSet;
