@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use engine::Device;
-use methods::{MethodName, Network};
+use engine::{Device, StoreBuilder};
+use methods::{MethodConfig, MethodName, Model, Network};
 
 use crate::checkpoint::{Checkpoint, Numbers, Position, Stored};
 use crate::config::Config;
@@ -74,11 +74,27 @@ pub fn import(path: &Path, wishes: &Wishes) -> Result<Imported> {
     if let Some(name) = checkpoint.not_a_number() {
         return Err(refuse(format!("tensor {name} holds a number that is not finite")));
     }
+    check_size(&config.method, &checkpoint).map_err(&refuse)?;
     // The network itself is the judge of whether everything is there.
     let mut network = Network::build(&config.method, &Device::cpu(), 0)?;
     let taken =
         weights::load_fitting(&mut network.store, &checkpoint).map_err(|error| refuse(error.to_string()))?;
     Ok(Imported { checkpoint, config, taken, guessed_transform })
+}
+
+/// Refuses sizes whose network would be far larger than the file, before it is built.
+fn check_size(config: &MethodConfig, checkpoint: &Checkpoint) -> std::result::Result<(), String> {
+    /// Numbers that a network may have besides those of the file: a projector that the file does not hold.
+    const MOST_BESIDES: f64 = 1e8;
+    let mut builder = StoreBuilder::new();
+    Model::init(config, &mut builder).map_err(|error| error.to_string())?;
+    let count = |dims: &[usize]| dims.iter().map(|&side| side as f64).product::<f64>();
+    let needed: f64 = builder.declared().map(|(_, shape)| count(shape.dims())).sum();
+    let stored: f64 = checkpoint.tensors.values().map(|tensor| count(&tensor.shape)).sum();
+    if needed > stored + MOST_BESIDES {
+        return Err(format!("its sizes ask for a network of {needed:.0} numbers, but it holds {stored:.0}"));
+    }
+    Ok(())
 }
 
 /// The method whose names these are.
@@ -207,6 +223,19 @@ mod tests {
             Config::of_checkpoint(&path, &again).unwrap().identity().unwrap(),
             config.identity().unwrap()
         );
+    }
+
+    #[test]
+    fn sizes_beyond_the_file_are_refused_before_anything_is_built() {
+        let Imported { checkpoint, config, .. } = import(file(), &Wishes::default()).unwrap();
+        let with_width = |width: usize| {
+            let mut config = config.method.clone();
+            config.network.width = width;
+            check_size(&config, &checkpoint)
+        };
+        assert_eq!(with_width(8), Ok(()));
+        let message = with_width(1 << 20).unwrap_err();
+        assert!(message.starts_with("its sizes ask for a network of "), "{message}");
     }
 
     #[test]

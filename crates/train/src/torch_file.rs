@@ -13,7 +13,9 @@ mod archive;
 mod pickle;
 
 /// Numbers of all tensors of a file, where it has fewer bytes: views of the same numbers may be stored more than once.
-const MOST_NUMBERS: usize = 1 << 28;
+const MOST_NUMBERS: usize = 1 << 20;
+/// Dimensions of a tensor.
+const MOST_DIMENSIONS: usize = 8;
 
 /// Numbers of a tensor.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,10 +53,8 @@ pub fn read(path: &Path) -> RunResult<TorchFile> {
 fn of_bytes(bytes: &[u8]) -> Result<TorchFile, String> {
     let archive = Archive::open(bytes)?;
     let pickled = archive.file("data.pkl").ok_or("the archive holds no data.pkl")?;
-    let Value::Dict(entries) = pickle::load(pickled)? else {
-        return Err("expected a map of tensors by name".to_owned());
-    };
-    let entries = entries.borrow();
+    let pickled = pickle::load(pickled)?;
+    let entries = pickled.entries(&pickled.root).ok_or("expected a map of tensors by name")?;
     let found = |wanted: &str| {
         let entry = entries.iter().find(|(key, _)| matches!(key, Value::Text(key) if &**key == wanted));
         entry.map(|(_, value)| value)
@@ -63,10 +63,8 @@ fn of_bytes(bytes: &[u8]) -> Result<TorchFile, String> {
         Some(Value::Int(epoch)) => u64::try_from(*epoch).ok(),
         _ => None,
     };
-    let tensors = match found("model").or_else(|| found("state_dict")) {
-        Some(Value::Dict(inner)) => named(&inner.borrow(), &archive)?,
-        _ => named(&entries, &archive)?,
-    };
+    let inner = found("model").or_else(|| found("state_dict")).and_then(|value| pickled.entries(value));
+    let tensors = named(inner.unwrap_or(entries), &archive)?;
     if tensors.is_empty() {
         return Err("there are no named tensors in it, nor a map of them under \"model\"".to_owned());
     }
@@ -77,7 +75,10 @@ fn named(entries: &[(Value, Value)], archive: &Archive<'_>) -> Result<BTreeMap<S
     let mut tensors = BTreeMap::new();
     let mut left = MOST_NUMBERS.max(archive.size());
     for (key, value) in entries {
-        if let (Value::Text(name), Value::Tensor(tensor)) = (key, value) {
+        // A tensor without numbers says nothing, but its other dimensions could be anything.
+        if let (Value::Text(name), Value::Tensor(tensor)) = (key, value)
+            && !tensor.shape.contains(&0)
+        {
             let plain = name.replace("_checkpoint_wrapped_module.", "");
             let plain = plain.strip_prefix("module.").unwrap_or(&plain).to_owned();
             let numbers = numbers_of(tensor, archive, &mut left)
@@ -120,23 +121,26 @@ fn numbers_of(tensor: &Tensor, archive: &Archive<'_>, left: &mut usize) -> Resul
 fn places(tensor: &Tensor, stored: usize, most: usize) -> Option<Vec<usize>> {
     let count = tensor.shape.iter().try_fold(1usize, |count, &side| count.checked_mul(side))?;
     if count == 0 {
-        return Some(Vec::new());
+        return None;
     }
     let reach =
         tensor.shape.iter().zip(&tensor.stride).try_fold(tensor.offset, |last, (&side, &stride)| {
             last.checked_add((side - 1).checked_mul(stride)?)
         })?;
     // Strides of 0 repeat numbers: few bytes may be many numbers, but not without end.
-    if reach >= stored || tensor.shape.len() != tensor.stride.len() || count > most {
+    let rank = tensor.shape.len();
+    if reach >= stored || rank != tensor.stride.len() || rank > MOST_DIMENSIONS || count > most {
         return None;
     }
-    let mut places = vec![tensor.offset];
-    places.reserve(count);
-    for (&side, &stride) in tensor.shape.iter().zip(&tensor.stride) {
-        places =
-            places.iter().flat_map(|&place| (0..side).map(move |index| place + index * stride)).collect();
-    }
-    Some(places)
+    let place = |mut index: usize| {
+        let sides = tensor.shape.iter().zip(&tensor.stride).rev();
+        sides.fold(tensor.offset, |place, (&side, &stride)| {
+            let step = index % side * stride;
+            index /= side;
+            place + step
+        })
+    };
+    Some((0..count).map(place).collect())
 }
 
 /// An IEEE half as float32.
@@ -191,8 +195,19 @@ mod tests {
         assert_eq!(places(&repeated, 3, 6), Some(vec![1, 2, 1, 2, 1, 2]));
         assert_eq!(places(&repeated, 2, 6), None);
         assert_eq!(places(&repeated, 3, 5), None);
-        let huge = Tensor { shape: vec![usize::MAX, usize::MAX], ..repeated };
+        let huge = Tensor { shape: vec![usize::MAX, usize::MAX], ..repeated.clone() };
         assert_eq!(places(&huge, 3, usize::MAX), None);
+        let deep = Tensor { shape: vec![1; 9], stride: vec![0; 9], ..repeated };
+        assert_eq!(places(&deep, 3, 6), None);
+    }
+
+    #[test]
+    fn nesting_without_end_is_passed_over() {
+        // A million tuples, each in the next, and a million maps, each the only value of the next.
+        let tuples = [b"\x80\x02)".as_slice(), &b"\x85".repeat(1 << 20), b"."].concat();
+        assert!(matches!(pickle::load(&tuples).unwrap().root, Value::Tuple(_)));
+        let maps = [b"\x80\x02}".as_slice(), &b"q\x00}K\x01h\x00s".repeat(1 << 20), b"."].concat();
+        assert_eq!(pickle::load(&maps).unwrap().maps.len(), (1 << 20) + 1);
     }
 
     #[test]

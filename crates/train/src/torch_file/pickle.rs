@@ -1,7 +1,6 @@
 //! As much of Python's pickle format as maps of tensors need. Names of functions and classes are read, never
 //! called: tensors and ordered maps are rebuilt here, everything else becomes [`Value::Other`].
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -54,7 +53,8 @@ pub struct Tensor {
     pub stride: Vec<usize>,
 }
 
-type Entries = Rc<RefCell<Vec<(Value, Value)>>>;
+/// The entries of a map.
+pub type Entries = Vec<(Value, Value)>;
 
 /// An unpickled object.
 #[derive(Clone, Debug)]
@@ -62,7 +62,9 @@ pub enum Value {
     Int(i64),
     Text(Rc<str>),
     Tuple(Rc<[Value]>),
-    Dict(Entries),
+    /// A map: its number among [`Pickled::maps`]. Maps hold no others by themselves, so that no file, however deeply
+    /// nested, is taken apart by recursion.
+    Dict(usize),
     /// The name of a function or class: module, a space, its name.
     Global(Rc<str>),
     Storage(Storage),
@@ -71,11 +73,38 @@ pub enum Value {
     Other,
 }
 
+/// An unpickled object and all maps.
+#[derive(Debug)]
+pub struct Pickled {
+    pub root: Value,
+    pub maps: Vec<Entries>,
+}
+
+impl Pickled {
+    /// The entries of `value`, where it is a map.
+    pub fn entries(&self, value: &Value) -> Option<&Entries> {
+        if let Value::Dict(index) = value { self.maps.get(*index) } else { None }
+    }
+}
+
 /// The object in `bytes`.
-pub fn load(bytes: &[u8]) -> Result<Value, String> {
-    Machine { bytes, at: 0, stack: Vec::new(), marks: Vec::new(), memo: HashMap::new() }
-        .run()?
-        .ok_or_else(|| "its list of tensors is damaged or cut off".to_owned())
+pub fn load(bytes: &[u8]) -> Result<Pickled, String> {
+    let (stack, marks, memo, maps) = (Vec::new(), Vec::new(), HashMap::new(), Vec::new());
+    let mut machine = Machine { bytes, at: 0, stack, marks, memo, maps };
+    let root = machine.run()?.ok_or_else(|| "its list of tensors is damaged or cut off".to_owned())?;
+    Ok(Pickled { root, maps: machine.maps })
+}
+
+/// A tuple. Tensors need tuples within tuples, but nothing deeper.
+fn tuple_of(mut items: Vec<Value>) -> Value {
+    for item in &mut items {
+        if let Value::Tuple(inner) = item
+            && inner.iter().any(|value| matches!(value, Value::Tuple(_)))
+        {
+            *item = Value::Other;
+        }
+    }
+    Value::Tuple(items.into())
 }
 
 struct Machine<'a> {
@@ -84,6 +113,7 @@ struct Machine<'a> {
     stack: Vec<Value>,
     marks: Vec<usize>,
     memo: HashMap<usize, Value>,
+    maps: Vec<Entries>,
 }
 
 impl<'a> Machine<'a> {
@@ -118,14 +148,20 @@ impl<'a> Machine<'a> {
 
     fn tuple(&mut self, count: usize) -> Option<Value> {
         let start = self.stack.len().checked_sub(count)?;
-        Some(Value::Tuple(self.stack.split_off(start).into()))
+        Some(tuple_of(self.stack.split_off(start)))
     }
 
-    fn set(&self, items: Vec<Value>) -> Option<()> {
-        if let Value::Dict(entries) = self.stack.last()? {
+    fn map(&mut self) -> Value {
+        self.maps.push(Entries::new());
+        Value::Dict(self.maps.len() - 1)
+    }
+
+    fn set(&mut self, items: Vec<Value>) -> Option<()> {
+        if let Value::Dict(index) = self.stack.last()? {
+            let entries = self.maps.get_mut(*index)?;
             let mut items = items.into_iter();
             while let (Some(key), Some(value)) = (items.next(), items.next()) {
-                entries.borrow_mut().push((key, value));
+                entries.push((key, value));
             }
         }
         Some(())
@@ -182,9 +218,9 @@ impl<'a> Machine<'a> {
             b'e' | 0x90 => return self.since_mark().map(|_| ()),
             b'h' => self.number(1).and_then(|key| self.memo.get(&key))?.clone(),
             b'j' => self.number(4).and_then(|key| self.memo.get(&key))?.clone(),
-            b'}' => Value::Dict(Entries::default()),
+            b'}' => self.map(),
             b')' => Value::Tuple(Rc::new([])),
-            b't' => Value::Tuple(self.since_mark()?.into()),
+            b't' => tuple_of(self.since_mark()?),
             0x85 => self.tuple(1)?,
             0x86 => self.tuple(2)?,
             0x87 => self.tuple(3)?,
@@ -221,7 +257,10 @@ impl<'a> Machine<'a> {
             b'Q' => storage(&self.stack.pop()?),
             b'R' | 0x81 => {
                 let (arguments, callee) = (self.stack.pop()?, self.stack.pop()?);
-                rebuild(&callee, &arguments)
+                match &callee {
+                    Value::Global(name) if &**name == "collections OrderedDict" => self.map(),
+                    _ => rebuild(&callee, &arguments),
+                }
             }
             _ => return None,
         };
@@ -249,7 +288,6 @@ fn storage(reference: &Value) -> Value {
 fn rebuild(callee: &Value, arguments: &Value) -> Value {
     let (Value::Global(name), Value::Tuple(arguments)) = (callee, arguments) else { return Value::Other };
     match (&**name, &**arguments) {
-        ("collections OrderedDict", _) => Value::Dict(Entries::default()),
         (
             "torch._utils _rebuild_tensor_v2",
             [Value::Storage(storage), Value::Int(offset), shape, stride, ..],
