@@ -1,5 +1,5 @@
-//! Pre-training: from a dataset to a checkpoint that can be trusted. The run folder, its metrics and checkpoints, the
-//! loop, online probes, and what stops a run that went wrong.
+//! Pre-training: from a dataset to a checkpoint that can be trusted. A session on a run, the loop, the run's folder with
+//! its metrics and checkpoints, the one reader and writer of weights, and what stops a run that went wrong.
 
 mod bad_samples;
 mod batches;

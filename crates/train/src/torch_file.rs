@@ -97,28 +97,30 @@ fn numbers_of(tensor: &Tensor, archive: &Archive<'_>, left: &mut usize) -> Resul
     let size = tensor.storage.dtype.size();
     let places = places(tensor, storage.len() / size, *left).ok_or("it reaches beyond its stored numbers")?;
     *left -= places.len();
-    let word = |place: usize| &storage[place * size..][..size];
+    let words = places.map(|place| &storage[place * size..][..size]);
     fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
         let mut array = [0; N];
         array.copy_from_slice(bytes);
         array
     }
-    let floats = |value: &dyn Fn(&[u8]) -> f32| {
-        TorchNumbers::F32(places.iter().map(|&place| value(word(place))).collect())
-    };
+    fn floats<'a>(words: impl Iterator<Item = &'a [u8]>, value: impl Fn(&[u8]) -> f32) -> TorchNumbers {
+        TorchNumbers::F32(words.map(value).collect())
+    }
     Ok(match tensor.storage.dtype {
-        Dtype::F32 => floats(&|bytes| f32::from_le_bytes(array(bytes))),
+        Dtype::F32 => floats(words, |bytes| f32::from_le_bytes(array(bytes))),
         #[expect(clippy::cast_possible_truncation, reason = "weights are float32 here")]
-        Dtype::F64 => floats(&|bytes| f64::from_le_bytes(array(bytes)) as f32),
-        Dtype::F16 => floats(&|bytes| half(u16::from_le_bytes(array(bytes)))),
-        Dtype::Bf16 => floats(&|bytes| f32::from_bits(u32::from(u16::from_le_bytes(array(bytes))) << 16)),
-        Dtype::I64 => TorchNumbers::I64(places.iter().map(|&p| i64::from_le_bytes(array(word(p)))).collect()),
+        Dtype::F64 => floats(words, |bytes| f64::from_le_bytes(array(bytes)) as f32),
+        Dtype::F16 => floats(words, |bytes| half(u16::from_le_bytes(array(bytes)))),
+        Dtype::Bf16 => {
+            floats(words, |bytes| f32::from_bits(u32::from(u16::from_le_bytes(array(bytes))) << 16))
+        }
+        Dtype::I64 => TorchNumbers::I64(words.map(|bytes| i64::from_le_bytes(array(bytes))).collect()),
     })
 }
 
 /// Positions in the storage of a tensor's numbers in row-major order; `None` where one is outside, or there are more
 /// than `most`.
-fn places(tensor: &Tensor, stored: usize, most: usize) -> Option<Vec<usize>> {
+fn places(tensor: &Tensor, stored: usize, most: usize) -> Option<impl ExactSizeIterator<Item = usize> + '_> {
     let count = tensor.shape.iter().try_fold(1usize, |count, &side| count.checked_mul(side))?;
     if count == 0 {
         return None;
@@ -132,7 +134,7 @@ fn places(tensor: &Tensor, stored: usize, most: usize) -> Option<Vec<usize>> {
     if reach >= stored || rank != tensor.stride.len() || rank > MOST_DIMENSIONS || count > most {
         return None;
     }
-    let place = |mut index: usize| {
+    let place = move |mut index: usize| {
         let sides = tensor.shape.iter().zip(&tensor.stride).rev();
         sides.fold(tensor.offset, |place, (&side, &stride)| {
             let step = index % side * stride;
@@ -140,7 +142,7 @@ fn places(tensor: &Tensor, stored: usize, most: usize) -> Option<Vec<usize>> {
             place + step
         })
     };
-    Some((0..count).map(place).collect())
+    Some((0..count).map(place))
 }
 
 /// An IEEE half as float32.
@@ -192,6 +194,7 @@ mod tests {
     fn strides_that_repeat_numbers_have_an_end() {
         let storage = pickle::Storage { dtype: Dtype::F32, key: "0".into() };
         let repeated = Tensor { storage, offset: 1, shape: vec![3, 2], stride: vec![0, 1] };
+        let places = |tensor: &Tensor, stored, most| places(tensor, stored, most).map(Vec::from_iter);
         assert_eq!(places(&repeated, 3, 6), Some(vec![1, 2, 1, 2, 1, 2]));
         assert_eq!(places(&repeated, 2, 6), None);
         assert_eq!(places(&repeated, 3, 5), None);

@@ -175,13 +175,16 @@ pub(super) fn measure_steps(
         recompute: arguments.recompute,
     };
     let mut step = Step::new(config, device, 1, options).map_err(|error| UsageError(error.to_string()))?;
-    // One chooses and compiles, one captures, one repeats.
-    for _ in 0..3 {
+    // One chooses and compiles, one captures, one repeats. A captured step takes its memory once, so the peak counts
+    // from there.
+    arguments.step(&mut step, batch)?;
+    device.synchronise()?;
+    device.reset_peak();
+    for _ in 0..2 {
         arguments.step(&mut step, batch)?;
     }
     device.synchronise()?;
     let reserved = device.memory().reserved;
-    device.reset_peak();
     let (cpu_start, mut times) = (cpu_seconds(), Vec::new());
     for _ in 0..arguments.steps {
         let start = Instant::now();
