@@ -25,7 +25,7 @@ mod reader;
 mod resize;
 mod shell_word;
 mod source;
-mod split;
+pub mod split;
 pub mod stats;
 mod storage;
 pub mod tar;

@@ -38,26 +38,52 @@ pub fn single(seed: u64, epoch: u64, object: usize, views: usize) -> usize {
     Random::new(seed, VIEW, position(epoch, object)).below(views.max(1) as u64) as usize
 }
 
-/// Cuts an epoch's order into batches of `batch` objects. The last one may be smaller; one of a single object,
-/// for which variances are undefined, joins the batch before it.
-pub fn batches(order: &[u32], batch: usize) -> Vec<&[u32]> {
-    let batch = batch.max(1);
-    let mut cuts: Vec<&[u32]> = order.chunks(batch).collect();
-    let lonely = cuts.len() > 1 && batch > 1 && cuts.last().is_some_and(|last| last.len() == 1);
-    if lonely {
-        cuts.pop();
-        if let Some(last) = cuts.last_mut() {
-            *last = &order[order.len() - batch - 1..];
-        }
-    }
-    cuts
+/// How an epoch is cut into batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cut {
+    /// Into as few batches as `batch` allows, of nearly equal size: none is smaller than half of it, unless the whole
+    /// epoch is.
+    #[default]
+    Whole,
+    /// Into batches of exactly `batch`; the rest is a batch of its own, however small.
+    Published,
 }
 
-/// How many batches [`batches`] makes of `objects` objects.
-pub fn batch_count(objects: usize, batch: usize) -> usize {
+/// The sizes of the batches of an epoch of `pairs` pairs. None has a single pair, for which variances are undefined,
+/// unless there is no other or `batch` is 1.
+pub fn batch_sizes(pairs: usize, batch: usize, cut: Cut) -> Vec<usize> {
+    let count = batch_count(pairs, batch, cut);
+    match cut {
+        Cut::Whole => (0..count).map(|k| pairs / count + usize::from(k < pairs % count)).collect(),
+        Cut::Published => {
+            let last = pairs - (count.max(1) - 1) * batch.max(1).min(pairs);
+            (0..count).map(|k| if k + 1 < count { batch.max(1) } else { last }).collect()
+        }
+    }
+}
+
+/// Cuts an epoch's order into batches; see [`batch_sizes`].
+pub fn batches(order: &[u32], batch: usize, cut: Cut) -> Vec<&[u32]> {
+    let mut rest = order;
+    let mut next = |size: usize| {
+        let (first, after) = rest.split_at(size);
+        rest = after;
+        first
+    };
+    batch_sizes(order.len(), batch, cut).into_iter().map(&mut next).collect()
+}
+
+/// How many batches [`batch_sizes`] has.
+pub fn batch_count(pairs: usize, batch: usize, cut: Cut) -> usize {
     let batch = batch.max(1);
-    let lonely = objects > batch && batch > 1 && objects % batch == 1;
-    objects.div_ceil(batch) - usize::from(lonely)
+    let count = pairs.div_ceil(batch);
+    match cut {
+        // Two pairs at least in each.
+        Cut::Whole if batch > 1 && pairs > 1 => count.min(pairs / 2),
+        Cut::Whole => count,
+        // A last batch of a single pair joins the one before it.
+        Cut::Published => count - usize::from(pairs > batch && batch > 1 && pairs % batch == 1),
+    }
 }
 
 /// One index for (epoch, object): a hash, because the two together exceed the generator's 64-bit index.
@@ -129,15 +155,28 @@ mod tests {
     #[test]
     fn a_last_batch_of_one_joins_the_one_before_it() {
         let order: Vec<u32> = (0..9).collect();
-        let sizes = |batch| batches(&order, batch).iter().map(|b| b.len()).collect::<Vec<_>>();
+        let cut = |order, batch| batches(order, batch, Cut::Published);
+        let sizes = |batch| cut(&order, batch).iter().map(|b| b.len()).collect::<Vec<_>>();
         assert_eq!(sizes(4), [4, 5]);
         assert_eq!(sizes(5), [5, 4]);
         assert_eq!(sizes(8), [9]);
         assert_eq!(sizes(9), [9]);
         assert_eq!(sizes(20), [9]);
         assert_eq!(sizes(1), [1; 9]);
-        assert!(batches(&[], 4).is_empty());
-        assert_eq!(batches(&order[..1], 4), [&order[..1]]);
+        assert!(cut(&[], 4).is_empty());
+        assert_eq!(cut(&order[..1], 4), [&order[..1]]);
+    }
+
+    #[test]
+    fn the_published_cut_leaves_a_rest_and_the_other_none() {
+        assert_eq!(batch_sizes(1036, 1024, Cut::Published), [1024, 12]);
+        assert_eq!(batch_sizes(1036, 1024, Cut::Whole), [518, 518]);
+        assert_eq!(batch_sizes(2200, 1024, Cut::Whole), [734, 733, 733]);
+        assert_eq!(batch_sizes(37, 1024, Cut::Whole), [37]);
+        assert_eq!(batch_sizes(3, 2, Cut::Whole), [3]);
+        // The published dataset: 41,920 objects.
+        let published = batch_sizes(41_920, 1024, Cut::Published);
+        assert_eq!((published.len(), published[39], published[40]), (41, 1024, 960));
     }
 
     proptest! {
@@ -147,10 +186,14 @@ mod tests {
             let mut sorted = order.clone();
             sorted.sort_unstable();
             prop_assert_eq!(sorted, (0..objects as u32).collect::<Vec<_>>());
-            let cut = batches(&order, batch);
-            prop_assert_eq!(&cut.concat(), &order);
-            prop_assert_eq!(cut.len(), batch_count(objects, batch));
-            prop_assert!(cut.iter().all(|b| b.len() >= 2 || batch == 1 || objects == 1));
+            for cut in [Cut::Whole, Cut::Published] {
+                let cuts = batches(&order, batch, cut);
+                prop_assert_eq!(&cuts.concat(), &order);
+                prop_assert_eq!(cuts.len(), batch_count(objects, batch, cut));
+                prop_assert!(cuts.iter().all(|b| b.len() >= 2 || batch == 1 || objects == 1));
+                let smallest = cuts.iter().map(|b| 2 * b.len()).min().unwrap_or(batch);
+                prop_assert!(cut == Cut::Published || smallest >= batch.min(2 * objects));
+            }
         }
 
         #[test]

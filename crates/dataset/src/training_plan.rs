@@ -1,7 +1,11 @@
 //! Which pairs of views training sees when: a pure function of (seed, epoch), which can start at any step.
+//!
+//! An epoch of several pairs of every object is that many rounds over all objects, each in an order of its own and with
+//! pairs of its own, one after the other, and then cut into batches: how often two objects are in one step
+//! differs by two at most.
 
 use crate::loader::Item;
-use crate::order;
+use crate::order::{self, Cut};
 
 /// Which objects are trained on, and how they are cut into steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,8 +16,12 @@ pub struct TrainingPlan {
     pub objects: usize,
     /// Views of each.
     pub views: usize,
-    /// Objects in a step.
+    /// Pairs of every object in an epoch.
+    pub pairs: usize,
+    /// Pairs in a step.
     pub batch: usize,
+    /// How an epoch is cut into steps.
+    pub cut: Cut,
     /// Epochs.
     pub epochs: u64,
     /// The share of an epoch's images that are rendered anew; 0 for views on disk.
@@ -22,9 +30,9 @@ pub struct TrainingPlan {
 
 /// How often each view of the pool has been replaced by a fresh one.
 ///
-/// An object has a pool of [`TrainingPlan::views`] views. An epoch takes two of them, and each of these two is, with
+/// An object has a pool of [`TrainingPlan::views`] views. A round takes two of them, and each of these two is, with
 /// probability [`TrainingPlan::refresh`], first replaced. The view that was replaced `n` times is view
-/// `place + n * views` of its object: what the pool holds is a function of (seed, epoch, object) alone.
+/// `place + n * views` of its object: what the pool holds is a function of (seed, round, object) alone.
 struct Pool {
     plan: TrainingPlan,
     /// By object and place; empty where nothing is ever replaced.
@@ -32,7 +40,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// The pool before the first epoch.
+    /// The pool before the first round.
     fn new(plan: TrainingPlan) -> Self {
         let places = if plan.refresh > 0.0 { plan.objects * plan.views } else { 0 };
         Self { plan, replaced: vec![0; places] }
@@ -42,23 +50,23 @@ impl Pool {
     fn before(plan: TrainingPlan, epoch: u64) -> Self {
         let mut pool = Self::new(plan);
         if plan.refresh > 0.0 {
-            (0..epoch).for_each(|epoch| {
+            (0..epoch * plan.pairs as u64).for_each(|round| {
                 (0..plan.objects).for_each(|object| {
-                    pool.take(epoch, object);
+                    pool.take(round, object);
                 });
             });
         }
         pool
     }
 
-    /// The two views of `object` in `epoch`, which is the next one.
-    fn take(&mut self, epoch: u64, object: usize) -> [usize; 2] {
+    /// The two views of `object` in `round`, which is the next one.
+    fn take(&mut self, round: u64, object: usize) -> [usize; 2] {
         let TrainingPlan { seed, views, refresh, .. } = self.plan;
-        let (first, second) = order::pair(seed, epoch, object, views);
+        let (first, second) = order::pair(seed, round, object, views);
         if refresh <= 0.0 {
             return [first, second];
         }
-        let fresh = order::refreshed(seed, epoch, object, refresh);
+        let fresh = order::refreshed(seed, round, object, refresh);
         std::array::from_fn(|k| {
             let place = [first, second][k];
             let replaced = &mut self.replaced[object * views + place];
@@ -69,22 +77,37 @@ impl Pool {
 
     /// The items of all steps of `epoch`, which is the next one.
     fn steps(&mut self, epoch: u64) -> Vec<Vec<Item>> {
-        let TrainingPlan { seed, objects, batch, .. } = self.plan;
-        let order = order::epoch_order(seed, epoch, objects);
-        let step = |objects: &[u32]| {
-            let pairs: Vec<(usize, [usize; 2])> =
-                objects.iter().map(|&object| (object as usize, self.take(epoch, object as usize))).collect();
+        let TrainingPlan { seed, objects, pairs, batch, cut, .. } = self.plan;
+        let mut shown: Vec<(usize, [usize; 2])> = Vec::with_capacity(objects * pairs);
+        for round in epoch * pairs as u64..(epoch + 1) * pairs as u64 {
+            for object in order::epoch_order(seed, round, objects) {
+                shown.push((object as usize, self.take(round, object as usize)));
+            }
+        }
+        let mut shown = shown.into_iter();
+        let step = |size: usize| {
+            let pairs: Vec<_> = shown.by_ref().take(size).collect();
             let view = |k: usize| pairs.iter().map(move |(object, views)| (*object, views[k]));
             view(0).chain(view(1)).collect()
         };
-        order::batches(&order, batch).into_iter().map(step).collect()
+        order::batch_sizes(objects * pairs, batch, cut).into_iter().map(step).collect()
     }
 }
 
 impl TrainingPlan {
     /// Steps in every epoch.
     pub fn steps_per_epoch(&self) -> u64 {
-        order::batch_count(self.objects, self.batch) as u64
+        order::batch_count(self.objects * self.pairs, self.batch, self.cut) as u64
+    }
+
+    /// Pairs in each step of an epoch.
+    pub fn batch_sizes(&self) -> Vec<usize> {
+        order::batch_sizes(self.objects * self.pairs, self.batch, self.cut)
+    }
+
+    /// Steps of the whole run.
+    pub fn steps(&self) -> u64 {
+        self.steps_per_epoch() * self.epochs
     }
 
     /// The items of all steps from step `step` of epoch `first` on, both counted from 0, to the end.
@@ -102,25 +125,45 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const PLAN: TrainingPlan = TrainingPlan {
+        seed: 0,
+        objects: 0,
+        views: 0,
+        pairs: 1,
+        batch: 0,
+        cut: Cut::Published,
+        epochs: 0,
+        refresh: 0.0,
+    };
+
     proptest! {
         #[test]
         fn a_plan_can_start_anywhere(
-            seed: u64, objects in 2_usize..40, batch in 2_usize..12, epochs in 1_u64..6, cut in 0.0..1.0_f64,
-            refresh in prop::sample::select(vec![0.0, 0.1, 0.7, 1.0]),
+            seed: u64, objects in 2_usize..40, batch in 2_usize..12, epochs in 1_u64..6, at in 0.0..1.0_f64,
+            refresh in prop::sample::select(vec![0.0, 0.1, 0.7, 1.0]), pairs in 1_usize..5,
+            cut in prop::sample::select(vec![Cut::Whole, Cut::Published]),
         ) {
-            let plan = TrainingPlan { seed, objects, views: 7, batch, epochs, refresh };
+            let plan = TrainingPlan { seed, objects, views: 7, pairs, batch, cut, epochs, refresh };
             let whole: Vec<_> = plan.steps_from(0, 0).collect();
             let per_epoch = plan.steps_per_epoch();
             prop_assert_eq!(whole.len() as u64, per_epoch * epochs);
-            let step = (cut * whole.len() as f64) as u64;
+            let step = (at * whole.len() as f64) as u64;
             let rest: Vec<_> = plan.steps_from(step / per_epoch, step % per_epoch).collect();
             prop_assert_eq!(&whole[step as usize..], &rest[..]);
+            let sizes = plan.batch_sizes();
+            prop_assert!(whole.iter().zip(sizes.iter().cycle()).all(|(items, size)| items.len() == 2 * size));
+            for items in &whole {
+                let mut counts = vec![0; objects];
+                items[..items.len() / 2].iter().for_each(|item| counts[item.0] += 1);
+                let most = counts.iter().max().unwrap() - counts.iter().min().unwrap();
+                prop_assert!(most <= if pairs == 1 { 1 } else { 2 }, "{:?}", counts);
+            }
         }
     }
 
     #[test]
     fn items_are_first_views_then_second_views_of_the_same_objects() {
-        let plan = TrainingPlan { seed: 3, objects: 9, views: 5, batch: 4, epochs: 1, refresh: 0.0 };
+        let plan = TrainingPlan { seed: 3, objects: 9, views: 5, batch: 4, epochs: 1, ..PLAN };
         let steps: Vec<_> = plan.steps_from(0, 0).collect();
         assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [8, 10]);
         for items in steps {
@@ -130,8 +173,18 @@ mod tests {
     }
 
     #[test]
+    fn five_objects_fill_a_batch_and_pairs_of_one_object_differ() {
+        let plan = TrainingPlan { objects: 5, views: 50, pairs: 102, batch: 512, epochs: 1, ..PLAN };
+        let steps: Vec<_> = plan.steps_from(0, 0).collect();
+        assert_eq!(steps.len(), 1);
+        let (first, second) = steps[0].split_at(510);
+        let different: std::collections::HashSet<_> = first.iter().zip(second).collect();
+        assert!(different.len() > 450, "{}", different.len());
+    }
+
+    #[test]
     fn every_epoch_has_its_own_order_and_its_own_pairs() {
-        let plan = TrainingPlan { seed: 3, objects: 12, views: 9, batch: 12, epochs: 2, refresh: 0.0 };
+        let plan = TrainingPlan { seed: 3, objects: 12, views: 9, batch: 12, epochs: 2, ..PLAN };
         let steps: Vec<_> = plan.steps_from(0, 0).collect();
         let order = |items: &[Item]| items[..12].iter().map(|item| item.0).collect::<Vec<_>>();
         assert_ne!(order(&steps[0]), order(&steps[1]));
@@ -146,7 +199,7 @@ mod tests {
     #[test]
     fn a_share_of_the_images_is_fresh_and_the_rest_comes_from_the_pool() {
         let seen_before = |refresh: f64| {
-            let plan = TrainingPlan { seed: 1, objects: 40, views: 5, batch: 8, epochs: 60, refresh };
+            let plan = TrainingPlan { seed: 1, objects: 40, views: 5, batch: 8, epochs: 60, refresh, ..PLAN };
             let (mut seen, mut fresh) = (std::collections::HashSet::new(), Vec::new());
             for (step, items) in plan.steps_from(0, 0).enumerate() {
                 // The pool is filled in the first epochs.

@@ -3,6 +3,7 @@
 use engine::ops::Images;
 use engine::{Device, Feed, Part, Result, Tensor};
 use pose::ViewPose;
+use random::{Random, Stream};
 
 use crate::config::Transform;
 
@@ -35,6 +36,9 @@ pub struct PairTargets {
     pub hues: Option<Tensor>,
     /// Classes of the objects: (n), int32.
     pub labels: Option<Tensor>,
+    /// Which object each pair shows: (n), int32. Pairs of one object are no negatives of each other; without it, no two
+    /// pairs show the same.
+    pub objects: Option<Tensor>,
 }
 
 /// The numbers of the targets of pairs, on the host; see [`PairTargets`].
@@ -47,6 +51,7 @@ pub struct TargetValues {
     pub translations: Vec<f32>,
     pub hues: Vec<f32>,
     pub labels: Vec<i32>,
+    pub objects: Vec<i32>,
 }
 
 impl TargetValues {
@@ -78,8 +83,7 @@ impl PairTargets {
             parameters: Some(Tensor::from_slice(device, [n, transform.parameters()], &values.parameters)?),
             rotations: Some(Tensor::from_slice(device, [n, 4], &values.rotations)?),
             translations: Some(Tensor::from_slice(device, [n, 3], &values.translations)?),
-            hues: None,
-            labels: None,
+            ..Self::default()
         })
     }
 
@@ -95,9 +99,9 @@ impl PairTargets {
         Ok(self)
     }
 
-    fn all(&self) -> [&Option<Tensor>; 6] {
-        let Self { matrices, parameters, rotations, translations, hues, labels } = self;
-        [matrices, parameters, rotations, translations, hues, labels]
+    fn all(&self) -> [&Option<Tensor>; 7] {
+        let Self { matrices, parameters, rotations, translations, hues, labels, objects } = self;
+        [matrices, parameters, rotations, translations, hues, labels, objects]
     }
 }
 
@@ -126,6 +130,27 @@ impl PairBatch {
         self.len() == 0
     }
 
+    /// Pairs of random pixels and poses: the values do not matter for speed, but they must not be degenerate.
+    pub fn random(device: &Device, pairs: usize, side: usize, transform: Transform) -> Result<Self> {
+        let view = |index| {
+            let mut random = Random::new(1, Stream::new("bench-step"), index);
+            let mut bytes = vec![0; pairs * side * side * 3];
+            bytes.chunks_mut(4).for_each(|chunk| {
+                chunk.iter_mut().zip(random.next_u32().to_le_bytes()).for_each(|(to, byte)| *to = byte);
+            });
+            Images::from_bytes(device, [pairs, side, side], &bytes, [0.5; 3], [0.25; 3])
+        };
+        let mut random = Random::new(1, Stream::new("bench-step-poses"), 0);
+        let mut pose = || {
+            let mut three = |bound: f64| std::array::from_fn(|_| random.range(-bound, bound));
+            ViewPose::published_precision(three(1.5), three(0.5))
+        };
+        let poses: Vec<_> = (0..pairs).map(|_| [pose(), pose()]).collect();
+        let labels: Vec<i32> = (0..pairs as i32).map(|label| label % 55).collect();
+        let targets = PairTargets::from_poses(device, transform, &poses)?.with_labels(device, &labels)?;
+        Ok(Self { views: [view(0)?, view(1)?], targets })
+    }
+
     /// Brings a batch to the device in one upload, which runs beside the step before it.
     pub fn upload(
         feed: &mut Feed,
@@ -141,6 +166,7 @@ impl PairBatch {
             Part::new([pairs, 3], &values.translations)?,
             Part::new([pairs, 2], &values.hues)?,
             Part::new([pairs], &values.labels)?,
+            Part::new([pairs], &values.objects)?,
         ];
         if let PairImages::Host { side, views } = &images {
             for view in views {
@@ -156,6 +182,7 @@ impl PairBatch {
             translations: Some(next()?),
             hues: Some(next()?),
             labels: Some(next()?),
+            objects: Some(next()?),
         };
         let images = match images {
             PairImages::Device(images) => images,
@@ -190,6 +217,7 @@ impl PairBatch {
             translations: maybe(&targets.translations)?,
             hues: maybe(&targets.hues)?,
             labels: maybe(&targets.labels)?,
+            objects: maybe(&targets.objects)?,
         };
         Ok(Self { views: [images(first)?, images(second)?], targets })
     }

@@ -112,6 +112,7 @@ pub struct NetworkConfig {
     pub predictor: PredictorName,
     pub predictor_layers: usize,
     pub normalise_poses: bool,
+    pub routing_std: f64,
     pub task: Task,
     /// Sizes of the transformer: those of ViT-Tiny/16; no setting.
     #[serde(skip)]

@@ -43,6 +43,7 @@ pub(crate) fn projector(config: &MethodConfig) -> CapsuleProjectorConfig {
         map_size: config.backbone().map_size(config.image_size),
         capsules: config.network.capsules,
         pose: config.pose_side().pow(2),
+        routing_std: config.network.routing_std,
     }
 }
 

@@ -60,9 +60,9 @@ impl Method for EquiMod {
         let (eq_x, eq_y) = (x.part(PartName::Equivariant)?, y.part(PartName::Equivariant)?);
         let parameters = required(&batch.targets.parameters, "transformation parameters")?;
         let predicted = self.predictor.forward(tape, eq_x, parameters)?;
-        let tau = self.loss.temperature as f32;
-        let invariance = ops::info_nce(tape, inv_x, inv_y, tau)?;
-        let equivariance = ops::info_nce(tape, &predicted, eq_y, tau)?;
+        let (objects, tau) = (batch.targets.objects.as_ref(), self.loss.temperature as f32);
+        let invariance = ops::info_nce(tape, inv_x, inv_y, objects, tau)?;
+        let equivariance = ops::info_nce(tape, &predicted, eq_y, objects, tau)?;
         Ok(vec![
             Term::new("repr_loss_inv", invariance, self.loss.invariance),
             Term::new("repr_loss_equi", equivariance, self.loss.equivariance),

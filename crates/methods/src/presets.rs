@@ -8,6 +8,9 @@ use crate::suggest;
 /// Every setting with its default.
 pub const DEFAULTS: &str = include_str!("../presets/defaults.toml");
 
+/// What settings that a complete `config.toml` does not name were before they existed, where that is not the default.
+pub const EARLIER: &str = include_str!("../presets/earlier.toml");
+
 /// A scale preset.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
@@ -20,13 +23,19 @@ pub struct Scale {
     methods: &'static [(&'static str, &'static str)],
 }
 
-/// The scale presets. `paper` changes nothing.
-pub const SCALES: [Scale; 3] = [
+/// The scale presets.
+pub const SCALES: [Scale; 4] = [
     Scale {
         name: "paper",
         purpose: "the published settings: 256x256, 2000 epochs, batch 1024",
-        text: "",
+        text: include_str!("../presets/paper.toml"),
         methods: &[],
+    },
+    Scale {
+        name: "own",
+        purpose: "your own objects: minutes on this machine, settings chosen from the objects and the device",
+        text: include_str!("../presets/own.toml"),
+        methods: &[("equicaps", include_str!("../presets/own/equicaps.toml"))],
     },
     Scale {
         name: "small",

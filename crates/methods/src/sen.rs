@@ -53,7 +53,13 @@ impl Method for Sen {
         let (e_x, e_y) = (x.part(PartName::Equivariant)?, y.part(PartName::Equivariant)?);
         let parameters = required(&batch.targets.parameters, "transformation parameters")?;
         let predicted = self.predictor.forward(tape, e_x, parameters)?;
-        let value = ops::info_nce(tape, &predicted, e_y, self.loss.temperature as f32)?;
+        let value = ops::info_nce(
+            tape,
+            &predicted,
+            e_y,
+            batch.targets.objects.as_ref(),
+            self.loss.temperature as f32,
+        )?;
         Ok(vec![Term::new("repr_loss_equi", value, self.loss.equivariance)])
     }
 

@@ -43,9 +43,10 @@ impl Method for SimClr {
         Ok(vec![self.projector.forward(tape, h)?])
     }
 
-    fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], _batch: &PairBatch) -> Result<Vec<Term>> {
+    fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {
         let (e_x, e_y) = (x.part(PartName::Embedding)?, y.part(PartName::Embedding)?);
-        let value = ops::info_nce(tape, e_x, e_y, self.loss.temperature as f32)?;
+        let value =
+            ops::info_nce(tape, e_x, e_y, batch.targets.objects.as_ref(), self.loss.temperature as f32)?;
         Ok(vec![Term::new("repr_loss_inv", value, self.loss.invariance)])
     }
 }

@@ -7,7 +7,7 @@ use engine::{Initialise, Layout, ParameterId, Result, StoreBuilder, Tape, Var};
 use crate::layers::{BatchNorm, Conv};
 
 /// Sizes of the projector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CapsuleProjectorConfig {
     /// Channels of the backbone's map.
     pub input: usize,
@@ -17,6 +17,8 @@ pub struct CapsuleProjectorConfig {
     pub capsules: usize,
     /// Numbers in a pose: 9 (3x3) or 16 (4x4).
     pub pose: usize,
+    /// Standard deviation of the routing weights at the start; 0 as published, where all capsules are equally active.
+    pub routing_std: f64,
 }
 
 /// The projector.
@@ -34,7 +36,7 @@ pub struct CapsuleProjector {
 impl CapsuleProjectorConfig {
     /// Declares the parameters under `prefix` (for example `"projector."`).
     pub fn init(&self, builder: &mut StoreBuilder, prefix: &str) -> CapsuleProjector {
-        let Self { input, map_size, capsules, pose } = *self;
+        let Self { input, map_size, capsules, pose, routing_std } = *self;
         let lower = map_size * map_size * capsules;
         let upper_pose = capsules * pose;
         let mut primary = |suffix: &str, output: usize| {
@@ -48,13 +50,17 @@ impl CapsuleProjectorConfig {
         let mut routing = |name: &str, shape: &[usize], start| {
             builder.parameter(format!("{prefix}fc.{name}"), shape, Layout::Published, start)
         };
+        let routing_start = match routing_std {
+            0.0 => Initialise::Constant(0.0),
+            std => Initialise::Normal { std },
+        };
         CapsuleProjector {
             conv_a,
             bn_a,
             conv_pose,
             bn_pose,
             votes: routing("W1", &[lower, upper_pose, pose], Initialise::kaiming_normal(upper_pose * pose)),
-            routing: routing("W2", &[lower, capsules, pose], Initialise::Constant(0.0)),
+            routing: routing("W2", &[lower, capsules, pose], routing_start),
             routing_bias: routing("b2", &[1, 1, lower, capsules], Initialise::Constant(0.0)),
         }
     }

@@ -33,19 +33,20 @@ impl<'a> PairBatch<'a> {
         let (pairs, side) = (batch.items.len() / 2, batch.side);
         let (first, second) = batch.pixels.split_at(pairs * side * side * 3);
         let items: Vec<Item> = batch.items.iter().map(|&item| resolve(item)).collect();
-        let (mut labels, mut poses, mut hues) =
-            (Vec::with_capacity(pairs), Vec::with_capacity(pairs), Vec::new());
+        let (mut labels, mut objects) = (Vec::with_capacity(pairs), Vec::with_capacity(pairs));
+        let (mut poses, mut hues) = (Vec::with_capacity(pairs), Vec::new());
         for pair in 0..pairs {
             let items = [items[pair], items[pairs + pair]];
             let latents = items.map(|(object, view)| views.latents(object, view));
             labels.push(views.objects()[items[0].0].label as i32);
+            objects.push(items[0].0 as i32);
             poses.push(
                 latents.map(|l| ViewPose::published_precision(l.rotation, l.translation.unwrap_or_default())),
             );
             let [first, second] = latents.map(|l| [l.floor_hue, l.spot_hue]);
             hues.extend(pose::hue_difference(first, second).map(|value| value as f32));
         }
-        let targets = TargetValues { hues, labels, ..TargetValues::from_poses(transform, &poses) };
+        let targets = TargetValues { hues, labels, objects, ..TargetValues::from_poses(transform, &poses) };
         Self { images: PairImages::Host { side, views: [first, second] }, items, targets }
     }
 
@@ -63,17 +64,27 @@ impl<'a> PairBatch<'a> {
 /// The plan of a run over `views`, which must have objects to train on.
 pub fn training_plan(config: &Config, views: &dyn Views) -> Result<TrainingPlan> {
     let objects = views.split(Split::Train).len();
-    if objects < 2 {
+    let batch = config.method.batch;
+    if config.is_automatic() {
+        return Err(Error::Request("settings are still to be chosen from the data".to_owned()));
+    }
+    let pairs = match config.pairs_per_object {
+        0 => (batch / objects.max(1)).max(1),
+        pairs => pairs,
+    };
+    if objects * pairs < 2 {
         let what = views.description();
         return Err(Error::Request(format!(
-            "a step needs two training objects, but of {what}, {objects} are for training"
+            "a step needs two training pairs, but of {what}, {objects} are for training"
         )));
     }
     Ok(TrainingPlan {
         seed: config.seed,
         objects,
         views: views.views(),
-        batch: config.method.batch,
+        pairs,
+        batch,
+        cut: config.batches.cut(),
         epochs: config.epochs,
         refresh: config.refresh,
     })

@@ -6,8 +6,9 @@ mod rules;
 
 use std::path::Path;
 
+use dataset::order::Cut;
 use engine::{AdamConfig, Precision};
-use methods::presets::{self, DEFAULTS, SCALES};
+use methods::presets::{self, DEFAULTS, EARLIER, SCALES};
 use methods::{MethodConfig, MethodName, Settings, names};
 use render::Quality;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub struct Config {
     pub data: String,
     pub lists: String,
     pub refresh: f64,
+    pub pairs_per_object: usize,
+    pub batches: BatchesName,
     pub seed: u64,
     pub device: String,
     pub precision: PrecisionName,
@@ -66,6 +69,26 @@ impl PrecisionName {
             Self::Auto => None,
             Self::F32 => Some(Precision::F32),
             Self::Mixed => Some(Precision::Mixed),
+        }
+    }
+}
+
+names! {
+    /// How an epoch is cut into batches.
+    BatchesName, "batches" {
+        /// Of nearly equal size.
+        Whole = "whole",
+        /// Of exactly `batch` pairs, and the rest, however small.
+        Published = "published",
+    }
+}
+
+impl BatchesName {
+    /// As the plan takes it.
+    pub fn cut(self) -> Cut {
+        match self {
+            Self::Whole => Cut::Whole,
+            Self::Published => Cut::Published,
         }
     }
 }
@@ -284,6 +307,7 @@ impl Config {
     /// The settings in the text of a `config.toml`, to be changed and resolved again.
     pub fn settings_of(source: &str, text: &str) -> Result<Settings> {
         let mut settings = Settings::new(DEFAULTS)?;
+        settings.overlay("earlier versions", EARLIER)?;
         settings.overlay(source, text)?;
         Ok(settings)
     }

@@ -33,11 +33,7 @@ impl Data {
 
 /// Opens the views that `config.data` names, for training on `device`.
 pub fn open(config: &Config, device: &Device) -> Result<Data> {
-    let spec: DataSpec = config
-        .data
-        .parse()
-        .map_err(|problem: String| Error::Request(format!("--data {}: {problem}", config.data)))?;
-    let set = match spec {
+    let set = match spec(config)? {
         DataSpec::Folder(folder) if ObjectSet::is_mesh_folder(&folder) => {
             ObjectSet::meshes(&folder, None, None)?
         }
@@ -49,6 +45,12 @@ pub fn open(config: &Config, device: &Device) -> Result<Data> {
         DataSpec::Procedural(size) => ObjectSet::procedural(size, config.procedural.seed),
     };
     on_the_fly(config, set, device)
+}
+
+/// What `config.data` names.
+pub(crate) fn spec(config: &Config) -> Result<DataSpec> {
+    let named = |problem: String| Error::Request(format!("--data {}: {problem}", config.data));
+    config.data.parse().map_err(named)
 }
 
 /// The setting that cannot do without translations, if one is like that.
@@ -83,7 +85,7 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
     training_plan(config, views).map(|_| ())
 }
 
-fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
+pub(crate) fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
     if folder.as_os_str().is_empty() {
         return Err(Error::Request("no data are named; give --data".to_owned()));
     }
@@ -129,8 +131,9 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
     let objects = Some(settings.objects_mib << 20).filter(|&bytes| bytes > 0);
     let memory = PoolMemory { pool: memory, objects };
     let pool = RenderPool::new(Arc::clone(&views), cuda.context(), config.method.image_size, memory)?;
-    // Every epoch wants two views of an object.
-    let wants_all = config.refresh < 0.5 && 2 * config.epochs >= settings.views as u64;
+    // Every pair wants two views of an object.
+    let pairs = training_plan(config, &*views)?.pairs as u64;
+    let wants_all = config.refresh < 0.5 && 2 * pairs * config.epochs >= settings.views as u64;
     let objects = if wants_all { views.split(Split::Train) } else { 0..0 };
     Ok(Data { views, device: device.clone(), rendered: Some(pool.fill(objects)) })
 }
@@ -164,8 +167,8 @@ mod tests {
         let text = open(&Config::resolve(supervised).unwrap(), &Device::cpu()).err().unwrap().to_string();
         assert!(text.starts_with("network.task translation needs views with translations"), "{text}");
         assert_eq!(
-            message(&["data=procedural:1x2"]),
-            "a step needs two training objects, but of 2 objects of 1 classes, 50 views each, rendered on the \
+            message(&["data=procedural:1x2", "pairs_per_object=1"]),
+            "a step needs two training pairs, but of 2 objects of 1 classes, 50 views each, rendered on the \
              fly at 32x32, 1 are for training"
         );
         assert_eq!(message(&["data="]), "no data are named; give --data");

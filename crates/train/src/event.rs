@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dataset::TrainingPlan;
+
 use crate::checkpoint::Position;
 use crate::config::Config;
 use crate::metrics::Record;
@@ -26,8 +28,8 @@ pub enum Event<'a> {
         device: &'a str,
         /// Where it stands.
         from: Position,
-        /// Steps in every epoch.
-        steps_per_epoch: u64,
+        /// Its batches.
+        plan: &'a TrainingPlan,
     },
     /// Steps were done.
     Progress(&'a Progress),

@@ -1,6 +1,7 @@
 //! Pre-training: from a dataset to a checkpoint that can be trusted. A session on a run, the loop, the run's folder with
 //! its metrics and checkpoints, the one reader and writer of weights, and what stops a run that went wrong.
 
+mod automatic;
 mod bad_samples;
 mod batches;
 pub mod checkpoint;
@@ -22,6 +23,7 @@ mod network;
 #[cfg(test)]
 mod network_tests;
 mod pairs_image;
+pub mod plan;
 mod run_folder;
 mod saver;
 mod schedule;
@@ -40,5 +42,6 @@ pub use config::Config;
 pub use error::{Error, Result};
 pub use event::{Event, Outcome, Progress};
 pub use learner::Learner;
+pub use plan::Plan;
 pub use run_folder::{OwnedRun, RunFolder};
 pub use session::{Session, Start};

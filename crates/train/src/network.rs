@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use dataset::{Split, Views};
+use dataset::Views;
 use engine::{AdamConfig, Device, Feed};
 use methods::{
     Ask, Measurement, MethodConfig, Network, PairBatch, ProbesConfig, Reading, Step, StepOptions, Tallies,
 };
 
-use crate::batches;
+use crate::batches::{self, training_plan};
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
 use crate::error::Result;
@@ -42,7 +42,7 @@ impl NetworkLearner {
         Ok(Self {
             step: Step::new(&method, device, config.seed, options)?,
             adam: config.adam(),
-            schedule: Schedule::of(config, views.split(Split::Train).len()),
+            schedule: Schedule::of(config, training_plan(config, views)?.steps_per_epoch()),
             feed: Feed::new(device)?,
             readings: VecDeque::new(),
         })

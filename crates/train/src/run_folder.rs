@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use crate::checkpoint::{self, Checkpoint};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use dataset::durable;
+use crate::plan;
+use dataset::{TrainingPlan, durable};
 
 const CONFIG: &str = "config.toml";
 const LOCK: &str = "run.lock";
@@ -220,8 +221,9 @@ impl OwnedRun {
     }
 
     /// Writes `config.toml` again, where settings that weights do not depend on were changed.
-    pub(crate) fn write_config(&self, config: &Config) -> Result<()> {
-        let (path, text) = (self.folder.config_path(), config.to_toml()?);
+    pub(crate) fn write_config(&self, config: &Config, plan: &TrainingPlan) -> Result<()> {
+        let text = format!("# {}\n{}", plan::epoch_in_words(plan), config.to_toml()?);
+        let path = self.folder.config_path();
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             return Ok(());
         }

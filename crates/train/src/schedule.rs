@@ -2,8 +2,6 @@
 
 use std::f64::consts::PI;
 
-use dataset::order;
-
 use crate::config::{Config, ScheduleName};
 
 /// How the learning rate goes.
@@ -21,9 +19,8 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// The schedule of a run on `objects` objects.
-    pub fn of(config: &Config, objects: usize) -> Self {
-        let per_epoch = order::batch_count(objects, config.method.batch) as u64;
+    /// The schedule of a run with so many steps in an epoch.
+    pub fn of(config: &Config, per_epoch: u64) -> Self {
         match config.schedule {
             ScheduleName::Cosine => {
                 let steps = config.epochs * per_epoch;
@@ -68,8 +65,7 @@ mod tests {
         let schedule = |settings: &[&str]| {
             let mut layers = Config::settings("equicaps", "demo").unwrap();
             settings.iter().for_each(|assignment| layers.set(assignment).unwrap());
-            // 21 objects in steps of 4, 4, 4, 4 and 5.
-            Schedule::of(&Config::resolve(layers).unwrap(), 21)
+            Schedule::of(&Config::resolve(layers).unwrap(), 5)
         };
         let cosine = ["batch=4", "schedule=cosine", "warmup_epochs=2"];
         let long = schedule(&[&cosine[..], &["epochs=30"]].concat());

@@ -10,6 +10,7 @@ use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::event::{Event, Outcome};
 use crate::network::NetworkLearner;
+use crate::plan;
 use crate::run_folder::{OwnedRun, RunFolder};
 use crate::trainer;
 
@@ -40,6 +41,7 @@ impl Session {
         start: Start<'_>,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Self> {
+        plan::check(&config, &data)?;
         let mut learner = NetworkLearner::new(&config, &*data.views, &data.device)?;
         let choices = start.choices_of.map(|other| RunFolder::open(other)?.choices()).transpose()?;
         if let (Some(None), Some(other)) = (&choices, start.choices_of) {
@@ -94,7 +96,7 @@ impl Session {
     /// Images in a step, in the mean over an epoch.
     pub fn images_per_step(&self) -> Result<f64> {
         let plan = training_plan(&self.config, &*self.data.views)?;
-        Ok(2.0 * plan.objects as f64 / plan.steps_per_epoch() as f64)
+        Ok(2.0 * (plan.objects * plan.pairs) as f64 / plan.steps_per_epoch() as f64)
     }
 
     /// Trains until the end, or until `stop` says so; it is asked before every step.

@@ -87,16 +87,11 @@ pub fn train(
             .ok_or_else(|| Error::content(&path, "the checkpoint lacks the means of its epoch"))?;
         strikes = checkpoint.metadata.get("guard_strikes").and_then(|s| s.parse().ok()).unwrap_or(0);
     }
-    run.write_config(config)?;
+    run.write_config(config, &plan)?;
     let surroundings = folder.environment_path();
     let differences = environment::begin(&surroundings, &device, views.description(), position.step)?;
     differences.into_iter().for_each(|text| tell(Event::Warning(text)));
-    tell(Event::Begin {
-        config,
-        device: &device.description(),
-        from: position,
-        steps_per_epoch: plan.steps_per_epoch(),
-    });
+    tell(Event::Begin { config, device: &device.description(), from: position, plan: &plan });
     let (journal, damage) = Journal::open(folder, position.step)?;
     damage.into_iter().for_each(|text| tell(Event::Warning(text)));
     let (chosen, replaced) = device.choice_counts();

@@ -221,7 +221,8 @@ mod tests {
     fn network(seed: u64, map_size: usize) -> ParameterStore {
         let mut builder = StoreBuilder::new();
         ResNet18Config { width: 8 }.init(&mut builder, "backbone.");
-        CapsuleProjectorConfig { input: 64, map_size, capsules: 4, pose: 9 }.init(&mut builder, "projector.");
+        CapsuleProjectorConfig { input: 64, map_size, capsules: 4, pose: 9, routing_std: 0.0 }
+            .init(&mut builder, "projector.");
         builder.build(&Device::cpu(), seed).unwrap()
     }
 

@@ -107,6 +107,7 @@ impl Prefetch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::order::Cut;
     use crate::training_plan::TrainingPlan;
 
     /// Walks a run as training does: the sizes of all requests, and the images shown. Checks that every view is there when
@@ -150,8 +151,16 @@ mod tests {
         (requests, shown)
     }
 
-    const PLAN: TrainingPlan =
-        TrainingPlan { seed: 5, objects: 300, views: 10, batch: 32, epochs: 60, refresh: 0.1 };
+    const PLAN: TrainingPlan = TrainingPlan {
+        seed: 5,
+        objects: 300,
+        views: 10,
+        pairs: 1,
+        batch: 32,
+        cut: Cut::Published,
+        epochs: 60,
+        refresh: 0.1,
+    };
 
     #[test]
     fn every_view_is_there_and_none_is_rendered_twice() {

@@ -12,6 +12,7 @@ use super::shots::Shots;
 use super::{CudaRenderer, DeviceObjects, PairImages, PoolMemory, RenderPool};
 use crate::loader::Item;
 use crate::on_the_fly::{OnTheFly, OnTheFlyOptions};
+use crate::order::Cut;
 use crate::source::{CpuRenderer, ObjectSet};
 use crate::training_plan::TrainingPlan;
 use crate::views::Views;
@@ -71,7 +72,16 @@ fn every_batch_shows_what_was_planned_whatever_fits_into_memory() {
         (0.3, 17, Some(3 << 20), false),
         (1.0, 0, None, false),
     ] {
-        let plan = TrainingPlan { seed: 3, objects: 15, views: VIEWS, batch: 6, epochs: 12, refresh };
+        let plan = TrainingPlan {
+            seed: 3,
+            objects: 15,
+            views: VIEWS,
+            pairs: 1,
+            batch: 6,
+            cut: Cut::Published,
+            epochs: 12,
+            refresh,
+        };
         let memory = PoolMemory { pool: places * image, objects };
         let mut pool = RenderPool::new(views(), &context, SIDE, memory).unwrap();
         if fills {

@@ -28,12 +28,15 @@ pub(super) fn cases(cases: &mut Vec<Case>) {
     }
     let build = |tape: &mut Tape<'_>, i: &[Var]| ops::sharpen(tape, &i[0], 0.25);
     cases.push(Case::new("sharpen", build).positive("a", &[37, 45], Parameter));
-    let build = |tape: &mut Tape<'_>, i: &[Var]| ops::info_nce(tape, &i[0], &i[1], 0.5);
-    cases.push(Case::new("info_nce", build).input("u", &[19, 33], Parameter).input(
-        "v",
-        &[19, 33],
-        Parameter,
-    ));
+    for (name, groups) in [("info_nce", 19), ("info_nce of groups", 5)] {
+        let build = move |tape: &mut Tape<'_>, i: &[Var]| {
+            let numbers: Vec<i32> = (0..19).map(|row| row * 7 % groups).collect();
+            let numbers = Tensor::from_slice(&tape.device(), [19], &numbers)?;
+            ops::info_nce(tape, &i[0], &i[1], (groups < 19).then_some(&numbers), 0.5)
+        };
+        let case = Case::new(name, build);
+        cases.push(case.input("u", &[19, 33], Parameter).input("v", &[19, 33], Parameter));
+    }
     let build = |tape: &mut Tape<'_>, i: &[Var]| ops::hypernetwork(tape, &i[0], i[1].value(), &i[2]);
     cases.push(
         Case::new("hypernetwork", build)

@@ -151,27 +151,33 @@ extern "C" __global__ void __launch_bounds__(256)
   if (threadIdx.x == 0) norms[row] = norm;
 }
 
+// Whether row b counts for row a: it is another row, and its positive or of another group. `groups` may be null.
+__device__ bool contrasts(const int* groups, int a, int b, int n) {
+  if (b == a) return false;
+  return !groups || b % n == a % n || groups[b % n] != groups[a % n];
+}
 // The products of a row become softmax over the others minus one at the positive; the row's loss. A block per row.
-extern "C" __global__ void __launch_bounds__(256) contrast_rows(float* s, int n, float tau, double* partial) {
+extern "C" __global__ void __launch_bounds__(256)
+    contrast_rows(float* s, const int* groups, int n, float tau, double* partial) {
   __shared__ double scratch[33];
   __shared__ float tops[8];
   int a = blockIdx.x, size = 2 * n, positive = (a + n) % size;
   float* row = s + (size_t)a * size;
   float top = -3e38f;
   for (int b = threadIdx.x; b < size; b += blockDim.x)
-    if (b != a) top = fmaxf(top, row[b] / tau);
+    if (contrasts(groups, a, b, n)) top = fmaxf(top, row[b] / tau);
   top = warp_max(top);
   if ((threadIdx.x & 31) == 0) tops[threadIdx.x >> 5] = top;
   __syncthreads();
   for (int k = 0; k < 8; k++) top = fmaxf(top, tops[k]);
   double sum = 0.0;
   for (int b = threadIdx.x; b < size; b += blockDim.x)
-    if (b != a) sum += exp((double)(row[b] / tau - top));
+    if (contrasts(groups, a, b, n)) sum += exp((double)(row[b] / tau - top));
   sum = block_sum(sum, scratch);
   if (threadIdx.x == 0) partial[a] = log(sum) + top - row[positive] / tau;
   __syncthreads();
   for (int b = threadIdx.x; b < size; b += blockDim.x) {
-    float p = b == a ? 0.f : (float)(exp((double)(row[b] / tau - top)) / sum);
+    float p = contrasts(groups, a, b, n) ? (float)(exp((double)(row[b] / tau - top)) / sum) : 0.f;
     row[b] = p - (b == positive ? 1.f : 0.f);
   }
 }

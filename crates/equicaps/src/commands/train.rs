@@ -10,7 +10,7 @@ use methods::Settings;
 use serde::Serialize;
 use train::metrics::Kind;
 use train::summary::Summary;
-use train::{Config, Event, RunFolder, Session, Start};
+use train::{Config, Event, Plan, RunFolder, Session, Start};
 
 use crate::UsageError;
 use crate::commands::training_progress::TrainingProgress;
@@ -22,12 +22,13 @@ use crate::terminal::{Terminal, shown};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   equicaps train --data procedural:5x4 --preset demo --run runs/first
-  equicaps train --data meshes --preset demo --set refresh=0.1 --run runs/fresh
+  equicaps train --data meshes --preset own --run runs/mine
   equicaps train --data 3DIEBench --method vicreg --preset small --device cuda:0 --run runs/vicreg
   equicaps train --data 3DIEBench-T --transform rotation+object --run runs/motion --set epochs=500
   equicaps train --resume runs/first
 
-Presets: paper (the published settings), small (minutes on a GPU), demo (minutes on two cores).
+Presets: paper (the published settings), own (your own objects: chosen from them and the device),
+small (minutes on a GPU), demo (minutes on two cores). --dry-run shows what a run would do.
 --print-config shows every setting that --set can change. Interrupting a run (Ctrl-C, SIGTERM,
 SIGUSR1) saves it and ends with status 75; --resume resumes it, and the result is the same as
 without the interruption.")]
@@ -47,7 +48,7 @@ pub struct Arguments {
     /// Method, see equicaps methods [default: equicaps]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     method: Option<String>,
-    /// Preset: paper, small, demo, or a TOML file [default: paper]
+    /// Preset: paper, own, small, demo, or a TOML file [default: paper]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     preset: Option<String>,
     /// Backbone: resnet18 or vit_tiny [default: the preset's]
@@ -77,6 +78,9 @@ pub struct Arguments {
     /// Print the resolved configuration without training
     #[arg(long)]
     print_config: bool,
+    /// Print what would be trained (batches, steps, expected time, warnings) without training
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Runs the command.
@@ -88,6 +92,12 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let config = config.map_err(usage)?;
     if arguments.print_config {
         return Outcome::new(&Resolved { toml: config.to_toml()?, config });
+    }
+    let device = crate::device::open(&config.device, config.precision)?;
+    let (automatic, config) = (config.is_automatic(), config.chosen(&device)?);
+    if arguments.dry_run {
+        let data = train::data::open(&config, &device)?;
+        return Outcome::new(&Plan::of(&config, &data)?);
     }
     let root = match (&arguments.resume, &arguments.run) {
         (Some(root), _) | (None, Some(root)) => root.as_path(),
@@ -105,8 +115,10 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         }
     }
     interrupt::flag();
-    let device = crate::device::open(&config.device, config.precision)?;
     let data = train::data::open(&config, &device)?;
+    if automatic {
+        terminal.note(Plan::of(&config, &data)?.to_string());
+    }
     let mut progress = TrainingProgress::new(terminal);
     let mut tell = |event: Event<'_>| progress.tell(&event);
     let session = match &arguments.resume {

@@ -38,10 +38,11 @@ impl<'a> TrainingProgress<'a> {
                 };
                 self.terminal.note(format!("{} tensors from {}{anew}", taken.count, from.display()));
             }
-            Event::Begin { config, device, from, steps_per_epoch } => {
-                let epochs = config.epochs;
+            Event::Begin { config, device, from, plan } => {
+                let (epochs, steps) = (plan.epochs, plan.steps_per_epoch());
+                let epoch = train::plan::epoch_in_words(plan);
                 let plan =
-                    format!("{} on {device}: {epochs} epochs x {steps_per_epoch} steps", config.method.name);
+                    format!("{} on {device}: {epochs} epochs x {steps} steps; {epoch}", config.method.name);
                 self.terminal.note(match from.step {
                     0 => plan,
                     _ => format!("{plan}; resuming from {}", from.describe()),

@@ -219,8 +219,8 @@ impl Fixture {
             parameters,
             rotations: tensor("in/quaternion_xyzw")?,
             translations: tensor("in/translation")?,
-            hues: None,
             labels,
+            ..PairTargets::default()
         };
         Ok(PairBatch { views: [view("in/view1")?, view("in/view2")?], targets })
     }

@@ -7,27 +7,39 @@ use crate::error::{Error, Result};
 
 /// More threads or waiting batches than any machine has use for; beyond it a number is a slip of the finger.
 const MOST_WORKERS: usize = 4096;
+/// Pairs of one object in an epoch.
+const MOST_PAIRS: usize = 65_536;
+/// Beyond it routing is decided before anything is learnt.
+const MOST_ROUTING_STD: f64 = 100.0;
 /// A pebibyte.
 const MOST_MEMORY_MIB: usize = 1 << 30;
 
 impl Config {
     /// Refuses settings that make no sense, whatever the data.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let rule =
             |holds: bool, text: &str| holds.then_some(()).ok_or_else(|| Error::Setting(text.to_owned()));
-        rule(self.epochs > 0, "epochs must be at least 1")?;
         rule(self.epochs <= 99_999, "epochs must be at most 99999")?;
-        rule(self.method.batch >= 2, "batch must be at least 2: variances over one object are undefined")?;
+        rule(self.method.batch != 1, "batch must be at least 2: variances over one object are undefined")?;
         let multiple = if self.method.backbone == BackboneName::VitTiny { 16 } else { 32 };
         rule(
-            self.method.image_size >= 32 && self.method.image_size.is_multiple_of(multiple),
+            self.method.image_size == 0
+                || self.method.image_size >= 32 && self.method.image_size.is_multiple_of(multiple),
             &format!(
                 "image_size is {}, but must be a multiple of {multiple}, 32 or more",
                 self.method.image_size
             ),
         )?;
         rule(self.learning_rate > 0.0, "learning_rate must be positive")?;
-        rule((0.0..=1.0).contains(&self.refresh), "refresh must be between 0 and 1")?;
+        rule(self.refresh <= 1.0, "refresh must be between 0 and 1, or below 0 to be chosen")?;
+        rule(
+            self.pairs_per_object <= MOST_PAIRS,
+            &format!("pairs_per_object must be at most {MOST_PAIRS}; 0 chooses as many as fill a batch"),
+        )?;
+        rule(
+            (0.0..=MOST_ROUTING_STD).contains(&self.method.network.routing_std),
+            &format!("network.routing_std must be between 0 and {MOST_ROUTING_STD}"),
+        )?;
         rule(
             self.method.loss.sharpen_prediction > 0.0 && self.method.loss.sharpen_target > 0.0,
             "loss.sharpen_prediction and loss.sharpen_target must be positive",
@@ -40,7 +52,7 @@ impl Config {
         )?;
         rule(self.adam.epsilon > 0.0, "adam.epsilon must be positive")?;
         let width = self.method.network.width;
-        rule(width > 0 && width.is_multiple_of(8), "network.width must be a positive multiple of 8")?;
+        rule(width.is_multiple_of(8), "network.width must be a positive multiple of 8")?;
         rule(self.method.network.capsules > 0, "network.capsules must be positive")?;
         rule(self.method.network.predictor_layers > 0, "network.predictor_layers must be positive")?;
         rule(
@@ -55,7 +67,7 @@ impl Config {
         rule(self.method.loss.temperature > 0.0, "loss.temperature must be positive")?;
         rule(self.checkpoints.keep >= 1, "checkpoints.keep must be at least 1")?;
         rule(self.checkpoints.every_minutes >= 0.0, "checkpoints.every_minutes must not be negative")?;
-        rule(self.procedural.views >= 2, "procedural.views must be at least 2")?;
+        rule(self.procedural.views != 1, "procedural.views must be at least 2")?;
         rule(
             self.procedural.memory_mib <= MOST_MEMORY_MIB,
             &format!("procedural.memory_mib must be at most {MOST_MEMORY_MIB}"),

@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             let (first, second) = order::pair(0, epoch, *object as usize, count);
             [(*object as usize, first), (*object as usize, second)]
         };
-        let batches = order::batches(&order, batch).into_iter();
+        let batches = order::batches(&order, batch, order::Cut::Published).into_iter();
         batches.map(|objects| objects.iter().flat_map(items).collect()).collect::<Vec<_>>()
     });
     let mut loader = Loader::start(views, plan, LoaderOptions { side: Some(side), workers, queue: 2 })?;

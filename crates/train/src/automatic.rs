@@ -1,0 +1,158 @@
+//! Settings that are chosen from the data and the device: those that are 0 (`refresh`: below 0) where 0 makes no sense.
+//! The preset `own` leaves all of them open. What is chosen is a function of the number of training objects, of the size of stored
+//! views and of the kind of device alone, and is written to the run's `config.toml`.
+
+use dataset::Split;
+use dataset::{DataSpec, ObjectSet, Views};
+use engine::Device;
+
+use crate::config::Config;
+use crate::data;
+use crate::error::Result;
+
+/// What a kind of device can do in about ten minutes.
+struct Scale {
+    side: usize,
+    width: usize,
+    batch: usize,
+    steps: u64,
+    /// Of views that are rendered on the fly.
+    refresh: f64,
+    /// Views of all objects together that are kept, where they are rendered on the fly.
+    pool: usize,
+}
+
+const GPU: Scale = Scale { side: 128, width: 64, batch: 1024, steps: 6000, refresh: 0.2, pool: 65_536 };
+const CPU: Scale = Scale { side: 64, width: 64, batch: 32, steps: 1200, refresh: 0.5, pool: 8192 };
+
+/// A run has about so many epochs: few objects give more pairs in each.
+const EPOCHS: u64 = 100;
+/// Fewest and most views of an object that are kept, where they are rendered on the fly.
+const VIEWS: (usize, usize) = (50, 2000);
+/// Sides of images are multiples of it.
+const SIDE_STEP: usize = 32;
+
+/// What is known of data before they are opened for training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Objects to train on.
+    pub objects: usize,
+    /// Side of the stored views; none where views are rendered on the fly.
+    pub stored: Option<usize>,
+}
+
+impl Config {
+    /// Whether a setting is still to be chosen.
+    pub fn is_automatic(&self) -> bool {
+        let zero =
+            [self.method.batch, self.method.image_size, self.method.network.width, self.procedural.views];
+        self.epochs == 0 || zero.contains(&0) || self.refresh < 0.0
+    }
+
+    /// The configuration with every setting chosen that was left open, for training on `device`.
+    pub fn chosen(self, device: &Device) -> Result<Self> {
+        if !self.is_automatic() {
+            return Ok(self);
+        }
+        let facts = facts(&self)?;
+        let config = choose(self, facts, if matches!(device, Device::Cuda(_)) { GPU } else { CPU });
+        config.check()?;
+        Ok(config)
+    }
+}
+
+fn choose(mut config: Config, Facts { objects, stored }: Facts, scale: Scale) -> Config {
+    let objects = objects.max(1);
+    let method = &mut config.method;
+    if method.image_size == 0 {
+        let stored = stored.unwrap_or(scale.side) / SIDE_STEP * SIDE_STEP;
+        method.image_size = scale.side.min(stored).max(SIDE_STEP);
+    }
+    if method.network.width == 0 {
+        method.network.width = scale.width;
+    }
+    if method.batch == 0 {
+        method.batch = scale.batch;
+    }
+    if config.refresh < 0.0 {
+        config.refresh = if stored.is_some() { 0.0 } else { scale.refresh };
+    }
+    if config.procedural.views == 0 {
+        config.procedural.views = (scale.pool / objects).clamp(VIEWS.0, VIEWS.1);
+    }
+    if config.epochs == 0 {
+        let batch = config.method.batch;
+        if config.pairs_per_object == 0 {
+            // Whole batches: rounded down, an epoch has at most the steps it should have.
+            let pairs = (scale.steps / EPOCHS).max(1) as usize * batch / objects;
+            config.pairs_per_object = pairs.max(1);
+        }
+        let pairs = objects * config.pairs_per_object;
+        let per_epoch = dataset::order::batch_count(pairs, batch, config.batches.cut()).max(1) as u64;
+        config.epochs = scale.steps.div_ceil(per_epoch);
+    }
+    config
+}
+
+fn facts(config: &Config) -> Result<Facts> {
+    let set = match data::spec(config)? {
+        DataSpec::Folder(folder) if ObjectSet::is_mesh_folder(&folder) => {
+            ObjectSet::meshes(&folder, None, None)?
+        }
+        DataSpec::Folder(folder) => {
+            let views = data::open_folder(&folder, &config.lists)?;
+            return Ok(Facts { objects: views.split(Split::Train).len(), stored: Some(views.side()) });
+        }
+        DataSpec::Procedural(size) => ObjectSet::procedural(size, config.procedural.seed),
+    };
+    let objects = dataset::split::assign(config.procedural.seed, &set.ids());
+    let train = objects.iter().filter(|object| object.split == Split::Train).count();
+    Ok(Facts { objects: train, stored: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batches::training_plan;
+    use crate::testing::FakeViews;
+
+    fn own(settings: &[&str]) -> Config {
+        let mut layers = Config::settings("equicaps", "own").unwrap();
+        settings.iter().for_each(|assignment| layers.set(assignment).unwrap());
+        Config::resolve(layers).unwrap()
+    }
+
+    #[test]
+    fn few_objects_fill_batches_and_a_run_has_its_steps() {
+        for objects in [5, 37, 800, 10_000] {
+            let config = choose(own(&[]), Facts { objects, stored: None }, GPU);
+            assert!(!config.is_automatic());
+            config.check().unwrap();
+            let plan = training_plan(&config, &FakeViews::new(1, objects)).unwrap();
+            assert_eq!(plan.objects, objects);
+            assert!(
+                plan.batch_sizes().iter().all(|&size| size >= 512),
+                "{objects}: {:?}",
+                plan.batch_sizes()
+            );
+            assert!((5900..6200).contains(&plan.steps()), "{objects}: {} steps", plan.steps());
+            assert!(config.epochs <= 103 || objects == 10_000, "{objects}: {} epochs", config.epochs);
+        }
+    }
+
+    #[test]
+    fn what_the_user_says_stays() {
+        let config = own(&["batch=64", "epochs=7", "image_size=96", "refresh=0", "network.width=16"]);
+        let chosen = choose(config, Facts { objects: 10, stored: None }, CPU);
+        let Config { epochs, refresh, ref method, .. } = chosen;
+        assert_eq!((method.batch, epochs, method.image_size, method.network.width), (64, 7, 96, 16));
+        assert_eq!((refresh, chosen.pairs_per_object), (0.0, 0));
+    }
+
+    #[test]
+    fn stored_views_are_neither_enlarged_nor_rendered_anew() {
+        let side = |stored| choose(own(&[]), Facts { objects: 10, stored: Some(stored) }, GPU);
+        assert_eq!([256, 100, 64, 20].map(|stored| side(stored).method.image_size), [128, 96, 64, 32]);
+        assert_eq!(side(64).refresh, 0.0);
+    }
+}

@@ -1,0 +1,259 @@
+//! What a run will do, before it does it: its batches, its steps, and how long they should take.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use dataset::{Split, TrainingPlan};
+use engine::Device;
+use methods::{MethodConfig, MethodName, PairBatch, ProbesConfig, Step, StepOptions, Transform};
+use serde::Serialize;
+
+use crate::batches::training_plan;
+use crate::config::{BatchesName, Config};
+use crate::data::Data;
+use crate::error::{Error, Result};
+
+/// The plan of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// The method.
+    pub method: MethodName,
+    /// What it is trained for.
+    pub transform: Transform,
+    /// Where it is trained, in words.
+    pub device: String,
+    /// The data, in words.
+    pub data: String,
+    /// Objects it is trained on.
+    pub objects: usize,
+    /// Views of each that are kept.
+    pub views: usize,
+    /// Share of the images that are rendered anew.
+    pub refresh: f64,
+    /// Side of the images in pixels.
+    pub image_size: usize,
+    /// Pairs of every object in an epoch.
+    pub pairs_per_object: usize,
+    /// Pairs in each step of an epoch.
+    pub batch_sizes: Vec<usize>,
+    /// Epochs.
+    pub epochs: u64,
+    /// Steps in all.
+    pub steps: u64,
+    /// How long training should take on this device, by a few measured steps.
+    pub estimated_seconds: f64,
+    /// What may go wrong.
+    pub warnings: Vec<String>,
+}
+
+impl Plan {
+    /// The plan of a run of `config` on `data`. Measures a few steps.
+    pub fn of(config: &Config, data: &Data) -> Result<Self> {
+        let plan = training_plan(config, &*data.views)?;
+        let step = step_time(config, data)?;
+        let images = 2.0 * (plan.objects * plan.pairs) as f64 * config.epochs as f64;
+        let rendering = rendering_time(config, data, &plan, images)?;
+        let pairs_per_second = config.method.batch as f64 / step.as_secs_f64().max(1e-9);
+        Ok(Self {
+            method: config.method.name,
+            transform: config.method.transform,
+            device: data.device.description(),
+            data: data.views.description(),
+            objects: plan.objects,
+            views: plan.views,
+            refresh: plan.refresh,
+            image_size: config.method.image_size,
+            pairs_per_object: plan.pairs,
+            batch_sizes: plan.batch_sizes(),
+            epochs: plan.epochs,
+            steps: plan.steps(),
+            estimated_seconds: images / 2.0 / pairs_per_second + rendering.as_secs_f64(),
+            warnings: warnings(config, &plan),
+        })
+    }
+}
+
+/// Sizes of batches in words: `8 x 1024 + 608`.
+fn batches_in_words(sizes: &[usize]) -> String {
+    let runs = sizes.chunk_by(|a, b| a == b).map(|run| match run {
+        [size] => size.to_string(),
+        _ => format!("{} x {}", run.len(), run[0]),
+    });
+    runs.collect::<Vec<_>>().join(" + ")
+}
+
+/// The batches of an epoch in words.
+pub fn epoch_in_words(plan: &TrainingPlan) -> String {
+    in_words(plan.pairs, &plan.batch_sizes())
+}
+
+fn in_words(pairs: usize, sizes: &[usize]) -> String {
+    let pairs = match pairs {
+        1 => "one pair".to_owned(),
+        _ => format!("{pairs} pairs"),
+    };
+    format!("an epoch has {pairs} of every object, in batches of {}", batches_in_words(sizes))
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let minutes = (self.estimated_seconds / 60.0).ceil();
+        let time = match minutes as u64 {
+            0..=120 => format!("{minutes} minutes"),
+            _ => format!("{:.0} hours", minutes / 60.0),
+        };
+        let Self { method, transform, device, data, objects, image_size, refresh, .. } = self;
+        writeln!(formatter, "{method}, trained for {transform}, on {device}")?;
+        writeln!(formatter, "data: {data}; {objects} objects for training, {refresh} of the views fresh")?;
+        writeln!(
+            formatter,
+            "{}, at {image_size}x{image_size}",
+            in_words(self.pairs_per_object, &self.batch_sizes)
+        )?;
+        write!(formatter, "{} epochs, {} steps, about {time}", self.epochs, self.steps)?;
+        self.warnings.iter().try_for_each(|warning| write!(formatter, "\nwarning: {warning}"))
+    }
+}
+
+/// What is wrong with the batches of `plan`.
+pub(crate) fn warnings(config: &Config, plan: &TrainingPlan) -> Vec<String> {
+    let (sizes, batch) = (plan.batch_sizes(), config.method.batch);
+    let mut warnings: Vec<String> = harmful_rest(config, plan).into_iter().collect();
+    if let [only] = sizes[..]
+        && 2 * only < batch
+    {
+        warnings.push(format!(
+            "batches have {only} pairs, not {batch}: there are {} training objects; --set pairs_per_object=0 \
+             takes as many pairs of each as a batch holds",
+            plan.objects
+        ));
+    }
+    warnings
+}
+
+/// Why the rest of an epoch does harm: batch norm, variance and covariance of a few samples undo what whole batches
+/// taught.
+fn harmful_rest(config: &Config, plan: &TrainingPlan) -> Option<String> {
+    let (sizes, batch) = (plan.batch_sizes(), config.method.batch);
+    let last = sizes.last().copied().unwrap_or(batch);
+    let harmful = config.batches == BatchesName::Published && sizes.len() > 1 && 4 * last < batch;
+    harmful.then(|| {
+        let whole = dataset::order::batch_sizes(plan.objects * plan.pairs, batch, dataset::order::Cut::Whole);
+        format!(
+            "the last batch of an epoch would have {last} pairs, less than a quarter of batch = {batch}, and undo what \
+             the others teach; --set batches=whole makes batches of {}",
+            batches_in_words(&whole)
+        )
+    })
+}
+
+/// Refuses a new run whose batches would undo each other.
+pub(crate) fn check(config: &Config, data: &Data) -> Result<()> {
+    let plan = training_plan(config, &*data.views)?;
+    harmful_rest(config, &plan).map_or(Ok(()), |problem| Err(Error::Request(problem)))
+}
+
+/// The time of a step, by measuring: on the CPU with a few pairs, whose time is scaled.
+fn step_time(config: &Config, data: &Data) -> Result<Duration> {
+    let (views, device) = (&*data.views, &data.device);
+    let on_gpu = matches!(device, Device::Cuda(_));
+    let batch = config.method.batch;
+    let (pairs, warm, measured) = if on_gpu { (batch, 3, 5) } else { (batch.min(8), 1, 2) };
+    let classes = views.classes().len();
+    let options = StepOptions {
+        probes: config
+            .probes
+            .enabled
+            .then_some(ProbesConfig { classes, translation: views.has_translation() }),
+        graphs: config.graphs,
+        recompute: config.recompute,
+    };
+    let method = MethodConfig { classes, ..config.method.clone() };
+    let mut step = Step::new(&method, device, config.seed, options)?;
+    let mut inputs = PairBatch::random(device, pairs, method.image_size, method.transform)?;
+    inputs.targets =
+        inputs.targets.with_hues(device, &vec![[0.0; 2]; pairs])?.with_labels(device, &vec![0; pairs])?;
+    let mut one = || step.step(&inputs, &config.adam())?.read().map(|_| ());
+    (0..warm).try_for_each(|_| one())?;
+    let start = Instant::now();
+    (0..measured).try_for_each(|_| one())?;
+    Ok(start.elapsed().mul_f64(batch as f64 / (pairs * measured) as f64))
+}
+
+/// The time that rendering adds: on the CPU, where it takes the cores of the training.
+fn rendering_time(config: &Config, data: &Data, plan: &TrainingPlan, images: f64) -> Result<Duration> {
+    const MEASURED: usize = 8;
+    let views = &*data.views;
+    if matches!(data.device, Device::Cuda(_)) || !views.has_more_views() {
+        return Ok(Duration::ZERO);
+    }
+    let kept = ((plan.objects * plan.views) as f64).min(images);
+    let rendered = images * plan.refresh + kept * (1.0 - plan.refresh);
+    let side = config.method.image_size;
+    let mut pixels = vec![0; 3 * side * side];
+    let objects: Vec<usize> = views.split(Split::Train).take(MEASURED).collect();
+    let mut all = |view| objects.iter().try_for_each(|&object| views.image(object, view, side, &mut pixels));
+    // Objects are loaded first.
+    all(0)?;
+    let start = Instant::now();
+    all(1)?;
+    let workers = match config.loader.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        workers => workers,
+    };
+    Ok(start.elapsed().mul_f64(rendered / (objects.len() * workers) as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::FakeViews;
+    use std::sync::Arc;
+
+    fn plan(objects: usize, settings: &[&str]) -> (Config, Data) {
+        let mut layers = Config::settings("equicaps", "paper").unwrap();
+        for setting in ["network.width=8", "image_size=32", "network.capsules=4"].iter().chain(settings) {
+            layers.set(setting).unwrap();
+        }
+        let views = Arc::new(FakeViews::new(1, objects));
+        (Config::resolve(layers).unwrap(), Data::on_host(views, &Device::cpu()))
+    }
+
+    #[test]
+    fn a_published_rest_below_a_quarter_is_refused_and_the_way_out_is_named() {
+        let (config, data) = plan(36, &["batch=32"]);
+        let message = check(&config, &data).unwrap_err().to_string();
+        assert!(
+            message.contains("would have 4 pairs")
+                && message.contains("batches=whole makes batches of 2 x 18"),
+            "{message}"
+        );
+        for settings in [&["batch=32", "batches=whole"][..], &["batch=27"]] {
+            let (config, data) = plan(36, settings);
+            check(&config, &data).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_plan_says_what_will_happen() {
+        let (config, data) = plan(20, &["batch=16", "batches=whole", "epochs=3"]);
+        let whole = Plan::of(&config, &data).unwrap();
+        assert_eq!(
+            (whole.batch_sizes.as_slice(), whole.pairs_per_object, whole.steps),
+            (&[10, 10][..], 1, 6)
+        );
+        assert!(whole.estimated_seconds > 0.0 && whole.warnings.is_empty());
+        assert!(whole.to_string().contains("in batches of 2 x 10, at 32x32"), "{whole}");
+        let (config, data) = plan(4, &["batch=16"]);
+        assert_eq!(Plan::of(&config, &data).unwrap().batch_sizes, [16]);
+        let (config, data) = plan(4, &["batch=16", "pairs_per_object=1"]);
+        let small = Plan::of(&config, &data).unwrap();
+        assert!(small.warnings[0].starts_with("batches have 4 pairs, not 16"), "{:?}", small.warnings);
+    }
+
+    #[test]
+    fn sizes_in_words() {
+        assert_eq!(batches_in_words(&[1024, 1024, 608]), "2 x 1024 + 608");
+        assert_eq!(batches_in_words(&[37]), "37");
+    }
+}
