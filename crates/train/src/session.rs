@@ -12,6 +12,7 @@ use crate::event::{Event, Outcome};
 use crate::network::NetworkLearner;
 use crate::run_folder::{OwnedRun, RunFolder};
 use crate::trainer;
+use crate::warnings::warnings;
 
 /// What a new run begins with besides its configuration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +58,7 @@ impl Session {
             tell(Event::Started { from: path, taken: &taken });
             first = Some(trainer::starting_checkpoint(&config, &*data.views, &learner)?);
         }
+        warnings(&config, &*data.views).into_iter().for_each(|text| tell(Event::Warning(text)));
         let new = OwnedRun::reserve(root)?;
         if let Some(choices) = choices.flatten() {
             new.folder().write_choices(&choices)?;
