@@ -82,7 +82,7 @@ impl PoseVerdict {
             let numbers: Vec<String> = numbers.collect();
             format!("no {what} was learnt: {}; {}", numbers.join("; "), advice(steps))
         });
-        (!scores.is_empty()).then(|| Self { learnt, scores, margin: FLOOR_MARGIN, message })
+        (!scores.is_empty()).then_some(Self { learnt, scores, margin: FLOOR_MARGIN, message })
     }
 }
 
