@@ -10,6 +10,7 @@ pub mod check;
 pub mod cuda;
 pub mod durable;
 pub mod error;
+mod folder_depth;
 mod image_file;
 pub mod image_list;
 pub mod jpeg;
@@ -35,6 +36,7 @@ pub mod work;
 
 pub use cuda::CudaRenderer;
 pub use error::{Error, Result};
+pub use folder_depth::{WrongDepth, wrong_depth};
 pub use image_list::Image;
 pub use loader::{Allocate, Batch, Item, Loader, LoaderOptions, Memory, Pixels};
 pub use object::{Class, Object, Split};

@@ -25,6 +25,7 @@ pub mod probe;
 pub mod protocol;
 pub mod results;
 pub mod retrieval;
+mod verdict;
 pub mod weights;
 
 pub use encoder::{Encoded, Encoder, Widths};

@@ -25,6 +25,7 @@ pub(crate) const METHOD: Registration = Registration {
     summary: "capsules, with SIE's hypernetwork on the poses",
     preset: include_str!("../presets/paper/capsie.toml"),
     init: |config, builder| Ok(Box::new(CapsIe::init(config, builder))),
+    learns_pose: true,
     recognise: |has| has("projector.fc.W1") && has("predictor."),
 };
 

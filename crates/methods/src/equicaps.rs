@@ -23,6 +23,7 @@ pub(crate) const METHOD: Registration = Registration {
     summary: "capsules whose pose matrices are transformed by the motion itself",
     preset: include_str!("../presets/paper/equicaps.toml"),
     init: |config, builder| Ok(Box::new(EquiCaps::init(config, builder)?)),
+    learns_pose: true,
     recognise: |has| has("projector.fc.W1") && !has("predictor."),
 };
 

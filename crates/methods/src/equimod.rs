@@ -18,6 +18,7 @@ pub(crate) const METHOD: Registration = Registration {
     summary: "SimCLR twice: an invariant embedding, and one with a predictor",
     preset: include_str!("../presets/paper/equimod.toml"),
     init: |config, builder| Ok(Box::new(EquiMod::init(config, builder))),
+    learns_pose: true,
     recognise: |has| has("projector_inv.") && !has("predictor.hypernet."),
 };
 

@@ -15,6 +15,9 @@ pub struct Health {
     pub effective_rank: f64,
     /// Entropy of the mean activations over its largest value: 1 when all capsules are used alike, 0 when one is.
     pub capsule_entropy: Option<f64>,
+    /// Mean over samples of the entropy of a sample's own activations over its largest value: 1 when they are uniform, as
+    /// before training, 0 when every sample activates one capsule.
+    pub sample_entropy: Option<f64>,
 }
 
 /// Rows that the effective rank is computed from; more would cost time and change little.
@@ -29,6 +32,7 @@ impl Health {
             std_min,
             effective_rank: effective_rank(representation, width),
             capsule_entropy: activations.map(|(rows, capsules)| usage_entropy(rows, capsules)),
+            sample_entropy: activations.map(|(rows, capsules)| sample_entropy(rows, capsules)),
         }
     }
 
@@ -40,6 +44,7 @@ impl Health {
             ("health/effective_rank".to_owned(), self.effective_rank),
         ];
         values.extend(self.capsule_entropy.map(|entropy| ("health/capsule_entropy".to_owned(), entropy)));
+        values.extend(self.sample_entropy.map(|entropy| ("health/sample_entropy".to_owned(), entropy)));
         values
     }
 }
@@ -111,10 +116,20 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 fn usage_entropy(activations: &[f32], capsules: usize) -> f64 {
-    let means = column_means(activations, capsules);
-    let total: f64 = means.iter().sum();
-    let entropy: f64 = means.iter().map(|mean| mean / total).filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum();
-    entropy / (capsules as f64).ln().max(f64::MIN_POSITIVE)
+    relative_entropy(column_means(activations, capsules).into_iter(), capsules)
+}
+
+fn sample_entropy(activations: &[f32], capsules: usize) -> f64 {
+    let rows = activations.chunks_exact(capsules);
+    let count = rows.len().max(1) as f64;
+    rows.map(|row| relative_entropy(row.iter().map(|&value| f64::from(value)), capsules)).sum::<f64>() / count
+}
+
+/// The entropy of `weights`, which need not sum to 1, over that of `count` equal ones.
+fn relative_entropy(weights: impl Iterator<Item = f64> + Clone, count: usize) -> f64 {
+    let total: f64 = weights.clone().sum();
+    let entropy: f64 = weights.map(|weight| weight / total).filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum();
+    entropy / (count as f64).ln().max(f64::MIN_POSITIVE)
 }
 
 #[cfg(test)]
@@ -159,5 +174,14 @@ mod tests {
         assert!(entropy(&[1.0, 0.0, 0.0, 0.0]).abs() < 1e-12);
         // Different rows may use different capsules.
         assert!((entropy(&[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_entropy_of_samples_is_that_of_each_for_itself() {
+        let entropy = |rows: &[f32]| Health::of(&[0.0, 1.0], 1, Some((rows, 4))).sample_entropy.unwrap();
+        assert!((entropy(&[0.25; 8]) - 1.0).abs() < 1e-12);
+        // Each sample has a capsule of its own, and both together use two.
+        assert!(entropy(&[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]).abs() < 1e-12);
+        assert!((entropy(&[0.5, 0.5, 0.0, 0.0, 0.25, 0.25, 0.25, 0.25]) - 0.75).abs() < 1e-12);
     }
 }

@@ -24,6 +24,7 @@ mod config;
 mod eigenvalues;
 mod equicaps;
 mod equimod;
+pub mod floor;
 mod health;
 #[cfg(test)]
 mod loss_tests;
@@ -47,6 +48,7 @@ mod step;
 mod suggest;
 mod supervised;
 mod tally;
+pub mod verdict;
 mod vicreg;
 #[cfg(test)]
 mod vit_tests;

@@ -42,7 +42,7 @@ impl Measurement {
     pub fn values(&self) -> Vec<(String, f64)> {
         let mut values = vec![("loss".to_owned(), self.loss)];
         values.extend(self.terms.iter().map(|(name, value)| (format!("loss/{name}"), *value)));
-        values.extend(self.probes.scores().map(|(name, score)| (format!("probe/{name}"), score)));
+        values.extend(self.probes.values());
         values.extend(self.health.iter().flat_map(Health::values));
         values
     }

@@ -136,6 +136,13 @@ impl Questions {
             };
             tallies.add(format!("{task}/{place}"), tally);
         }
+        let asked = |wanted: fn(&Task) -> bool| self.0.iter().any(|(_, task)| wanted(task));
+        if asked(|task| matches!(task, Task::Rotation)) {
+            tallies.add_targets("rotation_r2", 4, &targets.rotations);
+        }
+        if asked(|task| matches!(task, Task::Translation)) {
+            tallies.add_targets("translation_r2", 3, &targets.translations);
+        }
         Ok(tallies)
     }
 }

@@ -25,6 +25,8 @@ pub struct Registration {
     pub preset: &'static str,
     /// Declares its layers on top of a backbone; refuses a configuration it cannot work with.
     pub init: fn(&MethodConfig, &mut StoreBuilder) -> Result<Box<dyn Method>>,
+    /// Whether it is told the motion between the views, so that it is to learn poses. (A supervised network: by its task.)
+    pub learns_pose: bool,
     /// Whether a file with such tensors is of this method.
     pub recognise: fn(HasTensor<'_>) -> bool,
 }
@@ -103,6 +105,11 @@ impl MethodName {
     /// Its published settings: TOML over the defaults.
     pub fn preset(self) -> &'static str {
         self.0.preset
+    }
+
+    /// Whether it is told the motion between the views.
+    pub fn learns_pose(self) -> bool {
+        self.0.learns_pose
     }
 
     /// Whether a file with such tensors is of this method.

@@ -16,6 +16,7 @@ pub(crate) const METHOD: Registration = Registration {
     summary: "contrastive between a predictor's output and the other view",
     preset: include_str!("../presets/paper/sen.toml"),
     init: |config, builder| Ok(Box::new(Sen::init(config, builder))),
+    learns_pose: true,
     recognise: |has| has("projector_equi.") && !has("projector_inv."),
 };
 

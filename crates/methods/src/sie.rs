@@ -23,6 +23,7 @@ pub(crate) const METHOD: Registration = Registration {
     summary: "split representation: invariant half, equivariant half with a hypernetwork",
     preset: include_str!("../presets/paper/sie.toml"),
     init: |config, builder| Ok(Box::new(Sie::init(config, builder)?)),
+    learns_pose: true,
     recognise: |has| has("projector_inv.") && has("predictor.hypernet."),
 };
 

@@ -16,6 +16,7 @@ pub(crate) const METHOD: Registration = Registration {
     summary: "contrastive: a view finds the other view of its object among all others",
     preset: include_str!("../presets/paper/simclr.toml"),
     init: |config, builder| Ok(Box::new(SimClr::init(config, builder))),
+    learns_pose: false,
     recognise: vicreg::is_plain,
 };
 

@@ -17,6 +17,7 @@ pub(crate) const METHOD: Registration = Registration {
     summary: "SimCLR, and a head that predicts the transformation from both representations",
     preset: include_str!("../presets/paper/simclr_augself.toml"),
     init: |config, builder| Ok(Box::new(SimClrAugSelf::init(config, builder))),
+    learns_pose: true,
     recognise: |has| {
         let other = ["projector.fc.W1", "projector_inv.", "projector_equi."];
         has("predictor.") && !other.into_iter().any(has)

@@ -19,6 +19,7 @@ pub(crate) const METHOD: Registration = Registration {
     preset: include_str!("../presets/paper/supervised.toml"),
     init: |config, builder| Ok(Box::new(Supervised::init(config, builder))),
     // Its published files hold heads under the names of their tasks; what is used of them is the backbone.
+    learns_pose: false,
     recognise: |_| false,
 };
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::floor::constant_floor;
+
 /// The sums of one score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tally {
@@ -79,24 +81,49 @@ impl Tally {
     }
 }
 
-/// Tallies by the probe's name.
+/// Tallies by the probe's name, and the targets of each task, which say what is reached without information.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tallies(BTreeMap<String, Tally>);
+pub struct Tallies {
+    scores: BTreeMap<String, Tally>,
+    /// By task: components of a target, and all targets.
+    targets: BTreeMap<String, (usize, Vec<f32>)>,
+}
 
 impl Tallies {
     /// Adds to the tally called `name`.
     pub fn add(&mut self, name: impl Into<String>, tally: Tally) {
-        self.0.entry(name.into()).and_modify(|sum| sum.add(&tally)).or_insert(tally);
+        self.scores.entry(name.into()).and_modify(|sum| sum.add(&tally)).or_insert(tally);
+    }
+
+    /// Adds targets of `width` components each of the R2 called `task`, once however many probes are asked for them.
+    pub fn add_targets(&mut self, task: &str, width: usize, targets: &[f32]) {
+        let (_, all) = self.targets.entry(task.to_owned()).or_insert((width, Vec::new()));
+        all.extend_from_slice(targets);
     }
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Self) {
-        other.0.iter().for_each(|(name, tally)| self.add(name.clone(), *tally));
+        other.scores.iter().for_each(|(name, tally)| self.add(name.clone(), *tally));
+        other.targets.iter().for_each(|(task, (width, all))| self.add_targets(task, *width, all));
     }
 
     /// The scores by name.
     pub fn scores(&self) -> impl Iterator<Item = (String, f64)> + '_ {
-        self.0.iter().map(|(name, tally)| (name.clone(), tally.score()))
+        self.scores.iter().map(|(name, tally)| (name.clone(), tally.score()))
+    }
+
+    /// What is reached without information, by task.
+    pub fn floors(&self) -> impl Iterator<Item = (String, f64)> + '_ {
+        let floor = |(task, (width, all)): (&String, &(usize, Vec<f32>))| {
+            Some((task.clone(), constant_floor(all, *width)?))
+        };
+        self.targets.iter().filter_map(floor)
+    }
+
+    /// All numbers by their names in metrics: `probe/TASK/PLACE`, and `floor/TASK`.
+    pub fn values(&self) -> impl Iterator<Item = (String, f64)> + '_ {
+        let scores = self.scores().map(|(name, score)| (format!("probe/{name}"), score));
+        scores.chain(self.floors().map(|(task, floor)| (format!("floor/{task}"), floor)))
     }
 }
 
@@ -127,6 +154,21 @@ mod tests {
         let targets = [0.0, 1.0, 0.0, 1.0];
         assert_eq!(Tally::r2(&[0.0, 1.0, 0.0, 1.0], &targets).score(), 1.0);
         assert_eq!(Tally::r2(&[0.5; 4], &targets).score(), 0.0);
+    }
+
+    #[test]
+    fn floors_are_of_all_batches() {
+        let targets = [1.0, 10.0, -1.0, 10.0];
+        let mut tallies = Tallies::default();
+        tallies.add("rotation_r2/h", Tally::r2(&targets, &targets));
+        tallies.add_targets("rotation_r2", 2, &targets[..2]);
+        let mut second = Tallies::default();
+        second.add_targets("rotation_r2", 2, &targets[2..]);
+        tallies.merge(&second);
+        let values: Vec<(String, f64)> = tallies.values().collect();
+        assert_eq!(values[0], ("probe/rotation_r2/h".to_owned(), 1.0));
+        assert_eq!(values[1].0, "floor/rotation_r2");
+        assert!((values[1].1 - (1.0 - 2.0 / 102.0)).abs() < 1e-12);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(crate) const METHOD: Registration = Registration {
     summary: "invariance between the views, variance and covariance regularised",
     preset: include_str!("../presets/paper/vicreg.toml"),
     init: |config, builder| Ok(Box::new(VicReg::init(config, builder))),
+    learns_pose: false,
     recognise: is_plain,
 };
 

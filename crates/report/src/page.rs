@@ -39,6 +39,11 @@ impl Page {
         self.add(&format!("<p>{}</p>\n", escape(text)));
     }
 
+    /// A paragraph that is not to be overlooked.
+    pub fn warning(&mut self, text: &str) {
+        self.add(&format!("<p class=\"warning\">{}</p>\n", escape(text)));
+    }
+
     /// A table.
     pub fn table(&mut self, table: &Table) {
         self.add(&table.to_html());

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use methods::verdict::PoseVerdict;
 use serde::Serialize;
 use serde_json::Value;
 use train::Config;
 use train::metrics::Kind;
 use train::summary::Summary;
+use train::verdict::FLOORS;
 
 use crate::table::{Cell, Column, Table};
 
@@ -20,6 +22,8 @@ pub struct RunComparison {
     pub settings_that_differ: BTreeMap<String, Vec<Option<String>>>,
     /// The last values of everything measured, a value a run.
     pub numbers: BTreeMap<String, Vec<Option<f64>>>,
+    /// Whether each, where it has come to its end and was to learn poses, has learnt them.
+    pub pose: Vec<Option<PoseVerdict>>,
     #[serde(skip)]
     names: Vec<String>,
     #[serde(skip)]
@@ -42,7 +46,10 @@ impl RunComparison {
         let (mut numbers, mut order) = (BTreeMap::new(), Vec::new());
         for (title, kind) in [("train", Kind::Epoch), ("held-out", Kind::HeldOut)] {
             let mut names: Vec<String> = runs.iter().flat_map(|run| run.names(kind)).collect();
-            names.sort();
+            // A floor stands before the R2 it belongs to.
+            names.sort_by_key(|name| {
+                name.strip_prefix(FLOORS).map_or(name.clone(), |task| format!("probe/{task}"))
+            });
             names.dedup();
             for name in names {
                 let label = format!("{title} {name}");
@@ -57,6 +64,7 @@ impl RunComparison {
             runs: runs.iter().map(|run| run.root.display().to_string()).collect(),
             settings_that_differ,
             numbers,
+            pose: runs.iter().map(Summary::pose_verdict).collect(),
             names: runs.iter().map(|run| run.name.clone()).collect(),
             progress: runs.iter().map(reached).collect(),
             order,
@@ -82,7 +90,11 @@ impl fmt::Display for RunComparison {
             rows.push(row(name, values.map(|value| Cell::number(*value, 4)).collect()));
         }
         let table = Table { columns, rows, ..Table::default() };
-        formatter.write_str(table.to_text().trim_end())
+        formatter.write_str(table.to_text().trim_end())?;
+        let said =
+            self.pose.iter().map(|verdict| verdict.as_ref().and_then(|verdict| verdict.message.as_ref()));
+        let mut said = self.names.iter().zip(said).filter_map(|(name, message)| Some((name, message?)));
+        said.try_for_each(|(name, message)| write!(formatter, "\n{name}: {message}"))
     }
 }
 

@@ -5,19 +5,17 @@ use std::path::{Path, PathBuf};
 
 use train::metrics::Kind;
 use train::summary::Summary;
+use train::verdict::{FLOORS, floor_of};
 
 use crate::axis::Axis;
 use crate::{LineChart, Result, Series};
-
-/// The level of rotation R2 that needs no pose information: the best constant guess.
-const ROTATION_FLOOR: f64 = 0.23;
 
 /// Draws all numbers whose name is `wanted` into `out`, each as PNG and SVG; returns the PNG files.
 pub fn write(runs: &[Summary], wanted: impl Fn(&str) -> bool, out: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for (folder, kind) in [("train", Kind::Epoch), ("step", Kind::Step), ("held_out", Kind::HeldOut)] {
         let names: BTreeSet<String> = runs.iter().flat_map(|run| run.names(kind)).collect();
-        for name in names.into_iter().filter(|name| wanted(name)) {
+        for name in names.into_iter().filter(|name| wanted(name) && !name.starts_with(FLOORS)) {
             // Steps repeat what epochs say, except for what only some steps have.
             if kind == Kind::Step && runs.iter().any(|run| run.last(Kind::Epoch, &name).is_some()) {
                 continue;
@@ -36,11 +34,9 @@ fn draw(runs: &[Summary], kind: Kind, name: &str, path: &Path) -> Result<PathBuf
         let curve = Series::new(run.name.clone(), run.curve(kind, name));
         if curve.points.len() < 40 { curve.with_dots() } else { curve }
     });
-    let references = if name.contains("rotation_r2") {
-        vec![(ROTATION_FLOOR, "no pose information".to_owned())]
-    } else {
-        Vec::new()
-    };
+    // Runs on the same data have the same floor; of others, the first one's is shown.
+    let floor = floor_of(name).and_then(|floor| runs.iter().find_map(|run| run.last(kind, &floor)));
+    let references = floor.map(|floor| (floor, "no pose information".to_owned())).into_iter().collect();
     let (title, axis) = words(name);
     let chart = LineChart {
         title: format!("{title} ({where_from})"),

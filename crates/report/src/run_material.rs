@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use evaluate::{Results, results};
+use methods::verdict::PoseVerdict;
 use train::RunFolder;
 use train::metrics::{self, Kind, Record};
+use train::verdict::{self, floor_of};
 
 use crate::axis::Axis;
 use crate::figures::no_information;
@@ -23,6 +25,8 @@ pub struct RunMaterial {
     pub records: Vec<Record>,
     /// Folders of evaluations with their results, by epoch.
     pub evaluations: Vec<(PathBuf, Results)>,
+    /// Whether the run, which has come to its end, has learnt poses; nothing where it was not to.
+    pub pose: Option<PoseVerdict>,
 }
 
 impl RunMaterial {
@@ -39,6 +43,9 @@ impl RunMaterial {
                 material.config_text = std::fs::read_to_string(run.config_path()).ok();
                 material.environment_text = std::fs::read_to_string(run.environment_path()).ok();
                 material.records = metrics::read(&run.metrics_path())?;
+                // Settings that cannot be read are no reason for a report to fail.
+                material.pose =
+                    run.config().ok().and_then(|config| verdict::of_run(&config, &material.records));
                 path.join("evaluation")
             }
             Err(_) if path.is_dir() => path.to_path_buf(),
@@ -97,7 +104,11 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
             .filter(|series| series.points.len() > 1)
             .collect();
         if !series.is_empty() {
-            let references = match (name, rotation_floor) {
+            let own = floor_of(key).and_then(|floor| {
+                let curves = runs.iter().map(|run| curve(run, Kind::HeldOut, &floor));
+                curves.filter_map(|points| Some(points.last()?.1)).next()
+            });
+            let references = match (name, own.or(rotation_floor)) {
                 ("online_rotation", Some(floor)) => vec![(floor, no_information(floor))],
                 _ => Vec::new(),
             };

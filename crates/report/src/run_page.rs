@@ -71,6 +71,13 @@ fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Results], introduc
     if !latest.is_empty() {
         page.paragraph(&compare::conditions(latest));
     }
+    let evaluated = latest.iter().map(|results| (&results.subject.name, results.pose_verdict()));
+    let others = runs.iter().filter(|run| run.evaluations.is_empty());
+    for (name, verdict) in evaluated.chain(others.map(|run| (&run.name, run.pose.clone()))) {
+        if let Some(message) = verdict.and_then(|verdict| verdict.message) {
+            page.warning(&format!("{name}: {message}."));
+        }
+    }
 }
 
 fn floor(all: &[Results], task: Task) -> Option<f64> {

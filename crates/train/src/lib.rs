@@ -36,6 +36,8 @@ mod torch_file;
 mod trainer;
 #[cfg(test)]
 mod trainer_tests;
+pub mod verdict;
+pub mod warnings;
 pub mod weights;
 
 pub use config::Config;

@@ -9,9 +9,10 @@ use methods::{MethodConfig, MethodName, PairBatch, ProbesConfig, Step, StepOptio
 use serde::Serialize;
 
 use crate::batches::training_plan;
-use crate::config::{BatchesName, Config};
+use crate::config::Config;
 use crate::data::Data;
 use crate::error::{Error, Result};
+use crate::warnings::{harmful_rest, warnings};
 
 /// The plan of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -68,13 +69,13 @@ impl Plan {
             epochs: plan.epochs,
             steps: plan.steps(),
             estimated_seconds: images / 2.0 / pairs_per_second + rendering.as_secs_f64(),
-            warnings: warnings(config, &plan),
+            warnings: warnings(config, &*data.views),
         })
     }
 }
 
 /// Sizes of batches in words: `8 x 1024 + 608`.
-fn batches_in_words(sizes: &[usize]) -> String {
+pub(crate) fn batches_in_words(sizes: &[usize]) -> String {
     let runs = sizes.chunk_by(|a, b| a == b).map(|run| match run {
         [size] => size.to_string(),
         _ => format!("{} x {}", run.len(), run[0]),
@@ -113,38 +114,6 @@ impl fmt::Display for Plan {
         write!(formatter, "{} epochs, {} steps, about {time}", self.epochs, self.steps)?;
         self.warnings.iter().try_for_each(|warning| write!(formatter, "\nwarning: {warning}"))
     }
-}
-
-/// What is wrong with the batches of `plan`.
-pub(crate) fn warnings(config: &Config, plan: &TrainingPlan) -> Vec<String> {
-    let (sizes, batch) = (plan.batch_sizes(), config.method.batch);
-    let mut warnings: Vec<String> = harmful_rest(config, plan).into_iter().collect();
-    if let [only] = sizes[..]
-        && 2 * only < batch
-    {
-        warnings.push(format!(
-            "batches have {only} pairs, not {batch}: there are {} training objects; --set pairs_per_object=0 \
-             takes as many pairs of each as a batch holds",
-            plan.objects
-        ));
-    }
-    warnings
-}
-
-/// Why the rest of an epoch does harm: batch norm, variance and covariance of a few samples undo what whole batches
-/// taught.
-fn harmful_rest(config: &Config, plan: &TrainingPlan) -> Option<String> {
-    let (sizes, batch) = (plan.batch_sizes(), config.method.batch);
-    let last = sizes.last().copied().unwrap_or(batch);
-    let harmful = config.batches == BatchesName::Published && sizes.len() > 1 && 4 * last < batch;
-    harmful.then(|| {
-        let whole = dataset::order::batch_sizes(plan.objects * plan.pairs, batch, dataset::order::Cut::Whole);
-        format!(
-            "the last batch of an epoch would have {last} pairs, less than a quarter of batch = {batch}, and undo what \
-             the others teach; --set batches=whole makes batches of {}",
-            batches_in_words(&whole)
-        )
-    })
 }
 
 /// Refuses a new run whose batches would undo each other.
@@ -242,13 +211,14 @@ mod tests {
             (whole.batch_sizes.as_slice(), whole.pairs_per_object, whole.steps),
             (&[10, 10][..], 1, 6)
         );
-        assert!(whole.estimated_seconds > 0.0 && whole.warnings.is_empty());
+        assert!(whole.estimated_seconds > 0.0);
         assert!(whole.to_string().contains("in batches of 2 x 10, at 32x32"), "{whole}");
         let (config, data) = plan(4, &["batch=16"]);
         assert_eq!(Plan::of(&config, &data).unwrap().batch_sizes, [16]);
         let (config, data) = plan(4, &["batch=16", "pairs_per_object=1"]);
         let small = Plan::of(&config, &data).unwrap();
-        assert!(small.warnings[0].starts_with("batches have 4 pairs, not 16"), "{:?}", small.warnings);
+        let shrunk = |text: &String| text.starts_with("batches have 4 pairs, not 16");
+        assert!(small.warnings.iter().any(shrunk), "{:?}", small.warnings);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::network::NetworkLearner;
 use crate::plan;
 use crate::run_folder::{OwnedRun, RunFolder};
 use crate::trainer;
+use crate::warnings::warnings;
 
 /// What a new run begins with besides its configuration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +60,7 @@ impl Session {
             tell(Event::Started { from: path, taken: &taken });
             first = Some(trainer::starting_checkpoint(&config, &*data.views, &learner)?);
         }
+        warnings(&config, &*data.views).into_iter().for_each(|text| tell(Event::Warning(text)));
         let new = OwnedRun::reserve(root)?;
         if let Some(choices) = choices.flatten() {
             new.folder().write_choices(&choices)?;

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use methods::verdict::PoseVerdict;
+
 use crate::checkpoint::{self, Checkpoint, Position};
 use crate::config::Config;
 use crate::environment::{self, Ended, Environment};
 use crate::error::Result;
 use crate::metrics::{self, Kind, Record};
 use crate::run_folder::RunFolder;
+use crate::verdict;
 
 /// Whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -112,6 +115,11 @@ impl Summary {
     /// The last value of `name` among the lines of `kind`.
     pub fn last(&self, kind: Kind, name: &str) -> Option<f64> {
         self.records.iter().rev().filter(|record| record.kind == kind).find_map(|record| record.value(name))
+    }
+
+    /// Whether the run, which has come to its end, has learnt poses; nothing where it was not to.
+    pub fn pose_verdict(&self) -> Option<PoseVerdict> {
+        verdict::of_run(&self.config, &self.records)
     }
 
     /// The values of `name` among the lines of `kind`, each with its epoch (a fraction inside one).

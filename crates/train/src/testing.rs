@@ -55,6 +55,12 @@ impl FakeViews {
         Self { stream, ..self }
     }
 
+    /// The same training objects, and no others.
+    pub(crate) fn without_held_out(mut self) -> Self {
+        self.objects.retain(|object| object.split == Split::Train);
+        self
+    }
+
     /// The same, translated as well.
     pub(crate) fn with_translation(self) -> Self {
         Self { translates: true, ..self }

@@ -26,12 +26,15 @@ use crate::data::Data;
 use crate::environment::{self, Ended};
 use crate::error::{Error, Result};
 use crate::event::{Event, Outcome};
-use crate::guard::Guard;
+use crate::guard::{Guard, RankWatch};
 use crate::journal::Journal;
 use crate::learner::Learner;
 use crate::means::Means;
 use crate::run_folder::OwnedRun;
 use crate::saver::Saver;
+
+/// Where a checkpoint keeps what is known of the effective rank.
+const GUARD_RANK: &str = "guard_rank";
 
 /// The loop over one run.
 pub struct Trainer<'a> {
@@ -74,7 +77,7 @@ pub fn train(
     }
     let mut position = Position::default();
     let mut means = Means::default();
-    let mut strikes = 0;
+    let (mut strikes, mut rank) = (0, RankWatch::default());
     let newest = checkpoint::newest(&folder.checkpoints_path(), |text| tell(Event::Warning(text)))?;
     if let Some((path, checkpoint)) = newest {
         check_belongs(&path, &checkpoint, config, &views)?;
@@ -86,6 +89,8 @@ pub fn train(
         means = Means::load(&checkpoint)
             .ok_or_else(|| Error::content(&path, "the checkpoint lacks the means of its epoch"))?;
         strikes = checkpoint.metadata.get("guard_strikes").and_then(|s| s.parse().ok()).unwrap_or(0);
+        let known = checkpoint.metadata.get(GUARD_RANK).and_then(|text| serde_json::from_str(text).ok());
+        rank = known.unwrap_or_default();
     }
     run.write_config(config, &plan)?;
     let surroundings = folder.environment_path();
@@ -104,7 +109,7 @@ pub fn train(
         plan,
         position,
         means,
-        guard: Guard::new(config.guards.clone(), strikes),
+        guard: Guard::new(config.guards.clone(), strikes, rank),
         journal,
         saver: Saver::new(folder.checkpoints_path(), config.checkpoints.clone(), config.epochs),
         tell,
@@ -259,6 +264,7 @@ impl Trainer<'_> {
         self.collect(true)?;
         let strikes = self.guard.strikes();
         let mut checkpoint = described(self.position, &self.config, &*self.views, strikes)?;
+        checkpoint.metadata.insert(GUARD_RANK.to_owned(), serde_json::json!(self.guard.rank()).to_string());
         self.learner.save(&mut checkpoint)?;
         if let Some(name) = checkpoint.not_a_number() {
             let what = format!("{name} contains NaN or infinity");

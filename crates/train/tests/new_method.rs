@@ -24,6 +24,7 @@ static TOGETHER: Registration = Registration {
     summary: "a linear projection whose views are drawn together",
     preset: "[loss]\ninvariance = 2.5\n",
     init: |config, builder| Ok(Box::new(Together::init(config, builder))),
+    learns_pose: false,
     recognise: |has| has("together."),
 };
 

@@ -12,6 +12,7 @@ use evaluate::evaluation::{self, Event, Wanted};
 use evaluate::features::{Extraction, data_key};
 use evaluate::weights::{self, Opened, Weights, Which};
 use evaluate::{Encoder, Preset, Protocol, Results};
+use methods::verdict::PoseVerdict;
 use report::{evaluation_folder, pose_sweep};
 use serde::Serialize;
 use train::RunFolder;
@@ -167,7 +168,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         found.push(one(&request, terminal)?);
         folders.push(out);
     }
-    Outcome::new(&Evaluated { results: found, folders: folders.iter().map(shown).collect() })
+    let pose = found.iter().map(Results::pose_verdict).collect();
+    Outcome::new(&Evaluated { results: found, folders: folders.iter().map(shown).collect(), pose })
 }
 
 /// What was measured, and where it lies.
@@ -175,12 +177,20 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
 struct Evaluated {
     results: Vec<Results>,
     folders: Vec<String>,
+    /// Whether each, where it was to learn poses, has learnt them.
+    pose: Vec<Option<PoseVerdict>>,
 }
 
 impl fmt::Display for Evaluated {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tables = evaluation_folder::to_text(&self.results);
-        write!(formatter, "{tables}\nresults in {}", self.folders.join(", "))
+        writeln!(formatter, "{tables}")?;
+        for (results, verdict) in self.results.iter().zip(&self.pose) {
+            if let Some(message) = verdict.as_ref().and_then(|verdict| verdict.message.as_ref()) {
+                writeln!(formatter, "{}: {message}", results.subject.name)?;
+            }
+        }
+        write!(formatter, "results in {}", self.folders.join(", "))
     }
 }
 

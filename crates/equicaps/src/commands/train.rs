@@ -7,9 +7,11 @@ use std::sync::atomic::Ordering;
 
 use anyhow::bail;
 use methods::Settings;
+use methods::verdict::PoseVerdict;
 use serde::Serialize;
 use train::metrics::Kind;
 use train::summary::Summary;
+use train::verdict::floor_of;
 use train::{Config, Event, Plan, RunFolder, Session, Start};
 
 use crate::UsageError;
@@ -111,7 +113,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     if arguments.resume.is_some() {
         let folder = RunFolder::open(root)?;
         if let Some(done) = folder.finished(config.epochs)? {
-            return report(&folder, &config, train::Outcome::AlreadyFinished(done));
+            return report(&folder, &config, train::Outcome::AlreadyFinished(done), Vec::new());
         }
     }
     interrupt::flag();
@@ -120,7 +122,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         terminal.note(Plan::of(&config, &data)?.to_string());
     }
     let mut progress = TrainingProgress::new(terminal);
-    let mut tell = |event: Event<'_>| progress.tell(&event);
+    let mut warnings = Vec::new();
+    let mut tell = |event: Event<'_>| {
+        if let Event::Warning(text) = &event {
+            warnings.push(text.clone());
+        }
+        progress.tell(&event);
+    };
     let session = match &arguments.resume {
         Some(root) => Session::resume(root, config.clone(), data)?,
         None => {
@@ -134,7 +142,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let folder = session.folder().clone();
     let ended = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed))?;
     progress.finish();
-    report(&folder, &config, ended)
+    report(&folder, &config, ended, warnings)
 }
 
 impl Arguments {
@@ -221,7 +229,12 @@ impl fmt::Display for Resolved {
 }
 
 /// How a session ended.
-fn report(folder: &RunFolder, config: &Config, ended: train::Outcome) -> anyhow::Result<Outcome> {
+fn report(
+    folder: &RunFolder,
+    config: &Config,
+    ended: train::Outcome,
+    warnings: Vec<String>,
+) -> anyhow::Result<Outcome> {
     let (status, checkpoint) = match ended {
         train::Outcome::Finished(path) => ("finished", Some(path)),
         train::Outcome::AlreadyFinished(path) => ("already_finished", Some(path)),
@@ -241,6 +254,8 @@ fn report(folder: &RunFolder, config: &Config, ended: train::Outcome) -> anyhow:
         step: summary.position.step,
         epoch_means: last(Kind::Epoch),
         held_out: last(Kind::HeldOut),
+        pose: summary.pose_verdict(),
+        warnings,
         resume: format!("equicaps train --resume {}", dataset::shell_word(folder.root())),
     };
     Ok(Outcome::new(&trained)?.interrupted_if(status == "interrupted"))
@@ -257,6 +272,9 @@ struct Trained {
     step: u64,
     epoch_means: BTreeMap<String, f64>,
     held_out: BTreeMap<String, f64>,
+    /// Whether a pose was learnt, once the run is finished and where it was to be.
+    pose: Option<PoseVerdict>,
+    warnings: Vec<String>,
     /// The command that resumes it.
     #[serde(skip)]
     resume: String,
@@ -273,13 +291,22 @@ impl fmt::Display for Trained {
             (_, None) => formatter.write_str(&status.replace('_', " "))?,
             (_, Some(path)) => write!(formatter, "{}: {path}", status.replace('_', " "))?,
         }
+        let held_out = |task: &str| {
+            let name = format!("probe/{task}/representation");
+            (self.held_out.get(&name), floor_of(&name).and_then(|floor| self.held_out.get(&floor)))
+        };
         let numbers = [
-            ("loss", self.epoch_means.get("loss")),
-            ("held-out class accuracy", self.held_out.get("probe/class_accuracy/representation")),
-            ("held-out rotation R2", self.held_out.get("probe/rotation_r2/representation")),
-            ("held-out translation R2", self.held_out.get("probe/translation_r2/representation")),
+            ("loss", (self.epoch_means.get("loss"), None)),
+            ("held-out class accuracy", held_out("class_accuracy")),
+            ("held-out rotation R2", held_out("rotation_r2")),
+            ("held-out translation R2", held_out("translation_r2")),
         ];
-        let mut known = numbers.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        known.try_for_each(|(name, value)| write!(formatter, "\n{name} {value:.4}"))
+        for (name, (value, floor)) in numbers {
+            let Some(value) = value else { continue };
+            write!(formatter, "\n{name} {value:.4}")?;
+            floor.map_or(Ok(()), |floor| write!(formatter, " (floor {floor:.4})"))?;
+        }
+        let said = self.pose.iter().filter_map(|verdict| verdict.message.as_ref());
+        said.into_iter().try_for_each(|message| write!(formatter, "\n{message}"))
     }
 }

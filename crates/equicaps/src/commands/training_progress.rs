@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use train::Event;
 use train::metrics::{Kind, Record};
+use train::verdict::floor_name;
 
 use crate::terminal::{Progress, Terminal};
 
@@ -104,9 +105,11 @@ fn held_out(record: &Record) -> String {
         .iter()
         .filter_map(|(title, task)| {
             let score = |place: &str| record.value(&format!("probe/{task}/{place}"));
-            let embedding =
-                score("embedding").map_or_else(String::new, |value| format!(" (embedding {value:.3})"));
-            Some(format!("{title} {:.3}{embedding}", score("representation")?))
+            let embedding = score("embedding").map(|value| format!("embedding {value:.3}"));
+            let floor = record.value(&floor_name(task)).map(|value| format!("floor {value:.3}"));
+            let beside: Vec<String> = embedding.into_iter().chain(floor).collect();
+            let beside = if beside.is_empty() { String::new() } else { format!(" ({})", beside.join(", ")) };
+            Some(format!("{title} {:.3}{beside}", score("representation")?))
         })
         .collect();
     format!("epoch {}, held-out objects: {}", record.epoch, scores.join(", "))

@@ -6,6 +6,7 @@ mod check_renders;
 mod datasets;
 mod evaluation;
 mod parity;
+mod saying;
 mod storage;
 mod support;
 mod training;

@@ -81,8 +81,7 @@ impl Trainer<'_> {
             tallies.merge(&self.learner.probe(pairs)?);
             loader.recycle(batch);
         }
-        let values: Vec<(String, f64)> =
-            tallies.scores().map(|(name, score)| (format!("probe/{name}"), score)).collect();
+        let values = tallies.values().collect();
         self.write_record((Kind::HeldOut, epoch, self.position.step), values, &[])?;
         Ok(true)
     }

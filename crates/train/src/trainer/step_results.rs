@@ -54,6 +54,9 @@ impl Trainer<'_> {
         self.means.add_measurement(&values);
         self.means.add("bad_samples", bad as f64);
         let trouble = self.guard.check(step, measurement.loss, measurement.health.as_ref());
+        if let Some(text) = self.guard.shrunk(step, measurement.health.as_ref()) {
+            (self.tell)(Event::Warning(text));
+        }
         let per_epoch = self.plan.steps_per_epoch();
         if self.is_logged(step) || trouble.is_some() {
             let timing = self.clock.timing();

@@ -146,6 +146,13 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
         (Some(root), _) => {
             refuse_inside(&out, root)?;
             let set = ObjectSet::meshes(root, arguments.objects.as_deref(), arguments.up.map(Into::into))?;
+            // Who gives a list knows the objects.
+            if arguments.objects.is_none()
+                && let Some(wrong) = dataset::wrong_depth(root, &set.ids())
+            {
+                let meant = dataset::shell_word(&wrong.meant);
+                terminal.warn(format!("{wrong} (equicaps render --meshes {meant} ...)"));
+            }
             (set, Origin::Meshes { up: arguments.up.map(|up| up.to_string()) })
         }
         (None, Some(size)) => {

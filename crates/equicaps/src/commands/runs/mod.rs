@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use methods::verdict::PoseVerdict;
 use report::run_comparison::RunComparison;
 use report::{Cell, Column, Table, run_names};
 use serde::Serialize;
 use train::environment::{Ended, Environment};
 use train::metrics::Kind;
 use train::summary::{State, Summary};
+use train::verdict::{FLOORS, floor_of};
 use train::{Config, RunFolder};
 
 use crate::outcome::Outcome;
@@ -83,8 +85,8 @@ fn summaries(runs: &[PathBuf]) -> anyhow::Result<Vec<Summary>> {
 const COLUMNS: [(&str, Kind, &str, usize); 4] = [
     ("loss", Kind::Epoch, "loss", 4),
     ("class", Kind::HeldOut, "probe/class_accuracy/representation", 3),
-    ("rotation R2", Kind::HeldOut, "probe/rotation_r2/representation", 3),
-    ("translation R2", Kind::HeldOut, "probe/translation_r2/representation", 3),
+    ("rotation R2 (floor)", Kind::HeldOut, "probe/rotation_r2/representation", 3),
+    ("translation R2 (floor)", Kind::HeldOut, "probe/translation_r2/representation", 3),
 ];
 
 /// What is said about every run.
@@ -99,6 +101,8 @@ struct RunState {
     checkpoints: Vec<String>,
     epoch_means: BTreeMap<String, f64>,
     held_out: BTreeMap<String, f64>,
+    /// Whether a pose was learnt, of a run that has come to its end and was to learn it.
+    pose: Option<PoseVerdict>,
     #[serde(skip)]
     name: String,
 }
@@ -119,12 +123,18 @@ impl RunState {
             checkpoints: summary.checkpoints.iter().map(shown).collect(),
             epoch_means: last(Kind::Epoch),
             held_out: last(Kind::HeldOut),
+            pose: summary.pose_verdict(),
             name: summary.name.clone(),
         }
     }
 
     fn last(&self, kind: Kind) -> &BTreeMap<String, f64> {
         if kind == Kind::HeldOut { &self.held_out } else { &self.epoch_means }
+    }
+
+    /// What was not learnt, and what to change.
+    fn complaint(&self) -> Option<&String> {
+        self.pose.as_ref().and_then(|verdict| verdict.message.as_ref())
     }
 }
 
@@ -163,12 +173,20 @@ impl fmt::Display for RunList {
                 run.step.to_string(),
             ];
             let number = |(_, kind, name, decimals): (&str, Kind, &str, usize)| {
-                Cell::number(run.last(kind).get(name).copied(), decimals)
+                let last = run.last(kind);
+                match (last.get(name), floor_of(name).and_then(|floor| last.get(&floor))) {
+                    (Some(value), Some(floor)) => {
+                        Cell::Text(format!("{value:.decimals$} ({floor:.decimals$})"))
+                    }
+                    (value, _) => Cell::number(value.copied(), decimals),
+                }
             };
             words.into_iter().map(Cell::from).chain(COLUMNS.map(number)).collect()
         };
         let table = Table { columns, rows: self.runs.iter().map(row).collect(), ..Table::default() };
-        formatter.write_str(table.to_text().trim_end())
+        formatter.write_str(table.to_text().trim_end())?;
+        let mut said = self.runs.iter().filter_map(|run| Some((&run.name, run.complaint()?)));
+        said.try_for_each(|(name, message)| write!(formatter, "\n{name}: {message}"))
     }
 }
 
@@ -222,9 +240,15 @@ impl fmt::Display for RunDetails {
             write!(formatter, "\ncheckpoint   {path}")?;
         }
         for (title, numbers) in [("last epoch", &state.epoch_means), ("held-out", &state.held_out)] {
-            for (name, value) in numbers {
+            for (name, value) in numbers.iter().filter(|(name, _)| !name.starts_with(FLOORS)) {
                 write!(formatter, "\n{title:<12} {name} = {value:.5}")?;
+                if let Some(floor) = floor_of(name).and_then(|floor| numbers.get(&floor)) {
+                    write!(formatter, " (floor {floor:.5})")?;
+                }
             }
+        }
+        if let Some(message) = state.complaint() {
+            write!(formatter, "\nresult       {message}")?;
         }
         if matches!(state.state, State::Stopped | State::Failed) {
             write!(formatter, "\nresume with  equicaps train --resume {}", dataset::shell_word(root))?;

@@ -1,0 +1,143 @@
+//! Whether a network has learnt anything about pose: its scores against their floors, said in one sentence.
+
+use serde::Serialize;
+
+use crate::config::{Task, Transform};
+use crate::floor::{FLOOR_MARGIN, is_at_floor};
+use crate::registry::MethodName;
+
+/// A part of a pose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PosePart {
+    /// The rotation between two views.
+    Rotation,
+    /// The translation between them.
+    Translation,
+}
+
+impl PosePart {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rotation => "rotation",
+            Self::Translation => "translation",
+        }
+    }
+}
+
+/// What `method` learns of poses when it is trained for `transform`, or, supervised, for `task`; nothing for a method
+/// that is not told them.
+pub fn learns(method: MethodName, transform: Transform, task: Task) -> &'static [PosePart] {
+    match (method == MethodName::SUPERVISED, task, transform) {
+        (true, Task::Rotation, _) => &[PosePart::Rotation],
+        (true, Task::Translation, _) => &[PosePart::Translation],
+        (true, Task::Classification | Task::Colour, _) => &[],
+        (false, ..) if !method.learns_pose() => &[],
+        (false, _, Transform::Rotation) => &[PosePart::Rotation],
+        (false, ..) => &[PosePart::Rotation, PosePart::Translation],
+    }
+}
+
+/// The best R2 of a part of the pose on held-out views, with its floor.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PoseScore {
+    /// Of what.
+    pub part: PosePart,
+    /// The best R2 of all probes.
+    pub r2: f64,
+    /// What is reached without information.
+    pub floor: f64,
+}
+
+/// Whether a pose was learnt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PoseVerdict {
+    /// Whether any part of it was.
+    pub learnt: bool,
+    /// The scores that say so.
+    pub scores: Vec<PoseScore>,
+    /// Up to this much above its floor a score counts as its floor.
+    pub margin: f64,
+    /// What was not learnt, and what to change; nothing where all was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl PoseVerdict {
+    /// Judges a network that was trained for so many `steps`, where known. Nothing can be said without scores.
+    pub fn of(scores: Vec<PoseScore>, steps: Option<u64>) -> Option<Self> {
+        let missed: Vec<&PoseScore> =
+            scores.iter().filter(|score| is_at_floor(score.r2, score.floor)).collect();
+        let learnt = missed.len() < scores.len();
+        let message = missed.first().map(|first| {
+            let what = if learnt { first.part.name() } else { "pose" };
+            let numbers = missed.iter().map(|score| {
+                let PoseScore { part, r2, floor } = score;
+                format!(
+                    "{} R2 is {r2:.3} at best, and {floor:.3} is reached without information",
+                    part.name()
+                )
+            });
+            let numbers: Vec<String> = numbers.collect();
+            format!("no {what} was learnt: {}; {}", numbers.join("; "), advice(steps))
+        });
+        (!scores.is_empty()).then_some(Self { learnt, scores, margin: FLOOR_MARGIN, message })
+    }
+}
+
+/// What may help.
+fn advice(steps: Option<u64>) -> String {
+    let steps = steps.map_or_else(
+        || "more steps (the first 500 to 1,000 teach nothing about rotation)".to_owned(),
+        |steps| {
+            format!("more steps (there were {steps}; the first 500 to 1,000 teach nothing about rotation)")
+        },
+    );
+    format!(
+        "try {steps}, more views of every object, or another split (new views of known objects: rotations of unknown \
+         ones can only be told where the objects of a class have a common front)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(part: PosePart, r2: f64, floor: f64) -> PoseScore {
+        PoseScore { part, r2, floor }
+    }
+
+    #[test]
+    fn what_was_not_learnt_is_said_with_its_numbers() {
+        let verdict = PoseVerdict::of(vec![score(PosePart::Rotation, 0.12, 0.24)], Some(450)).unwrap();
+        let message = verdict.message.unwrap();
+        assert!(!verdict.learnt);
+        assert!(
+            message.starts_with("no pose was learnt: rotation R2 is 0.120 at best, and 0.240 is"),
+            "{message}"
+        );
+        assert!(message.contains("more steps (there were 450;"), "{message}");
+        let good = PoseVerdict::of(vec![score(PosePart::Rotation, 0.31, 0.24)], None).unwrap();
+        assert_eq!((good.learnt, good.message), (true, None));
+        let half = [score(PosePart::Rotation, 0.25, 0.24), score(PosePart::Translation, 0.7, 0.0)];
+        let half = PoseVerdict::of(half.to_vec(), None).unwrap();
+        assert!(half.learnt && half.message.unwrap().starts_with("no rotation was learnt"));
+        assert_eq!(PoseVerdict::of(Vec::new(), None), None);
+    }
+
+    #[test]
+    fn only_methods_that_are_told_poses_are_judged_by_them() {
+        let of = |method, transform| learns(method, transform, Task::Classification);
+        for method in [MethodName::VICREG, MethodName::SIMCLR, MethodName::SUPERVISED] {
+            assert_eq!(of(method, Transform::RotationObject), []);
+        }
+        for method in [MethodName::EQUICAPS, MethodName::SIMCLR_AUGSELF, MethodName::SEN] {
+            assert_eq!(of(method, Transform::Rotation), [PosePart::Rotation]);
+            assert_eq!(of(method, Transform::RotationBase).len(), 2);
+        }
+        let supervised = |task| learns(MethodName::SUPERVISED, Transform::RotationObject, task);
+        assert_eq!(supervised(Task::Translation), [PosePart::Translation]);
+        assert_eq!(supervised(Task::Colour), []);
+    }
+}
