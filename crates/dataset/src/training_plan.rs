@@ -10,8 +10,10 @@ pub struct TrainingPlan {
     pub seed: u64,
     /// Training objects are `0..objects`.
     pub objects: usize,
-    /// Views of each.
+    /// Views of each that are trained on: `0..views`.
     pub views: usize,
+    /// Views of each, those that are held out included: from one fresh view of a place to the next.
+    pub stride: usize,
     /// Objects in a step.
     pub batch: usize,
     /// Epochs.
@@ -24,7 +26,7 @@ pub struct TrainingPlan {
 ///
 /// An object has a pool of [`TrainingPlan::views`] views. An epoch takes two of them, and each of these two is, with
 /// probability [`TrainingPlan::refresh`], first replaced. The view that was replaced `n` times is view
-/// `place + n * views` of its object: what the pool holds is a function of (seed, epoch, object) alone.
+/// `place + n * stride` of its object, and so never one that is held out: what the pool holds is a function of (seed, epoch, object) alone.
 struct Pool {
     plan: TrainingPlan,
     /// By object and place; empty where nothing is ever replaced.
@@ -53,7 +55,7 @@ impl Pool {
 
     /// The two views of `object` in `epoch`, which is the next one.
     fn take(&mut self, epoch: u64, object: usize) -> [usize; 2] {
-        let TrainingPlan { seed, views, refresh, .. } = self.plan;
+        let TrainingPlan { seed, views, stride, refresh, .. } = self.plan;
         let (first, second) = order::pair(seed, epoch, object, views);
         if refresh <= 0.0 {
             return [first, second];
@@ -63,7 +65,7 @@ impl Pool {
             let place = [first, second][k];
             let replaced = &mut self.replaced[object * views + place];
             *replaced += u32::from(fresh[k]);
-            place + *replaced as usize * views
+            place + *replaced as usize * stride
         })
     }
 
@@ -108,7 +110,7 @@ mod tests {
             seed: u64, objects in 2_usize..40, batch in 2_usize..12, epochs in 1_u64..6, cut in 0.0..1.0_f64,
             refresh in prop::sample::select(vec![0.0, 0.1, 0.7, 1.0]),
         ) {
-            let plan = TrainingPlan { seed, objects, views: 7, batch, epochs, refresh };
+            let plan = TrainingPlan { seed, objects, views: 7, stride: 7, batch, epochs, refresh };
             let whole: Vec<_> = plan.steps_from(0, 0).collect();
             let per_epoch = plan.steps_per_epoch();
             prop_assert_eq!(whole.len() as u64, per_epoch * epochs);
@@ -120,7 +122,8 @@ mod tests {
 
     #[test]
     fn items_are_first_views_then_second_views_of_the_same_objects() {
-        let plan = TrainingPlan { seed: 3, objects: 9, views: 5, batch: 4, epochs: 1, refresh: 0.0 };
+        let plan =
+            TrainingPlan { seed: 3, objects: 9, views: 5, stride: 5, batch: 4, epochs: 1, refresh: 0.0 };
         let steps: Vec<_> = plan.steps_from(0, 0).collect();
         assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [8, 10]);
         for items in steps {
@@ -131,7 +134,8 @@ mod tests {
 
     #[test]
     fn every_epoch_has_its_own_order_and_its_own_pairs() {
-        let plan = TrainingPlan { seed: 3, objects: 12, views: 9, batch: 12, epochs: 2, refresh: 0.0 };
+        let plan =
+            TrainingPlan { seed: 3, objects: 12, views: 9, stride: 9, batch: 12, epochs: 2, refresh: 0.0 };
         let steps: Vec<_> = plan.steps_from(0, 0).collect();
         let order = |items: &[Item]| items[..12].iter().map(|item| item.0).collect::<Vec<_>>();
         assert_ne!(order(&steps[0]), order(&steps[1]));
@@ -144,9 +148,18 @@ mod tests {
     }
 
     #[test]
+    fn fresh_views_are_never_held_out_ones() {
+        let plan =
+            TrainingPlan { seed: 1, objects: 6, views: 5, stride: 8, batch: 3, epochs: 40, refresh: 0.7 };
+        let views: Vec<usize> = plan.steps_from(0, 0).flatten().map(|(_, view)| view).collect();
+        assert!(views.iter().all(|view| view % 8 < 5) && views.iter().any(|view| *view > 40));
+    }
+
+    #[test]
     fn a_share_of_the_images_is_fresh_and_the_rest_comes_from_the_pool() {
         let seen_before = |refresh: f64| {
-            let plan = TrainingPlan { seed: 1, objects: 40, views: 5, batch: 8, epochs: 60, refresh };
+            let plan =
+                TrainingPlan { seed: 1, objects: 40, views: 5, stride: 5, batch: 8, epochs: 60, refresh };
             let (mut seen, mut fresh) = (std::collections::HashSet::new(), Vec::new());
             for (step, items) in plan.steps_from(0, 0).enumerate() {
                 // The pool is filled in the first epochs.

@@ -43,6 +43,7 @@ pub fn latest(named: &[Vec<Results>]) -> Vec<Results> {
             let same = untrained.iter().any(|other| {
                 other.subject.backbone == results.subject.backbone
                     && other.data.data_key == results.data.data_key
+                    && other.data.split == results.data.split
             });
             if !same {
                 untrained.push(results.clone());
@@ -56,6 +57,7 @@ pub fn latest(named: &[Vec<Results>]) -> Vec<Results> {
                 && other.subject.method == results.subject.method
                 && other.subject.backbone == results.subject.backbone
                 && other.data.data_key == results.data.data_key
+                && other.data.split == results.data.split
                 && results.representations.keys().all(|task| !other.representations.contains_key(task))
         });
         match partner {

@@ -62,12 +62,15 @@ impl Skipping {
         (1..side.len().min(100)).map(move |k| side.start + (object - side.start + k) % side.len())
     }
 
-    /// The views after `item` of its object, then those of the objects after it on the same side of the split.
+    /// The views after `item` of its object, then those of the objects after it, on the same side of the split.
     fn candidates(&self, (object, view): Item) -> impl Iterator<Item = Item> + use<> {
-        let views = self.views.views();
-        let own = (1..views).map(move |k| (object, (view + k) % views));
-        let others =
-            self.others(object).flat_map(move |other| (0..views).map(move |k| (other, (view + k) % views)));
+        let view = view % self.views.views().max(1);
+        let sides: [Range<usize>; 2] = Split::ALL.map(|split| self.views.views_of(split));
+        let side = sides.into_iter().find(|side| side.contains(&view)).unwrap_or(view..view + 1);
+        let (first, views) = (side.start, side.len());
+        let after = move |k: usize| first + (view - first + k) % views;
+        let own = (1..views).map(move |k| (object, after(k)));
+        let others = self.others(object).flat_map(move |other| (0..views).map(move |k| (other, after(k))));
         own.chain(others)
     }
 
@@ -107,6 +110,9 @@ impl Views for Skipping {
     }
     fn views(&self) -> usize {
         self.views.views()
+    }
+    fn held_out_views(&self) -> usize {
+        self.views.held_out_views()
     }
     fn side(&self) -> usize {
         self.views.side()

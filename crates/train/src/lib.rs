@@ -31,6 +31,7 @@ mod tensorboard;
 #[cfg(test)]
 mod testing;
 mod torch_file;
+mod trained_on;
 mod trainer;
 #[cfg(test)]
 mod trainer_tests;
@@ -42,3 +43,4 @@ pub use event::{Event, Outcome, Progress};
 pub use learner::Learner;
 pub use run_folder::{OwnedRun, RunFolder};
 pub use session::{Session, Start};
+pub use trained_on::{Seen, TrainedOn};

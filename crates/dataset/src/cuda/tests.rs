@@ -29,6 +29,7 @@ fn views() -> Arc<OnTheFly<DeviceObjects>> {
 fn views_of(set: ObjectSet, ids: &[(String, String)]) -> OnTheFly<DeviceObjects> {
     let options = OnTheFlyOptions {
         views: VIEWS,
+        held_out_views: 0,
         side: SIDE,
         seed: 1,
         ranges: LatentRanges::BENCH_T,
@@ -71,7 +72,8 @@ fn every_batch_shows_what_was_planned_whatever_fits_into_memory() {
         (0.3, 17, Some(3 << 20), false),
         (1.0, 0, None, false),
     ] {
-        let plan = TrainingPlan { seed: 3, objects: 15, views: VIEWS, batch: 6, epochs: 12, refresh };
+        let plan =
+            TrainingPlan { seed: 3, objects: 15, views: VIEWS, stride: VIEWS, batch: 6, epochs: 12, refresh };
         let memory = PoolMemory { pool: places * image, objects };
         let mut pool = RenderPool::new(views(), &context, SIDE, memory).unwrap();
         if fills {
