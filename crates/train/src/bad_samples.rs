@@ -176,6 +176,20 @@ mod tests {
     }
 
     #[test]
+    fn a_view_that_is_held_out_never_stands_in_for_one_that_is_trained_on() {
+        let views = FakeViews::new(2, 5).with_held_out_views(2);
+        let bad = [(0, 2), (0, 3), (0, 5), (1, 1), (1, 0), (1, 2), (1, 3)];
+        let views = views.with_bad(move |(object, view)| bad.contains(&(object, view % 6)));
+        let skipping = Skipping::new(Arc::new(views), true);
+        let mut pixels = vec![0; 3 * 32 * 32];
+        let expected = [((0, 3), (0, 0)), ((0, 6 + 2), (0, 0)), ((0, 5), (0, 4)), ((1, 1), (2, 1))];
+        for (item, stand_in) in expected {
+            skipping.image(item.0, item.1, 32, &mut pixels).unwrap();
+            assert_eq!(skipping.resolve(item), stand_in, "{item:?}");
+        }
+    }
+
+    #[test]
     fn another_object_stands_in_for_all_views_of_one_that_cannot_be_prepared() {
         let views = FakeViews::new(2, 5).with_bad(|(object, view)| object == 2 || object == 3 || view == 0);
         let views: Arc<dyn Views> = Arc::new(views);

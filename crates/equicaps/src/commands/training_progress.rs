@@ -1,9 +1,10 @@
 //! What a person sees of a run while it goes on: a bar on a terminal, a line every few seconds otherwise, and a line
-//! for every look at held-out objects.
+//! for every look at what is held out.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use dataset::SplitBy;
 use train::Event;
 use train::metrics::{Kind, Record};
 
@@ -14,6 +15,8 @@ pub struct TrainingProgress<'a> {
     terminal: &'a Terminal,
     bar: Option<Progress>,
     line: Option<Instant>,
+    /// What is held out.
+    split: SplitBy,
 }
 
 /// Time between two plain lines.
@@ -22,7 +25,7 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 impl<'a> TrainingProgress<'a> {
     /// Nothing is shown yet.
     pub fn new(terminal: &'a Terminal) -> Self {
-        Self { terminal, bar: None, line: None }
+        Self { terminal, bar: None, line: None, split: SplitBy::Objects }
     }
 
     /// Shows an event.
@@ -39,6 +42,7 @@ impl<'a> TrainingProgress<'a> {
                 self.terminal.note(format!("{} tensors from {}{anew}", taken.count, from.display()));
             }
             Event::Begin { config, device, from, steps_per_epoch } => {
+                self.split = config.split.or(SplitBy::Objects);
                 let epochs = config.epochs;
                 let plan =
                     format!("{} on {device}: {epochs} epochs x {steps_per_epoch} steps", config.method.name);
@@ -48,7 +52,7 @@ impl<'a> TrainingProgress<'a> {
                 });
             }
             Event::Saved(_) => {}
-            Event::Record(record) if record.kind == Kind::HeldOut => self.note(&held_out(record)),
+            Event::Record(record) if record.kind == Kind::HeldOut => self.note(&held_out(record, self.split)),
             Event::Record(_) => {}
             Event::Progress(progress) => self.progress(progress),
         }
@@ -93,7 +97,7 @@ impl<'a> TrainingProgress<'a> {
 }
 
 /// The scores people look at first; the metrics hold all of them.
-fn held_out(record: &Record) -> String {
+fn held_out(record: &Record, split: SplitBy) -> String {
     let tasks = [
         ("class accuracy", "class_accuracy"),
         ("rotation R2", "rotation_r2"),
@@ -108,7 +112,7 @@ fn held_out(record: &Record) -> String {
             Some(format!("{title} {:.3}{embedding}", score("representation")?))
         })
         .collect();
-    format!("epoch {}, held-out objects: {}", record.epoch, scores.join(", "))
+    format!("epoch {}, held-out {split}: {}", record.epoch, scores.join(", "))
 }
 
 fn duration(left: Duration) -> String {
