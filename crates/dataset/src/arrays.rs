@@ -49,7 +49,7 @@ fn kind(data: &Data) -> &'static str {
 }
 
 /// Reads one-dimensional strings.
-pub(crate) fn read_strings(path: &Path) -> Result<Vec<String>> {
+pub fn read_strings(path: &Path) -> Result<Vec<String>> {
     let array = read(path)?;
     match (array.data, &array.shape[..]) {
         (Data::Unicode(values), [_]) => Ok(values),
@@ -60,7 +60,7 @@ pub(crate) fn read_strings(path: &Path) -> Result<Vec<String>> {
 }
 
 /// Reads int64 of any shape: (shape, values).
-pub(crate) fn read_integers(path: &Path) -> Result<(Vec<usize>, Vec<i64>)> {
+pub fn read_integers(path: &Path) -> Result<(Vec<usize>, Vec<i64>)> {
     let array = read(path)?;
     match array.data {
         Data::Int64(values) => Ok((array.shape, values)),
@@ -69,7 +69,7 @@ pub(crate) fn read_integers(path: &Path) -> Result<(Vec<usize>, Vec<i64>)> {
 }
 
 /// Reads float64 of any shape: (shape, values).
-pub(crate) fn read_floats(path: &Path) -> Result<(Vec<usize>, Vec<f64>)> {
+pub fn read_floats(path: &Path) -> Result<(Vec<usize>, Vec<f64>)> {
     floats(read(path)?).map_err(|message| Error::content(path, message))
 }
 

@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::jpeg::ChannelOrder;
+use crate::object::{Split, SplitBy};
+use crate::split::held_out_views;
 
 /// The card's file name.
 pub(crate) const CARD: &str = "dataset.json";
@@ -61,6 +63,9 @@ pub struct Settings {
     pub objects_digest: String,
     /// Views of each object.
     pub views: usize,
+    /// What is held out; cards that do not say it hold out objects.
+    #[serde(default, skip_serializing_if = "SplitBy::is_objects")]
+    pub split: SplitBy,
     /// Side of an image in pixels.
     pub size: usize,
     /// Seed of objects, latents and split.
@@ -86,6 +91,15 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// How many views of every object one side of the split has.
+    pub fn views_of(&self, split: Split) -> usize {
+        match (self.split, split) {
+            (SplitBy::Objects, _) => self.views,
+            (SplitBy::Views, Split::Train) => self.views - held_out_views(self.views),
+            (SplitBy::Views, Split::Val) => held_out_views(self.views),
+        }
+    }
+
     /// `self`, asked for, as a continuation of `recorded`: where only the device differs, and `recorded` has that device
     /// among its own or `allow` says so, the devices are those of both. `None` where they cannot be one dataset.
     pub fn continuing(&self, recorded: &Self, allow: bool) -> Option<Self> {
@@ -134,6 +148,7 @@ fn first_difference(name: &str, recorded: &Value, asked: &Value) -> Option<Strin
         return Some("the list of objects is not the same".to_owned());
     }
     let show = |value: &Value| match value {
+        Value::Null if name == "split" => SplitBy::Objects.to_string(),
         Value::Null => "not set".to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -147,9 +162,9 @@ fn first_difference(name: &str, recorded: &Value, asked: &Value) -> Option<Strin
 pub struct Counts {
     /// Number of classes, those without a usable object included.
     pub classes: usize,
-    /// Training objects.
+    /// Training objects; all of them with the split by views.
     pub train_objects: usize,
-    /// Validation objects.
+    /// Validation objects; all of them with the split by views.
     pub val_objects: usize,
     /// Images.
     pub images: usize,
@@ -222,11 +237,20 @@ impl Card {
             text += &format!(
                 "| | objects | images |\n|---|---|---|\n| train | {} | {} |\n| val | {} | {} |\n\n{} classes; {} objects skipped (`skipped.json`).\n\n",
                 counts.train_objects,
-                counts.train_objects * s.views,
+                counts.train_objects * s.views_of(Split::Train),
                 counts.val_objects,
-                counts.val_objects * s.views,
+                counts.val_objects * s.views_of(Split::Val),
                 counts.classes,
                 counts.skipped_objects
+            );
+        }
+        if s.split == SplitBy::Views {
+            let first = s.views_of(Split::Train);
+            text += &format!(
+                "The split is by views: both sides have all objects; views 0 to {} are for training, views {first} to {} \
+                 are held out.\n\n",
+                first.saturating_sub(1),
+                s.views.saturating_sub(1)
             );
         }
         text += match s.channel_order {
@@ -282,6 +306,7 @@ mod tests {
             objects: 20,
             objects_digest: "0123456789abcdef".to_owned(),
             views: 50,
+            split: SplitBy::Objects,
             size: 256,
             seed: u64::MAX,
             quality: "standard".to_owned(),

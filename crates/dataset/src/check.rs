@@ -10,7 +10,8 @@ use crate::arrays;
 use crate::card::{Format, named_ranges};
 use crate::error::{Error, Result};
 use crate::jpeg;
-use crate::object::{Object, Split};
+use crate::lists::{image_list, label_list, latent_list};
+use crate::object::{Object, Split, SplitBy};
 use crate::reader::Dataset;
 use crate::storage::{archive_name, file_names, sample_key};
 use crate::tar;
@@ -30,6 +31,7 @@ pub struct Report {
 /// Checks lists, labels, latents and every image of an open dataset; `on_object` is called after each object.
 pub fn check(dataset: &Dataset, on_object: &(dyn Fn() + Sync)) -> Report {
     let mut problems = check_lists(dataset);
+    problems.extend(check_sides(dataset));
     problems.extend(check_latents(dataset));
     if dataset.card().is_some_and(|card| card.settings.format == Format::Shards) {
         problems.extend(check_archives(dataset));
@@ -84,6 +86,23 @@ fn check_lists(dataset: &Dataset) -> Vec<String> {
         }
     }
     problems
+}
+
+/// With a split by views both sides have the same lists.
+fn check_sides(dataset: &Dataset) -> Vec<String> {
+    if dataset.card().is_none_or(|card| card.settings.split == SplitBy::Objects) {
+        return Vec::new();
+    }
+    let differs = |name: fn(Split) -> String| {
+        let [train, val] = Split::ALL.map(|split| dataset.root().join(name(split)));
+        match (std::fs::read(&train), std::fs::read(&val)) {
+            (Ok(a), Ok(b)) if a == b => None,
+            (Ok(_), Err(error)) => Some(Error::read(&val)(error).to_string()),
+            // Those of training were read before.
+            _ => Some(format!("{}: not the same as {}", val.display(), name(Split::Train))),
+        }
+    };
+    [image_list, label_list, latent_list].into_iter().filter_map(differs).collect()
 }
 
 /// Latents are finite, in range, and those that seed, object and view give.
@@ -166,7 +185,7 @@ fn check_archives(dataset: &Dataset) -> Vec<String> {
     let mut problems = Vec::new();
     for split in Split::ALL {
         let mut expected =
-            dataset.split(split).flat_map(|object| (0..dataset.views()).map(move |view| (object, view)));
+            dataset.split(split).flat_map(|object| dataset.views_of(split).map(move |view| (object, view)));
         for number in 0.. {
             let path = dataset.root().join(archive_name(split, number));
             if !path.exists() {

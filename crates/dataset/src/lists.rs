@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::arrays;
 use crate::error::{Error, Result};
-use crate::object::{Class, Object, Split};
+use crate::object::{Class, Object, Split, SplitBy};
 
 /// File names of the lists of one side of the split.
 pub fn image_list(split: Split) -> String {
@@ -33,10 +33,19 @@ pub fn folder_entry(object: &Object) -> String {
     format!("/{}/{}/", object.synset, object.name)
 }
 
-/// Reads the objects of both sides from the four lists in `folder`.
-pub fn read_objects(folder: &Path) -> Result<Vec<Object>> {
+/// The lists that name every object once: those of both sides, or, where views are held out and both sides have all
+/// objects, those of training.
+pub fn sides(split: SplitBy) -> &'static [Split] {
+    match split {
+        SplitBy::Objects => &Split::ALL,
+        SplitBy::Views => &[Split::Train],
+    }
+}
+
+/// Reads the objects of both sides from the lists in `folder`.
+pub fn read_objects(folder: &Path, split: SplitBy) -> Result<Vec<Object>> {
     let mut objects = Vec::new();
-    for split in Split::ALL {
+    for &split in sides(split) {
         let images_path = folder.join(image_list(split));
         let labels_path = folder.join(label_list(split));
         let images = arrays::read_strings(&images_path)?;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use scene::{LatentRanges, Latents};
 
 use crate::error::{Error, Result};
-use crate::object::{Class, Object};
+use crate::object::{Class, Object, SplitBy};
 use crate::plan::classes;
 use crate::split;
 use crate::views::Views;
@@ -21,8 +21,10 @@ use crate::work::ViewSource;
 /// How views are made on the fly.
 #[derive(Clone, Debug)]
 pub struct OnTheFlyOptions {
-    /// Views of each object.
+    /// Views of each object; with a split by views, those for training.
     pub views: usize,
+    /// Views of each object that are held out, besides; 0 for a split by objects.
+    pub held_out_views: usize,
     /// Side of the images where nobody asks for another.
     pub side: usize,
     /// Seed of latents and split.
@@ -96,7 +98,8 @@ struct Images {
 impl<S: ViewSource> OnTheFly<S> {
     /// Views of the objects `ids` (synset, name).
     pub fn new(source: S, ids: &[(String, String)], options: OnTheFlyOptions) -> Self {
-        let objects = split::assign(options.seed, ids);
+        let by = if options.held_out_views > 0 { SplitBy::Views } else { SplitBy::Objects };
+        let objects = split::assign_by(by, options.seed, ids);
         let classes = classes(&objects);
         let is_good = objects.iter().map(|_| AtomicBool::new(false)).collect();
         let turns = objects.iter().map(|_| Mutex::default()).collect();
@@ -150,7 +153,11 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
     }
 
     fn views(&self) -> usize {
-        self.options.views
+        self.options.views + self.options.held_out_views
+    }
+
+    fn held_out_views(&self) -> usize {
+        self.options.held_out_views
     }
 
     fn side(&self) -> usize {
@@ -170,7 +177,7 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
     }
 
     fn image(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
-        let key = (object, view % self.options.views.max(1), side);
+        let key = (object, view % self.views().max(1), side);
         let known = lock(&self.images).kept.get(&key).cloned();
         if let Some((_, known)) = known.filter(|(known, _)| *known == view) {
             pixels.copy_from_slice(&known);
@@ -197,8 +204,12 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
     }
 
     fn description(&self) -> String {
+        let held_out = match self.options.held_out_views {
+            0 => String::new(),
+            views => format!(" for training and {views} held out"),
+        };
         format!(
-            "{} objects of {} classes, {} views each, rendered on the fly at {side}x{side}",
+            "{} objects of {} classes, {} views each{held_out}, rendered on the fly at {side}x{side}",
             self.objects.len(),
             self.classes.len(),
             self.options.views,
@@ -215,7 +226,16 @@ mod tests {
 
     fn options(memory: usize, prepared: usize) -> OnTheFlyOptions {
         let ranges = LatentRanges::BENCH;
-        OnTheFlyOptions { views: 4, side: 8, seed: 3, ranges, memory, prepared, ready: false }
+        OnTheFlyOptions {
+            views: 4,
+            held_out_views: 0,
+            side: 8,
+            seed: 3,
+            ranges,
+            memory,
+            prepared,
+            ready: false,
+        }
     }
 
     #[derive(Default)]

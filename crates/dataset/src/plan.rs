@@ -25,8 +25,8 @@ impl Plan {
     /// their number and digest.
     pub fn new(mut settings: Settings, ids: &[(String, String)]) -> Self {
         let objects = match settings.limit {
-            Some(limit) => split::assign(settings.seed, &spread(ids, limit)),
-            None => split::assign(settings.seed, ids),
+            Some(limit) => split::assign_by(settings.split, settings.seed, &spread(ids, limit)),
+            None => split::assign_by(settings.split, settings.seed, ids),
         };
         settings.objects = objects.len();
         settings.objects_digest = digest(&objects);

@@ -12,8 +12,9 @@ use crate::error::{Error, Result};
 use crate::jpeg::{self, Image};
 use crate::latent_table::LatentTable;
 use crate::lists;
-use crate::object::{Class, Object, Split};
+use crate::object::{Class, Object, Split, SplitBy};
 use crate::resize::Resize;
+use crate::split::{FEWEST_VIEWS, all_for_training, held_out_views};
 use crate::storage::{Storage, file_names};
 use crate::views::Views;
 
@@ -25,6 +26,8 @@ pub struct Dataset {
     objects: Vec<Object>,
     classes: Vec<Class>,
     views: usize,
+    /// What the split holds out, as it is used; the card says how the files are laid out.
+    split: SplitBy,
     side: usize,
     latents: LatentTable,
     storage: Storage,
@@ -65,7 +68,8 @@ impl Dataset {
                 hint(root, lists_folder)
             )));
         }
-        let objects = lists::read_objects(lists_folder)?;
+        let split = card.as_ref().map_or(SplitBy::Objects, |card| card.settings.split);
+        let objects = lists::read_objects(lists_folder, split)?;
         let classes = lists::read_classes(lists_folder, &objects)?;
         let first = objects.first().ok_or_else(|| {
             Error::content(&lists_folder.join(lists::image_list(Split::Train)), "no objects")
@@ -81,19 +85,60 @@ impl Dataset {
         {
             return Err(Error::content(&root.join(crate::card::CARD), "views or size make no sense"));
         }
-        let latents = read_latents(root, lists_folder, &objects, views)?;
-        let train = objects.iter().filter(|object| object.split == Split::Train).count();
+        if split == SplitBy::Views && views < FEWEST_VIEWS {
+            let message = format!("a split by views needs {FEWEST_VIEWS} views of every object");
+            return Err(Error::content(&root.join(crate::card::CARD), message));
+        }
+        let latents = read_latents(root, lists_folder, &objects, views, split)?;
+        let of_side = |side: Split| match split {
+            SplitBy::Objects => objects.iter().filter(|object| object.split == side).count() * views,
+            SplitBy::Views => objects.len() * card.as_ref().map_or(0, |card| card.settings.views_of(side)),
+        };
         let storage = match card.as_ref().map_or(Format::Files, |card| card.settings.format) {
             Format::Files => Storage::Files,
-            Format::Shards => Storage::archives(root, [train * views, (objects.len() - train) * views])?,
+            Format::Shards => Storage::archives(root, Split::ALL.map(of_side))?,
         };
-        let mut dataset =
-            Self { root: root.to_path_buf(), card, objects, classes, views, side: 0, latents, storage };
+        let mut dataset = Self {
+            root: root.to_path_buf(),
+            card,
+            objects,
+            classes,
+            views,
+            split,
+            side: 0,
+            latents,
+            storage,
+        };
         dataset.side = match &dataset.card {
             Some(card) => card.settings.size,
             None => dataset.decode(0, 0)?.width,
         };
         Ok(dataset)
+    }
+
+    /// The same views, split in another way. Any dataset with enough views can hold out the last of them; one that was
+    /// rendered for that has no objects to hold out.
+    pub fn with_split(mut self, split: SplitBy) -> Result<Self> {
+        if split == self.split {
+            return Ok(self);
+        }
+        let root = self.root.display();
+        if split == SplitBy::Objects {
+            return Err(Error::Request(format!(
+                "{root} was rendered with --split views: none of its objects is held out, only views of them are \
+                 (the split by views)"
+            )));
+        }
+        if self.views < FEWEST_VIEWS {
+            return Err(Error::Request(format!(
+                "{root} has {} views of every object, but a split by views needs {FEWEST_VIEWS}: a pair for training and a \
+                 pair that is held out",
+                self.views
+            )));
+        }
+        all_for_training(&mut self.objects);
+        self.split = split;
+        Ok(self)
     }
 
     /// The folder it was opened from.
@@ -115,14 +160,28 @@ impl Dataset {
         object * self.views + view
     }
 
+    /// The number of one image in the archives: those of training, then those held out.
+    fn number(&self, object: usize, view: usize) -> usize {
+        match self.card.as_ref().map(|card| &card.settings).filter(|card| card.split == SplitBy::Views) {
+            None => self.row(object, view),
+            Some(card) => {
+                let [train, held_out] = Split::ALL.map(|split| card.views_of(split));
+                match view.checked_sub(train) {
+                    None => object * train + view,
+                    Some(view) => self.objects.len() * train + object * held_out + view,
+                }
+            }
+        }
+    }
+
     /// What to call one image in messages.
     pub fn image_name(&self, object: usize, view: usize) -> PathBuf {
-        self.storage.name(&self.root, &self.objects[object], view, self.row(object, view))
+        self.storage.name(&self.root, &self.objects[object], view, self.number(object, view))
     }
 
     /// The JPEG bytes of one view.
     pub fn read_jpeg(&self, object: usize, view: usize) -> Result<Vec<u8>> {
-        self.storage.read(&self.root, &self.objects[object], view, self.row(object, view))
+        self.storage.read(&self.root, &self.objects[object], view, self.number(object, view))
     }
 
     /// One view, decoded as RGB at its stored size.
@@ -148,6 +207,10 @@ impl Views for Dataset {
 
     fn views(&self) -> usize {
         self.views
+    }
+
+    fn held_out_views(&self) -> usize {
+        if self.split == SplitBy::Views { held_out_views(self.views) } else { 0 }
     }
 
     fn side(&self) -> usize {
@@ -183,8 +246,12 @@ impl Views for Dataset {
     }
 
     fn description(&self) -> String {
+        let held_out = match self.held_out_views() {
+            0 => String::new(),
+            views => format!(", {views} of them held out,"),
+        };
         format!(
-            "{}: {} objects of {} classes, {} views each at {side}x{side}",
+            "{}: {} objects of {} classes, {} views each{held_out} at {side}x{side}",
             self.root.display(),
             self.objects.len(),
             self.classes.len(),
@@ -229,10 +296,16 @@ fn count_views(root: &Path, object: &Object) -> Result<usize> {
 }
 
 /// The latents of all views: from the tables where they are there and fit, else from the single files.
-fn read_latents(root: &Path, lists_folder: &Path, objects: &[Object], views: usize) -> Result<LatentTable> {
+fn read_latents(
+    root: &Path,
+    lists_folder: &Path,
+    objects: &[Object],
+    views: usize,
+    split: SplitBy,
+) -> Result<LatentTable> {
     let mut width = None;
     let mut values = Vec::new();
-    for split in Split::ALL {
+    for &split in lists::sides(split) {
         let objects: Vec<&Object> = objects.iter().filter(|object| object.split == split).collect();
         let tables = [root, lists_folder].map(|folder| folder.join(lists::latent_list(split)));
         let (columns, source, mut part) = match tables.iter().find(|path| path.exists()) {

@@ -1,11 +1,34 @@
 //! Labels and the 80/20 split, from the full list of objects: whoever holds the list gets the same answer, whatever
-//! is rendered or skipped later.
+//! is rendered or skipped later. And how many views of an object are held out, where the split is one of views.
 
 use std::collections::BTreeMap;
 
 use random::{Random, Stream, fnv1a};
 
-use crate::object::{Object, Split};
+use crate::object::{Object, Split, SplitBy};
+
+/// Views that an object needs for the split by views: a pair to train on, and a pair held out.
+pub const FEWEST_VIEWS: usize = 4;
+
+/// How many of the `views` stored views of every object the split by views holds out, the last ones: a fifth, rounded to
+/// the nearest, at least two; none where there are fewer than [`FEWEST_VIEWS`].
+pub fn held_out_views(views: usize) -> usize {
+    if views < FEWEST_VIEWS { 0 } else { ((views + 2) / 5).max(2) }
+}
+
+/// [`assign`], or, for a split by views, the same objects in the same order, all of them for training.
+pub fn assign_by(split: SplitBy, seed: u64, ids: &[(String, String)]) -> Vec<Object> {
+    let mut objects = assign(seed, ids);
+    if split == SplitBy::Views {
+        all_for_training(&mut objects);
+    }
+    objects
+}
+
+/// Puts all objects on the training side, as the split by views has them.
+pub fn all_for_training(objects: &mut [Object]) {
+    objects.iter_mut().for_each(|object| object.split = Split::Train);
+}
 
 const SPLIT: Stream = Stream::new("split");
 const SHARE: Stream = Stream::new("split-share");
@@ -89,6 +112,14 @@ mod tests {
             sorted.sort_by_key(|object| (&object.synset, &object.name));
             assert_ne!(side, sorted);
         }
+    }
+
+    #[test]
+    fn the_last_fifth_of_the_views_is_held_out_and_pairs_are_left_on_both_sides() {
+        assert_eq!([0, 3, 4, 5, 8, 12, 13, 20, 50].map(held_out_views), [0, 0, 2, 2, 2, 2, 3, 4, 10]);
+        let (by_objects, by_views) = (assign(1, &ids(3, 5)), assign_by(SplitBy::Views, 1, &ids(3, 5)));
+        assert!(by_views.iter().all(|object| object.split == Split::Train));
+        assert!(by_views.iter().map(Object::id).eq(by_objects.iter().map(Object::id)));
     }
 
     #[test]

@@ -87,9 +87,11 @@ pub fn latent_histograms(dataset: &Dataset) -> Vec<Histogram> {
 pub fn class_counts(dataset: &Dataset) -> Vec<(String, [u64; 2])> {
     let mut counts: Vec<(String, [u64; 2])> =
         dataset.classes().iter().map(|class| (class.name.clone(), [0, 0])).collect();
-    for object in dataset.objects() {
-        if let Some((_, sides)) = counts.get_mut(object.label as usize) {
-            sides[usize::from(object.split == Split::Val)] += 1;
+    for (side, split) in Split::ALL.into_iter().enumerate() {
+        for object in &dataset.objects()[dataset.split(split)] {
+            if let Some((_, sides)) = counts.get_mut(object.label as usize) {
+                sides[side] += 1;
+            }
         }
     }
     counts

@@ -44,7 +44,7 @@ pub enum Storage {
     Archives {
         /// The archives in order.
         archives: Vec<Archive>,
-        /// For every view (row = views * object + view): where it is.
+        /// For every view, in the order of the archives: where it is.
         places: Vec<Place>,
     },
 }
@@ -98,7 +98,7 @@ impl Storage {
         Ok(Self::Archives { archives, places })
     }
 
-    /// The JPEG bytes of `view` of `object`, which is the one numbered `row / views`.
+    /// The JPEG bytes of `view` of `object`, which is image `row` of the archives.
     pub fn read(&self, root: &Path, object: &Object, view: usize, row: usize) -> Result<Vec<u8>> {
         match self {
             Self::Files => {

@@ -14,8 +14,10 @@ pub struct TrainingPlan {
     pub seed: u64,
     /// Training objects are `0..objects`.
     pub objects: usize,
-    /// Views of each.
+    /// Views of each that are trained on: `0..views`.
     pub views: usize,
+    /// Views of each, those that are held out included: from one fresh view of a place to the next.
+    pub stride: usize,
     /// Pairs of every object in an epoch.
     pub pairs: usize,
     /// Pairs in a step.
@@ -32,7 +34,8 @@ pub struct TrainingPlan {
 ///
 /// An object has a pool of [`TrainingPlan::views`] views. A round takes two of them, and each of these two is, with
 /// probability [`TrainingPlan::refresh`], first replaced. The view that was replaced `n` times is view
-/// `place + n * views` of its object: what the pool holds is a function of (seed, round, object) alone.
+/// `place + n * stride` of its object, and so never one that is held out: what the pool holds is a function of (seed,
+/// round, object) alone.
 struct Pool {
     plan: TrainingPlan,
     /// By object and place; empty where nothing is ever replaced.
@@ -61,7 +64,7 @@ impl Pool {
 
     /// The two views of `object` in `round`, which is the next one.
     fn take(&mut self, round: u64, object: usize) -> [usize; 2] {
-        let TrainingPlan { seed, views, refresh, .. } = self.plan;
+        let TrainingPlan { seed, views, stride, refresh, .. } = self.plan;
         let (first, second) = order::pair(seed, round, object, views);
         if refresh <= 0.0 {
             return [first, second];
@@ -71,7 +74,7 @@ impl Pool {
             let place = [first, second][k];
             let replaced = &mut self.replaced[object * views + place];
             *replaced += u32::from(fresh[k]);
-            place + *replaced as usize * views
+            place + *replaced as usize * stride
         })
     }
 
@@ -129,6 +132,7 @@ mod tests {
         seed: 0,
         objects: 0,
         views: 0,
+        stride: 0,
         pairs: 1,
         batch: 0,
         cut: Cut::Published,
@@ -143,7 +147,7 @@ mod tests {
             refresh in prop::sample::select(vec![0.0, 0.1, 0.7, 1.0]), pairs in 1_usize..5,
             cut in prop::sample::select(vec![Cut::Whole, Cut::Published]),
         ) {
-            let plan = TrainingPlan { seed, objects, views: 7, pairs, batch, cut, epochs, refresh };
+            let plan = TrainingPlan { seed, objects, views: 7, stride: 7, pairs, batch, cut, epochs, refresh };
             let whole: Vec<_> = plan.steps_from(0, 0).collect();
             let per_epoch = plan.steps_per_epoch();
             prop_assert_eq!(whole.len() as u64, per_epoch * epochs);
@@ -197,9 +201,34 @@ mod tests {
     }
 
     #[test]
+    fn fresh_views_are_never_held_out_ones() {
+        let plan = TrainingPlan {
+            seed: 1,
+            objects: 6,
+            views: 5,
+            stride: 8,
+            batch: 3,
+            epochs: 40,
+            refresh: 0.7,
+            ..PLAN
+        };
+        let views: Vec<usize> = plan.steps_from(0, 0).flatten().map(|(_, view)| view).collect();
+        assert!(views.iter().all(|view| view % 8 < 5) && views.iter().any(|view| *view > 40));
+    }
+
+    #[test]
     fn a_share_of_the_images_is_fresh_and_the_rest_comes_from_the_pool() {
         let seen_before = |refresh: f64| {
-            let plan = TrainingPlan { seed: 1, objects: 40, views: 5, batch: 8, epochs: 60, refresh, ..PLAN };
+            let plan = TrainingPlan {
+                seed: 1,
+                objects: 40,
+                views: 5,
+                stride: 5,
+                batch: 8,
+                epochs: 60,
+                refresh,
+                ..PLAN
+            };
             let (mut seen, mut fresh) = (std::collections::HashSet::new(), Vec::new());
             for (step, items) in plan.steps_from(0, 0).enumerate() {
                 // The pool is filled in the first epochs.

@@ -5,11 +5,12 @@ use std::ops::Range;
 use scene::Latents;
 
 use crate::error::Result;
-use crate::object::{Class, Object, Split};
+use crate::object::{Class, Object, Split, SplitBy};
 
 /// Objects with a fixed number of views each, their latents, and their images.
 ///
-/// Objects are numbered from 0, training objects first, in the order of the split lists.
+/// Objects are numbered from 0, training objects first, in the order of the split lists. Where views are held out, both
+/// sides have all objects, and the held-out views are the last ones of each.
 pub trait Views: Send + Sync {
     /// All objects.
     fn objects(&self) -> &[Object];
@@ -29,7 +30,7 @@ pub trait Views: Send + Sync {
     /// The scene parameters of one view.
     fn latents(&self, object: usize, view: usize) -> Latents;
 
-    /// Whether every view `place + n * views` of an object exists, too: one more, for any `n`.
+    /// Whether every view `place + n * views` of an object exists, too: one more, for any `n`, on the side of `place`.
     fn has_more_views(&self) -> bool {
         false
     }
@@ -46,8 +47,31 @@ pub trait Views: Send + Sync {
     /// One sentence on what this is, for logs.
     fn description(&self) -> String;
 
+    /// Views at the end of every object that are held out, where the split is one of views; 0 where it is one of objects.
+    fn held_out_views(&self) -> usize {
+        0
+    }
+
+    /// What the split holds out.
+    fn split_by(&self) -> SplitBy {
+        if self.held_out_views() > 0 { SplitBy::Views } else { SplitBy::Objects }
+    }
+
+    /// Which views of its objects one side of the split has. Training views come first.
+    fn views_of(&self, split: Split) -> Range<usize> {
+        let (views, held_out) = (self.views(), self.held_out_views());
+        match (held_out, split) {
+            (0, _) => 0..views,
+            (_, Split::Train) => 0..views - held_out,
+            (_, Split::Val) => views - held_out..views,
+        }
+    }
+
     /// The numbers of the objects on one side of the split.
     fn split(&self, split: Split) -> Range<usize> {
+        if self.split_by() == SplitBy::Views {
+            return 0..self.objects().len();
+        }
         let train = self.objects().iter().position(|o| o.split == Split::Val).unwrap_or(self.objects().len());
         match split {
             Split::Train => 0..train,

@@ -70,6 +70,7 @@ pub fn random_truth(train: usize, val: usize, views: usize, classes: usize) -> G
         classes,
         has_translation: true,
         train_objects: train,
+        held_out_views: 0,
     }
 }
 
@@ -85,7 +86,7 @@ fn features(truth: &GroundTruth, width: usize) -> Table {
         }
         features[7] = truth.hues[row][0] as f32;
         features[8] = truth.hues[row][1] as f32;
-        features[9 + truth.labels[row / truth.views] as usize] += 4.0;
+        features[9 + truth.labels[truth.item(row).0] as usize] += 4.0;
         values.extend(features);
     }
     Table { width, values }
@@ -95,7 +96,7 @@ fn features(truth: &GroundTruth, width: usize) -> Table {
 fn poses(truth: &GroundTruth, layout: PoseMatrices, noise: f64) -> Table {
     let mut values = Vec::new();
     for row in 0..truth.poses.len() {
-        let mut base = Random::new(SEED, Stream::new("agreement-base"), (row / truth.views) as u64);
+        let mut base = Random::new(SEED, Stream::new("agreement-base"), truth.item(row).0 as u64);
         let base: Vec<f32> = (0..layout.width()).map(|_| base.normal() as f32).collect();
         let mut random = Random::new(SEED, Stream::new("agreement-noise"), row as u64);
         let moved = layout.transform(&base, &layout.relative(&ViewPose::default(), &truth.poses[row]));

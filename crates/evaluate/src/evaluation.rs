@@ -124,6 +124,7 @@ pub fn run(
     let began = Instant::now();
     event(Event::Begin("features".to_owned(), (truth.objects() * truth.views) as u64, "views"));
     let features = features::extract(encoder, views, extraction, |n| event(Event::Advance(n)), stop)?;
+    let features = features.map(|table| truth.arrange(table));
     seconds.insert("features".to_owned(), began.elapsed().as_secs_f64());
     let began = Instant::now();
     let possible = |task: &Task| {
@@ -169,8 +170,10 @@ pub fn run(
         path: data_path.to_owned(),
         kind: if truth.has_translation { "3DIEBench-T" } else { "3DIEBench" }.to_owned(),
         train_objects: truth.train_objects,
-        val_objects: truth.objects() - truth.train_objects,
+        val_objects: truth.split(Split::Val).len(),
+        split: truth.split_by(),
         views: truth.views,
+        held_out_views: truth.held_out_views,
         classes: truth.classes,
         side: encoder.side(),
         data_key: extraction.data_key.clone(),

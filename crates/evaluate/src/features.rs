@@ -176,6 +176,15 @@ impl Features {
         }
     }
 
+    /// Every table changed.
+    pub fn map(self, change: impl Fn(Table) -> Table) -> Self {
+        Self {
+            representation: change(self.representation),
+            equivariant: change(self.equivariant),
+            invariant: change(self.invariant),
+        }
+    }
+
     /// One of the tables.
     pub fn table(&self, kind: FeatureKind) -> &Table {
         match kind {

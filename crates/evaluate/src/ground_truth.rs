@@ -1,11 +1,14 @@
-//! What is known about every view: its pose, its hues, its object's class. Tables in the order of the features:
-//! row = views * object + view, training objects first.
+//! What is known about every view: its pose, its hues, its object's class. Tables in the order of the features: all views
+//! of the training side, then all that are held out; on each side row = views * object + view. With a split by objects,
+//! whose training objects come first, that is one such table.
 
 use std::ops::Range;
 
-use dataset::{Split, Views};
+use dataset::{Split, SplitBy, Views};
 use pose::{FrameKind, ViewPose};
+use rayon::prelude::*;
 
+use crate::features::Table;
 use crate::protocol::Task;
 
 /// Known facts about all views of a dataset.
@@ -23,16 +26,30 @@ pub struct GroundTruth {
     pub classes: usize,
     /// Whether views differ in translation (3DIEBench-T).
     pub has_translation: bool,
-    /// Number of training objects; the rest are held out.
+    /// Number of training objects; the rest are held out. All of them with a split by views.
     pub train_objects: usize,
+    /// Views of every object that are held out, its last ones; 0 with a split by objects.
+    pub held_out_views: usize,
 }
 
 impl GroundTruth {
     /// Reads all latents of `views`.
     pub fn read(views: &dyn Views) -> Self {
-        let (objects, count) = (views.objects().len(), views.views());
-        let all = (0..objects).flat_map(|object| (0..count).map(move |view| (object, view)));
-        let (poses, hues) = all
+        let labels: Vec<u32> = views.objects().iter().map(|object| object.label).collect();
+        let classes = views.classes().len().max(labels.iter().max().map_or(0, |&last| last as usize + 1));
+        let empty = Self {
+            views: views.views(),
+            poses: Vec::new(),
+            hues: Vec::new(),
+            labels,
+            classes,
+            has_translation: views.has_translation(),
+            train_objects: views.split(Split::Train).len(),
+            held_out_views: views.held_out_views(),
+        };
+        let (poses, hues) = Split::ALL
+            .into_iter()
+            .flat_map(|split| empty.items_of(split))
             .map(|(object, view)| {
                 let latents = views.latents(object, view);
                 let translation = latents.translation.unwrap_or_default();
@@ -40,17 +57,18 @@ impl GroundTruth {
                 (pose, [latents.floor_hue, latents.spot_hue])
             })
             .unzip();
-        let labels: Vec<u32> = views.objects().iter().map(|object| object.label).collect();
-        let classes = views.classes().len().max(labels.iter().max().map_or(0, |&last| last as usize + 1));
-        Self {
-            views: count,
-            poses,
-            hues,
-            labels,
-            classes,
-            has_translation: views.has_translation(),
-            train_objects: views.split(Split::Train).len(),
-        }
+        Self { poses, hues, ..empty }
+    }
+
+    /// What the split holds out.
+    pub fn split_by(&self) -> SplitBy {
+        if self.held_out_views > 0 { SplitBy::Views } else { SplitBy::Objects }
+    }
+
+    /// All views of one side, in the order of its rows.
+    fn items_of(&self, split: Split) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let views = self.views_of(split);
+        self.split(split).flat_map(move |object| views.clone().map(move |view| (object, view)))
     }
 
     /// Number of objects.
@@ -60,20 +78,77 @@ impl GroundTruth {
 
     /// The objects of one side.
     pub fn split(&self, split: Split) -> Range<usize> {
-        match split {
-            Split::Train => 0..self.train_objects,
-            Split::Val => self.train_objects..self.objects(),
+        match (self.split_by(), split) {
+            (SplitBy::Views, _) => 0..self.objects(),
+            (SplitBy::Objects, Split::Train) => 0..self.train_objects,
+            (SplitBy::Objects, Split::Val) => self.train_objects..self.objects(),
         }
     }
 
-    /// The poses of one object's views.
-    pub fn poses_of(&self, object: usize) -> &[ViewPose] {
-        &self.poses[object * self.views..(object + 1) * self.views]
+    /// The views of the objects of one side.
+    pub fn views_of(&self, split: Split) -> Range<usize> {
+        let first = self.views - self.held_out_views;
+        match (self.split_by(), split) {
+            (SplitBy::Objects, _) => 0..self.views,
+            (SplitBy::Views, Split::Train) => 0..first,
+            (SplitBy::Views, Split::Val) => first..self.views,
+        }
+    }
+
+    /// The row of one view.
+    pub fn row(&self, object: usize, view: usize) -> usize {
+        let train = self.views - self.held_out_views;
+        match view.checked_sub(train) {
+            None => object * train + view,
+            Some(view) => self.objects() * train + object * self.held_out_views + view,
+        }
+    }
+
+    /// The object and the view of a row.
+    pub fn item(&self, row: usize) -> (usize, usize) {
+        let train = self.views - self.held_out_views;
+        match row.checked_sub(self.objects() * train) {
+            None => (row / train, row % train),
+            Some(row) => (row / self.held_out_views, train + row % self.held_out_views),
+        }
+    }
+
+    /// All rows of one side.
+    pub fn rows(&self, split: Split) -> Range<usize> {
+        let (objects, views) = (self.split(split), self.views_of(split));
+        let first = self.row(objects.start, views.start);
+        first..first + objects.len() * views.len()
+    }
+
+    /// The rows of one object on one side.
+    pub fn rows_of(&self, split: Split, object: usize) -> Range<usize> {
+        let views = self.views_of(split);
+        let first = self.row(object, views.start);
+        first..first + views.len()
+    }
+
+    /// The poses of one object's views on one side.
+    pub fn poses_of(&self, split: Split, object: usize) -> &[ViewPose] {
+        &self.poses[self.rows_of(split, object)]
+    }
+
+    /// A table of all views, row = views * object + view, in the order of the rows here.
+    pub fn arrange(&self, table: Table) -> Table {
+        if self.split_by() == SplitBy::Objects {
+            return table;
+        }
+        let width = table.width;
+        let mut values = vec![0.0; table.values.len()];
+        values.par_chunks_exact_mut(width.max(1)).enumerate().for_each(|(row, place)| {
+            let (object, view) = self.item(row);
+            place.copy_from_slice(table.row(object * self.views + view));
+        });
+        Table { width, values }
     }
 
     /// The regression target of `task` for two views of an object; nothing for classification.
     pub fn target(&self, task: Task, object: usize, first: usize, second: usize) -> Vec<f32> {
-        let rows = [first, second].map(|view| object * self.views + view);
+        let rows = [first, second].map(|view| self.row(object, view));
         let [a, b] = rows.map(|row| &self.poses[row]);
         let narrow = |values: &[f64]| values.iter().map(|&value| value as f32).collect();
         match task {
@@ -103,6 +178,7 @@ mod tests {
             classes: 1,
             has_translation: true,
             train_objects: 1,
+            held_out_views: 0,
         };
         let half = std::f32::consts::FRAC_1_SQRT_2;
         for (task, wanted) in [
@@ -118,5 +194,31 @@ mod tests {
         }
         let back = truth.target(Task::Rotation, 0, 1, 0);
         assert!((back[2] + half).abs() < 1e-6 && (back[3] - half).abs() < 1e-6, "{back:?}");
+    }
+
+    #[test]
+    fn rows_of_a_split_by_views_are_those_of_training_then_those_held_out() {
+        let truth = GroundTruth {
+            views: 5,
+            poses: Vec::new(),
+            hues: Vec::new(),
+            labels: vec![0; 3],
+            classes: 1,
+            has_translation: false,
+            train_objects: 3,
+            held_out_views: 2,
+        };
+        assert_eq!(Split::ALL.map(|split| truth.split(split)), [0..3, 0..3]);
+        assert_eq!(Split::ALL.map(|split| truth.views_of(split)), [0..3, 3..5]);
+        assert_eq!(Split::ALL.map(|split| truth.rows(split)), [0..9, 9..15]);
+        assert_eq!(Split::ALL.map(|split| truth.rows_of(split, 1)), [3..6, 11..13]);
+        let items = Split::ALL.into_iter().flat_map(|split| truth.items_of(split));
+        for (row, item) in items.enumerate() {
+            assert_eq!((truth.row(item.0, item.1), truth.item(row)), (row, item));
+        }
+        let natural: Vec<f32> = (0..15).map(|row| (10 * (row / 5) + row % 5) as f32).collect();
+        let arranged = truth.arrange(Table { width: 1, values: natural });
+        let wanted = [0, 1, 2, 10, 11, 12, 20, 21, 22, 3, 4, 13, 14, 23, 24].map(|value| value as f32);
+        assert_eq!(arranged.values, wanted);
     }
 }

@@ -46,7 +46,9 @@ pub fn choose_queries(truth: &GroundTruth, count: usize, seed: u64) -> Vec<(usiz
     let mut random = Random::new(seed, QUERIES, 0);
     random.shuffle(&mut objects);
     objects.truncate(count);
-    objects.into_iter().map(|object| (object, random.below(truth.views.max(1) as u64) as usize)).collect()
+    let views = truth.views_of(Split::Val);
+    let mut view = || views.start + random.below(views.len().max(1) as u64) as usize;
+    objects.into_iter().map(|object| (object, view())).collect()
 }
 
 /// The `k` nearest held-out views of every query.
@@ -58,10 +60,10 @@ pub fn find(
     device: &Device,
 ) -> Result<Vec<NeighbourQuery>> {
     let width = table.width;
-    let first = truth.train_objects * truth.views;
+    let first = truth.rows(Split::Val).start;
     let mut pool = table.values[first * width..].to_vec();
     pool.par_chunks_exact_mut(width.max(1)).for_each(crate::prediction::normalise_prediction);
-    let rows: Vec<usize> = queries.iter().map(|(object, view)| object * truth.views + view).collect();
+    let rows: Vec<usize> = queries.iter().map(|&(object, view)| truth.row(object, view)).collect();
     let wanted: Vec<f32> = rows
         .iter()
         .flat_map(|row| &pool[(row - first) * width..(row - first + 1) * width])
@@ -78,13 +80,14 @@ pub fn find(
                 .into_iter()
                 .map(|neighbour| {
                     let other = first + neighbour.row;
+                    let (other_object, other_view) = truth.item(other);
                     let quaternions = [row, other].map(|row| truth.poses[row].quaternion());
                     FoundView {
-                        object: other / truth.views,
-                        view: other % truth.views,
+                        object: other_object,
+                        view: other_view,
                         similarity: neighbour.similarity,
                         rotation_distance: pose::rotation_distance(quaternions[0], quaternions[1]),
-                        same_class: truth.labels[other / truth.views] == truth.labels[object],
+                        same_class: truth.labels[other_object] == truth.labels[object],
                     }
                 })
                 .collect();
@@ -110,6 +113,7 @@ mod tests {
             classes: 2,
             has_translation: false,
             train_objects: 1,
+            held_out_views: 0,
         };
         // Lengths differ: only directions count.
         let row = |(index, angle): (usize, &f64)| {

@@ -8,6 +8,7 @@
 //! Tasks whose heads have the same layers see the same samples and train side by side.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use dataset::{Split, order};
 use engine::Device;
@@ -71,7 +72,7 @@ pub fn run_group(
             "probes need training and held-out objects; the dataset lacks one".to_owned(),
         ));
     }
-    if first != Task::Classification && truth.views < 2 {
+    if first != Task::Classification && Split::ALL.iter().any(|&split| truth.views_of(split).len() < 2) {
         return Err(Error::Request(format!(
             "the {first} probe needs two views of every object, there is one"
         )));
@@ -183,13 +184,15 @@ impl Group<'_> {
         let train = self.truth.split(Split::Train);
         let shuffled = order::epoch_order(self.protocol.seed, draw, train.len());
         let objects: Vec<usize> = shuffled.iter().map(|&index| train.start + index as usize).collect();
-        self.samples(&objects, draw)
+        self.samples(Split::Train, &objects, draw)
     }
 
-    /// The samples of some objects in one round or pass; `draw` numbers the random views.
-    fn samples(&self, objects: &[usize], draw: u64) -> Samples {
-        let (seed, views, truth) = (self.protocol.seed, self.truth.views, self.truth);
-        let row = |object: usize, view: usize| (object * views + view) as i32;
+    /// The samples of some objects of one side in one round or pass; `draw` numbers the random views.
+    fn samples(&self, split: Split, objects: &[usize], draw: u64) -> Samples {
+        let (seed, truth) = (self.protocol.seed, self.truth);
+        let Range { start, end } = truth.views_of(split);
+        let views = end - start;
+        let row = |object: usize, view: usize| truth.row(object, start + view) as i32;
         let count = objects.len();
         if self.is_classification() {
             let one = |&object: &usize| {
@@ -206,7 +209,7 @@ impl Group<'_> {
             let (first, second) = order::pair(seed, draw, object, views);
             rows.copy_from_slice(&[row(object, first), row(object, second)]);
             for (&task, target) in tasks.iter().zip(targets.chunks_exact_mut(columns)) {
-                let wanted = truth.target(task, object, first, second);
+                let wanted = truth.target(task, object, start + first, start + second);
                 target[..wanted.len()].copy_from_slice(&wanted);
             }
         });
@@ -224,7 +227,7 @@ impl Group<'_> {
     /// One pass over the held-out objects: each task's value, and top-5 for classification.
     fn validate(&self, predict: &mut Predict<'_>, draw: u64) -> Result<Vec<Value>> {
         let objects: Vec<usize> = self.truth.split(Split::Val).collect();
-        let samples = self.samples(&objects, draw);
+        let samples = self.samples(Split::Val, &objects, draw);
         let outputs = predict(&samples)?;
         if self.is_classification() {
             let labels: Vec<u32> = objects.iter().map(|&object| self.truth.labels[object]).collect();
@@ -277,7 +280,7 @@ impl Group<'_> {
         let objects: Vec<usize> = val.collect();
         let alone = Group { tasks: &[task], ..*self };
         let targets: Vec<f32> =
-            (0..4).flat_map(|pass| alone.samples(&objects, draw + pass).targets).collect();
+            (0..4).flat_map(|pass| alone.samples(Split::Val, &objects, draw + pass).targets).collect();
         metrics::constant_floor(&targets, task.outputs()).unwrap_or(0.0)
     }
 }

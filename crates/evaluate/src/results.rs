@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use dataset::SplitBy;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -91,8 +92,11 @@ pub struct Retrieval {
     pub val: Ranking,
     /// PRE by query and candidate sets: `train-train`, `val-val`, `val-all`.
     pub pre: BTreeMap<String, RetrievalError>,
-    /// Ranks by pure chance.
+    /// Ranks by pure chance; where sides have different numbers of views, on the held-out side.
     pub chance: Ranking,
+    /// With a split by views, ranks by pure chance on the training side, which has more of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chance_train: Option<Ranking>,
     /// PRE of a random view, same set names.
     pub pre_chance: BTreeMap<String, RetrievalError>,
 }
@@ -133,18 +137,27 @@ pub struct Data {
     pub path: String,
     /// `3DIEBench` or `3DIEBench-T`, by its latents.
     pub kind: String,
+    /// What is held out: objects, or views of all objects.
+    pub split: SplitBy,
     /// Training objects.
     pub train_objects: usize,
-    /// Held-out objects.
+    /// Held-out objects; with a split by views, all of them.
     pub val_objects: usize,
     /// Views of each.
     pub views: usize,
+    /// Those of them that are held out, with a split by views.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub held_out_views: usize,
     /// Classes.
     pub classes: usize,
     /// Side of the images as the network saw them.
     pub side: usize,
     /// Hash of the data.
     pub data_key: String,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// One evaluation.
@@ -192,6 +205,7 @@ impl Results {
     /// Whether both were measured on the same data by the same protocol on the same device.
     pub(crate) fn is_measured_like(&self, other: &Self) -> bool {
         other.data.data_key == self.data.data_key
+            && other.data.split == self.data.split
             && other.protocol == self.protocol
             && other.device == self.device
     }
@@ -201,7 +215,11 @@ impl Results {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let device: String = self.device.chars().map(plain).collect();
         let Protocol { preset, seed, .. } = self.protocol;
-        format!("results_{preset}_seed{seed}_{}_{device}.json", self.data.data_key)
+        let split = match self.data.split {
+            SplitBy::Objects => "",
+            SplitBy::Views => "_views",
+        };
+        format!("results_{preset}_seed{seed}_{}{split}_{device}.json", self.data.data_key)
     }
 
     /// Takes over what the evaluation's folder holds: what was measured before under the same conditions stays; what was

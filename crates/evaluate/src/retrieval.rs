@@ -1,6 +1,7 @@
 //! Equivariance metrics: MRR and H@k among the views of an object, PRE among all views.
 //!
-//! For every object the source is view 0, the targets are all of its views, view 0 included (the identity). The
+//! For every object the source is view 0, the targets are all of its views, view 0 included (the identity); with a split by
+//! views, on each side the first of the views that the side has, and all of these. The
 //! embedding of the source is moved by the known change of view and compared with candidates by the dot product of
 //! normalised rows (see [`crate::prediction`]). Nothing is excluded.
 //!
@@ -10,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use dataset::Split;
+use dataset::{Split, SplitBy};
 use engine::Device;
 use pose::FrameKind;
 use random::{Random, Stream};
@@ -43,13 +44,15 @@ pub struct Block {
 
 /// Compares predictions with candidates, on some device.
 pub trait Search {
-    /// Objects to be searched for at once.
-    fn objects_at_once(&self) -> usize;
+    /// Objects of one side to be searched for at once.
+    fn objects_at_once(&self, split: Split) -> usize;
 
-    /// Predicts from view 0 to every view of `objects`; ranks the targets, and finds the nearest rows in each of `pools`.
+    /// Predicts from the first view to every view that `objects` have on one side; ranks the targets, and finds the nearest
+    /// rows in each of `pools`.
     fn search(
         &mut self,
         encoder: &mut dyn Encoder,
+        split: Split,
         objects: &[usize],
         pools: &[Range<usize>],
     ) -> Result<Block>;
@@ -93,12 +96,9 @@ pub fn with(
     let mut rankings = BTreeMap::new();
     let mut pre = BTreeMap::new();
     let mut pre_chance = BTreeMap::new();
-    let rows = |split| {
-        let objects = truth.split(split);
-        objects.start * truth.views..objects.end * truth.views
-    };
+    let rows = |split| truth.rows(split);
     for split in Split::ALL {
-        let objects = query_objects(truth, split, protocol);
+        let (objects, views) = (query_objects(truth, split, protocol), truth.views_of(split));
         let mut tally = Tally::default();
         // All candidates are those of the training side, then those held out: no product is computed twice.
         let pools: &[Range<usize>] = match split {
@@ -110,17 +110,17 @@ pub fn with(
             Split::Val => &[("val-val", &[1]), ("val-all", &[0, 1])],
         };
         let mut errors = vec![ErrorSum::default(); sets.len()];
-        for block in objects.chunks(search.objects_at_once().max(1)) {
+        for block in objects.chunks(search.objects_at_once(split).max(1)) {
             if stop() {
                 return Err(Error::Interrupted);
             }
-            let found = search.search(encoder, block, pools)?;
+            let found = search.search(encoder, split, block, pools)?;
             found.ranks.iter().for_each(|&rank| tally.count(rank));
             for ((_, members), sum) in sets.iter().zip(&mut errors) {
-                let distances: Vec<(f64, f64)> = (0..block.len() * truth.views)
+                let distances: Vec<(f64, f64)> = (0..block.len() * views.len())
                     .into_par_iter()
                     .map(|query| {
-                        let target = block[query / truth.views] * truth.views + query % truth.views;
+                        let target = truth.row(block[query / views.len()], views.start + query % views.len());
                         let best = members
                             .iter()
                             .filter_map(|&pool| found.nearest[pool][query])
@@ -145,7 +145,9 @@ pub fn with(
         train: rankings.remove(&Split::Train).unwrap_or_else(nothing),
         val: rankings.remove(&Split::Val).unwrap_or_else(nothing),
         pre,
-        chance: chance_ranking(truth.views),
+        chance: chance_ranking(truth.views_of(Split::Val).len()),
+        chance_train: (truth.split_by() == SplitBy::Views)
+            .then(|| chance_ranking(truth.views_of(Split::Train).len())),
         pre_chance,
     })
 }
@@ -175,21 +177,23 @@ impl<'a> HostSearch<'a> {
 }
 
 impl Search for HostSearch<'_> {
-    fn objects_at_once(&self) -> usize {
+    fn objects_at_once(&self, _: Split) -> usize {
         8
     }
 
     fn search(
         &mut self,
         encoder: &mut dyn Encoder,
+        split: Split,
         objects: &[usize],
         pools: &[Range<usize>],
     ) -> Result<Block> {
-        let (width, views) = (self.table.width, self.truth.views);
-        let predictions = predict(encoder, self.transformation, self.table, self.truth, objects)?;
+        let (width, views) = (self.table.width, self.truth.views_of(split).len());
+        let predictions = predict(encoder, self.transformation, self.table, self.truth, split, objects)?;
         let mut block = Block::default();
-        for (object, predicted) in objects.iter().zip(predictions.chunks_exact(views * width)) {
-            let own = &self.candidates[object * views * width..(object + 1) * views * width];
+        for (&object, predicted) in objects.iter().zip(predictions.chunks_exact(views * width)) {
+            let rows = self.truth.rows_of(split, object);
+            let own = &self.candidates[rows.start * width..rows.end * width];
             block.ranks.extend(ranks(&self.similarity.product(predicted, own, width)?, views));
         }
         for rows in pools {
@@ -215,53 +219,59 @@ pub fn query_objects(truth: &GroundTruth, split: Split, protocol: &Protocol) -> 
     objects
 }
 
-/// Normalised predictions from view 0 to every view, for several objects: `[objects * views, width]`.
+/// Normalised predictions from the first view to every view of one side, for several objects: `[objects * views, width]`.
 fn predict(
     encoder: &mut dyn Encoder,
     transformation: Transformation,
     table: &Table,
     truth: &GroundTruth,
+    split: Split,
     objects: &[usize],
 ) -> Result<Vec<f32>> {
-    let views = truth.views;
     match transformation {
         Transformation::PoseMatrices(layout) => {
             let all: Vec<Vec<f32>> = objects
                 .par_iter()
                 .flat_map_iter(|&object| {
-                    let poses = truth.poses_of(object);
-                    let source = table.row(object * views);
+                    let poses = truth.poses_of(split, object);
+                    let source = table.row(truth.rows_of(split, object).start);
                     poses.iter().map(move |target| layout.predict(source, &poses[0], target))
                 })
                 .collect();
             Ok(all.concat())
         }
         Transformation::Predictor { translation } => {
-            let (sources, parameters) = predictor_inputs(table, truth, translation, objects);
-            let mut predicted = encoder.predict(&sources, &parameters, objects.len() * views)?;
+            let (sources, parameters) = predictor_inputs(table, truth, translation, split, objects);
+            let mut predicted =
+                encoder.predict(&sources, &parameters, objects.len() * truth.views_of(split).len())?;
             predicted.par_chunks_exact_mut(table.width).for_each(normalise_prediction);
             Ok(predicted)
         }
     }
 }
 
-/// What a predictor takes for the change from view 0 to every view of `objects`: embeddings and parameters.
+/// What a predictor takes for the change from the first view to every view of `objects` on one side: embeddings and
+/// parameters.
 pub(crate) fn predictor_inputs(
     table: &Table,
     truth: &GroundTruth,
     translation: Option<FrameKind>,
+    split: Split,
     objects: &[usize],
 ) -> (Vec<f32>, Vec<f32>) {
     let sources = objects
         .iter()
-        .flat_map(|&object| std::iter::repeat_n(table.row(object * truth.views), truth.views))
+        .flat_map(|&object| {
+            let rows = truth.rows_of(split, object);
+            std::iter::repeat_n(table.row(rows.start), rows.len())
+        })
         .flatten()
         .copied()
         .collect();
     let parameters = objects
         .par_iter()
         .flat_map_iter(|&object| {
-            let poses = truth.poses_of(object);
+            let poses = truth.poses_of(split, object);
             poses.iter().flat_map(move |target| Transformation::parameters(translation, &poses[0], target))
         })
         .collect();
@@ -363,13 +373,12 @@ impl ErrorSum {
 fn chance_error(truth: &GroundTruth, split: Split, pools: &[Range<usize>], seed: u64) -> RetrievalError {
     let mut random = Random::new(seed, CHANCE, split as u64);
     let mut sum = ErrorSum::default();
-    let queries = truth.split(split);
+    let queries = truth.rows(split);
     let candidates: usize = pools.iter().map(Range::len).sum();
     let first = pools.iter().map(|pool| pool.start).min().unwrap_or(0);
     if !queries.is_empty() && candidates > 0 {
         for _ in 0..20_000 {
-            let target =
-                queries.start * truth.views + random.below((queries.len() * truth.views) as u64) as usize;
+            let target = queries.start + random.below(queries.len() as u64) as usize;
             let candidate = first + random.below(candidates as u64) as usize;
             sum.add(distances(truth, Some(candidate), target));
         }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use engine::Device;
 use methods::{MethodConfig, MethodName, Regularise, Task};
 use train::checkpoint::{self, Checkpoint};
+use train::config::SplitName;
 use train::weights::Loaded;
-use train::{Config, RunFolder};
+use train::{Config, RunFolder, TrainedOn};
 
 use crate::error::{Error, Result};
 use crate::features::weights_key;
@@ -22,6 +23,8 @@ pub struct Weights {
     pub file: Option<PathBuf>,
     /// Complete epochs of training.
     pub epochs: Option<u64>,
+    /// What they were trained on, where that is known.
+    pub trained_on: Option<TrainedOn>,
     /// Name of the run or the file.
     pub name: String,
     /// Side of the images in pixels, where it is not the one that the network was trained at.
@@ -52,6 +55,7 @@ pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
         config: config.clone(),
         file,
         epochs,
+        trained_on: None,
         name: run.name(),
         other_size: None,
     };
@@ -85,8 +89,10 @@ pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
     chosen
         .into_iter()
         .map(|(_, file)| {
-            let epochs = Checkpoint::read_metadata(&file)?.position.epoch;
-            Ok(weights(Some(file), Some(epochs)))
+            let checkpoint = Checkpoint::read_metadata(&file)?;
+            let mut weights = weights(Some(file), Some(checkpoint.position.epoch));
+            weights.config.split = checkpoint.split().into();
+            Ok(Weights { trained_on: TrainedOn::of_checkpoint(&checkpoint), ..weights })
         })
         .collect()
 }
@@ -106,10 +112,16 @@ fn of_file(path: &Path) -> Result<Weights> {
             )),
         }
     })?;
+    let mut config = Config::of_checkpoint(path, &checkpoint)?;
+    let trained_on = TrainedOn::of_checkpoint(&checkpoint);
+    if trained_on.is_none() {
+        config.split = SplitName::Auto;
+    }
     Ok(Weights {
-        config: Config::of_checkpoint(path, &checkpoint)?,
+        config,
         file: Some(path.to_path_buf()),
         epochs: Some(checkpoint.position.epoch),
+        trained_on,
         name: path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned()),
         other_size: None,
     })

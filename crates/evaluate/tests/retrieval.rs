@@ -41,7 +41,8 @@ impl Encoder for Equivariant {
             let mut base_random = Random::new(1, Stream::new("base"), look);
             let mut random = Random::new(2, Stream::new("noise"), (object * 1000 + view) as u64);
             let base: Vec<f32> = (0..self.layout.width()).map(|_| base_random.normal() as f32).collect();
-            let motion = self.layout.relative(&ViewPose::default(), &self.truth.poses_of(object)[view]);
+            let motion =
+                self.layout.relative(&ViewPose::default(), &self.truth.poses[self.truth.row(object, view)]);
             let moved = self.layout.transform(&base, &motion);
             let noisy = moved.iter().map(|v| v + (self.noise * random.normal()) as f32);
             let length = |index: usize| [1.0, 30.0, 0.05, 4.0][index / self.layout.entries() % 4];
@@ -138,7 +139,7 @@ impl<'a> BruteForce<'a> {
         let (mut sums, mut elsewhere) = ([0.0; 7], 0);
         let rows: Vec<Vec<f64>> = self.rows.iter().map(|row| Self::normalised(row)).collect();
         for (object, view) in queries.flat_map(|object| (0..11).map(move |view| (object, view))) {
-            let poses = self.truth.poses_of(object);
+            let poses = self.truth.poses_of(Split::Train, object);
             let m = ViewPose::relative_rotation(&poses[0], &poses[view]).to_matrix();
             let moved: Vec<f64> = self.rows[object * 11]
                 .chunks(9)

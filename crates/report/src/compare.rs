@@ -1,5 +1,6 @@
 //! Our results beside the published numbers.
 
+use dataset::SplitBy;
 use evaluate::Results;
 use evaluate::protocol::Task;
 use evaluate::results::ProbeResult;
@@ -76,6 +77,8 @@ fn matches(results: &Results, row: &PublishedRow, column: &PublishedColumn) -> b
     subject.method == row.method
         && subject.backbone == row.backbone
         && results.data.kind == kind
+        // The paper's numbers are for objects never seen.
+        && results.data.split == SplitBy::Objects
         && (subject.trained_for == trained || ignores_training(row.method))
         && subject.ablation == row.ablation
         && row.capsules.is_none_or(|count| subject.capsules == Some(count))
@@ -152,16 +155,19 @@ pub fn conditions(all: &[Results]) -> String {
     let mut parts: Vec<String> = Vec::new();
     for results in all {
         let data = &results.data;
-        let part = format!(
-            "{} + {} objects of {} classes, {} views at {}x{} pixels, {} probes",
-            data.train_objects,
-            data.val_objects,
-            data.classes,
-            data.views,
-            data.side,
-            data.side,
-            results.protocol.preset
-        );
+        let objects = match data.split {
+            SplitBy::Objects => {
+                let (train, val) = (data.train_objects, data.val_objects);
+                format!("{train} + {val} objects of {} classes, {} views", data.classes, data.views)
+            }
+            SplitBy::Views => {
+                let (objects, held_out) = (data.train_objects, data.held_out_views);
+                let train = data.views.saturating_sub(held_out);
+                format!("{objects} known objects of {} classes, {train} + {held_out} views", data.classes)
+            }
+        };
+        let (side, preset) = (data.side, results.protocol.preset);
+        let part = format!("{objects} at {side}x{side} pixels, {preset} probes");
         if !parts.contains(&part) {
             parts.push(part);
         }

@@ -20,7 +20,8 @@ const NEIGHBOURS_EACH: usize = 3;
 pub fn write(folder: &Path, outcome: &Outcome, with_images: bool, device: &Device) -> Result<()> {
     dataset::durable::create_folder(folder)?;
     let results = &outcome.results;
-    let captions = ["Probes on representations", "Probes on embeddings"];
+    let held_out = results.data.split.held_out();
+    let captions = ["representations", "embeddings"].map(|of| format!("Probes on {of}, {held_out}"));
     write_forms(&tables(std::slice::from_ref(results), captions), |ending| {
         folder.join(format!("tables.{ending}"))
     })?;
@@ -36,10 +37,10 @@ pub fn write(folder: &Path, outcome: &Outcome, with_images: bool, device: &Devic
 }
 
 /// The tables of some results: probes on representations, on embeddings, retrieval.
-fn tables(all: &[Results], captions: [&str; 2]) -> Vec<Table> {
-    let mut tables = vec![ours::probes("probes", captions[0], all, false)];
+fn tables(all: &[Results], captions: [String; 2]) -> Vec<Table> {
+    let mut tables = vec![ours::probes("probes", &captions[0], all, false)];
     if all.iter().any(|results| !results.embeddings.is_empty()) {
-        tables.push(ours::probes("embeddings", captions[1], all, true));
+        tables.push(ours::probes("embeddings", &captions[1], all, true));
     }
     tables.extend(ours::retrieval(all));
     tables
@@ -51,5 +52,6 @@ pub fn to_text(all: &[Results]) -> String {
         "" => table.to_text(),
         caption => format!("\n{caption}\n{}", table.to_text()),
     };
-    tables(all, ["", "embeddings"]).into_iter().map(with_caption).collect()
+    let captions = [format!("held out: {}", ours::held_out(all)), "embeddings".to_owned()];
+    tables(all, captions).into_iter().map(with_caption).collect()
 }

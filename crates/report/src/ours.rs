@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dataset::SplitBy;
 use evaluate::Results;
 use evaluate::protocol::Task;
 use evaluate::results::{Measured, Ranking, Retrieval, RetrievalError};
@@ -26,6 +27,33 @@ fn cell(measured: Option<Measured>, factor: f64) -> Cell {
     })
 }
 
+/// What is held out in some results, for captions; where they differ, rows say it.
+pub fn held_out(all: &[Results]) -> &'static str {
+    match splits(all)[..] {
+        [split] => split.held_out(),
+        _ => "objects never seen, or new views of known objects where a row says so",
+    }
+}
+
+/// The splits of some results.
+fn splits(all: &[Results]) -> Vec<SplitBy> {
+    let mut found: Vec<SplitBy> = Vec::new();
+    all.iter().map(|results| results.data.split).for_each(|split| {
+        if !found.contains(&split) {
+            found.push(split);
+        }
+    });
+    found
+}
+
+/// The name of a row; with results of both splits in one table, it says which are of views.
+fn row_name(name: &str, split: SplitBy, all: &[Results]) -> String {
+    match split {
+        SplitBy::Views if splits(all).len() > 1 => format!("{name}, new views"),
+        _ => name.to_owned(),
+    }
+}
+
 /// Probes of all results, one row each, with the floor (no information at all) as the last row.
 pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -> Table {
     let table = |results: &Results| {
@@ -48,20 +76,26 @@ pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -
             let found = table(results);
             let numbers =
                 tasks.iter().map(|(task, _, factor)| cell(found.get(task).map(|p| p.value), *factor));
-            std::iter::once(Cell::from(results.subject.name.as_str())).chain(numbers).collect()
+            let name = row_name(&results.subject.name, results.data.split, all);
+            std::iter::once(Cell::from(name)).chain(numbers).collect()
         })
         .collect();
-    let floors = tasks.iter().map(|(task, _, factor)| {
-        let floor = all.iter().find_map(|r| table(r).get(task).map(|p| p.floor * factor));
-        // As words, so that a floor is never marked as the best number.
-        floor.map_or(Cell::Missing, |value| Cell::Text(format!("{value:.2}")))
-    });
-    rows.push(std::iter::once(Cell::from("no information (floor)")).chain(floors).collect());
+    for split in splits(all) {
+        let floors = tasks.iter().map(|(task, _, factor)| {
+            let of_split = all.iter().filter(|results| results.data.split == split);
+            let floor = of_split.filter_map(|r| table(r).get(task).map(|p| p.floor * factor)).next();
+            // As words, so that a floor is never marked as the best number.
+            floor.map_or(Cell::Missing, |value| Cell::Text(format!("{value:.2}")))
+        });
+        let name = row_name("no information (floor)", split, all);
+        rows.push(std::iter::once(Cell::from(name)).chain(floors).collect());
+    }
     let passes = all.first().map_or(0, |results| results.protocol.passes);
     let about = format!(
-        "Held-out objects; mean \u{b1} standard deviation over {passes} validation passes with fresh random views. The floor is \
+        "Held out: {}; mean \u{b1} standard deviation over {passes} validation passes with fresh random views. The floor is \
          the majority class, or the R\u{b2} of the best constant prediction (about 0.23 for rotation, as the published R\u{b2} has \
-         one mean over all four components)."
+         one mean over all four components).",
+        held_out(all)
     );
     // Said once: tables of embeddings stand below those of representations.
     let notes = if of_embeddings { Vec::new() } else { vec![about] };
@@ -70,9 +104,19 @@ pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -
 
 /// Retrieval metrics of all results that have them, with chance as the last row: ranks, then errors.
 pub fn retrieval(all: &[Results]) -> Vec<Table> {
-    let with: Vec<(&str, &Retrieval)> =
-        all.iter().filter_map(|r| Some((r.subject.name.as_str(), r.retrieval.as_ref()?))).collect();
-    let Some(&(_, first)) = with.first() else { return Vec::new() };
+    let of = |split: SplitBy| {
+        all.iter().filter(move |results| results.data.split == split).filter_map(|r| r.retrieval.as_ref())
+    };
+    let with: Vec<(String, &Retrieval)> = all
+        .iter()
+        .filter_map(|r| Some((row_name(&r.subject.name, r.data.split, all), r.retrieval.as_ref()?)))
+        .collect();
+    let Some((_, first)) = with.first() else { return Vec::new() };
+    // By chance, for each of the splits.
+    let chances: Vec<(String, &Retrieval)> = splits(all)
+        .into_iter()
+        .filter_map(|split| Some((row_name("chance", split, all), of(split).next()?)))
+        .collect();
     let words = |value: f64| Cell::Text(format!("{value:.2}"));
     let row =
         |name: &str, cells: Vec<Cell>| std::iter::once(Cell::from(name)).chain(cells).collect::<Vec<_>>();
@@ -87,11 +131,21 @@ pub fn retrieval(all: &[Results]) -> Vec<Table> {
         .iter()
         .map(|(name, r)| row(name, ranks([&r.train, &r.val]).map(|value| Cell::number(value, 2)).to_vec()))
         .collect();
-    rows.push(row("chance", ranks([&first.chance; 2]).map(words).to_vec()));
+    for (name, r) in &chances {
+        let chance = [r.chance_train.as_ref().unwrap_or(&r.chance), &r.chance];
+        rows.push(row(name, ranks(chance).map(words).to_vec()));
+    }
+    let by_views = if splits(all).contains(&SplitBy::Views) {
+        " Of new views of known objects, the first one of its side is the source, and all views of that side are targets."
+    } else {
+        ""
+    };
     let note = format!(
         "The source is view 0 of an object, the targets are all its views; the target is ranked among the views of its \
-         object. {} training and {} held-out queries.",
-        first.train.queries, first.val.queries
+         object. {} training and {} held-out queries. Held out: {}.{by_views}",
+        first.train.queries,
+        first.val.queries,
+        held_out(all)
     );
     let ranks = Table {
         name: "ranks-ours".to_owned(),
@@ -121,7 +175,7 @@ pub fn retrieval(all: &[Results]) -> Vec<Table> {
     };
     let mut rows: Vec<Vec<Cell>> =
         with.iter().map(|(name, r)| row(name, errors(&r.pre, &|value| Cell::number(value, 2)))).collect();
-    rows.push(row("chance", errors(&first.pre_chance, &words)));
+    rows.extend(chances.iter().map(|(name, r)| row(name, errors(&r.pre_chance, &words))));
     let note = "PRE: mean distance between the target and the nearest of all views of the set, 1 - <q, q'>\u{b2} and \
                 |t - t'|\u{b2}; lower is better.";
     let errors = Table {

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use dataset::SplitBy;
 use train::metrics::Kind;
 use train::summary::Summary;
 use train::verdict::{FLOORS, floor_of};
 
 use crate::axis::Axis;
-use crate::{LineChart, Result, Series};
+use crate::{LineChart, Result, Series, run_names};
 
 /// Draws all numbers whose name is `wanted` into `out`, each as PNG and SVG; returns the PNG files.
 pub fn write(runs: &[Summary], wanted: impl Fn(&str) -> bool, out: &Path) -> Result<Vec<PathBuf>> {
@@ -29,9 +30,13 @@ pub fn write(runs: &[Summary], wanted: impl Fn(&str) -> bool, out: &Path) -> Res
 
 /// Draws one number of all runs as PNG and SVG; returns the PNG file.
 fn draw(runs: &[Summary], kind: Kind, name: &str, path: &Path) -> Result<PathBuf> {
-    let where_from = if kind == Kind::HeldOut { "held-out objects" } else { "training" };
-    let series = runs.iter().map(|run| {
-        let curve = Series::new(run.name.clone(), run.curve(kind, name));
+    let splits: Vec<(&str, SplitBy)> =
+        runs.iter().map(|run| (run.name.as_str(), run.config.split.or(SplitBy::Objects))).collect();
+    let (held_out, names) = run_names::held_out(&splits);
+    let where_from = if kind == Kind::HeldOut { held_out } else { "training" };
+    let series = runs.iter().zip(names).map(|(run, held_out_name)| {
+        let label = if kind == Kind::HeldOut { held_out_name } else { run.name.clone() };
+        let curve = Series::new(label, run.curve(kind, name));
         if curve.points.len() < 40 { curve.with_dots() } else { curve }
     });
     // Runs on the same data have the same floor; of others, the first one's is shown.

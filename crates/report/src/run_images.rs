@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use dataset::{Dataset, Views};
+use dataset::Views;
 use evaluate::Results;
 use evaluate::neighbours::NeighbourQuery;
+use train::Config;
 
 use crate::evaluation_folder::NEIGHBOURS;
 use crate::page::Page;
@@ -61,6 +62,18 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
+/// The views that were evaluated: stored ones, or rendered again as the run says.
+fn open(run: &RunMaterial, results: &Results) -> Result<Arc<dyn Views>> {
+    let text = run.config_text.as_deref().unwrap_or_default();
+    let mut config = Config::resolve(Config::settings_of("config.toml", text)?)?;
+    if config.data != results.data.path {
+        config.data.clone_from(&results.data.path);
+        config.lists.clear();
+    }
+    config.split = results.data.split.into();
+    Ok(train::data::open_views(&config)?)
+}
+
 fn neighbours(
     page: &mut Page,
     runs: &[RunMaterial],
@@ -69,25 +82,29 @@ fn neighbours(
 ) -> Result<Option<String>> {
     // Only evaluations on the same data can stand side by side.
     let mut columns: Vec<(String, Vec<NeighbourQuery>)> = Vec::new();
-    let mut data: Option<(String, String)> = None;
+    let mut data: Option<(String, Arc<dyn Views>)> = None;
+    let mut unreadable = None;
     for run in runs {
         let untrained =
             run.evaluations.iter().find(|(_, r)| r.subject.method == "untrained" && columns.is_empty());
         let newest = run.evaluations.iter().rev().find(|(_, r)| r.subject.method != "untrained");
         for (folder, results) in untrained.into_iter().chain(newest) {
-            let here = (results.data.path.clone(), results.data.data_key.clone());
             let Some(found) = read::<Vec<NeighbourQuery>>(&folder.join(NEIGHBOURS)) else { continue };
             let named = latest.iter().find(|other| other.subject.weights_key == results.subject.weights_key);
             let Some(named) = named.filter(|_| columns.len() < MOST_NETWORKS) else { continue };
-            if data.get_or_insert_with(|| here.clone()).1 == here.1 {
+            if data.is_none() {
+                match open(run, results) {
+                    Ok(views) => data = Some((results.data.data_key.clone(), views)),
+                    Err(error) => unreadable = unreadable.or(Some(error)),
+                }
+            }
+            if data.as_ref().is_some_and(|(key, _)| *key == results.data.data_key) {
                 columns.push((named.subject.name.clone(), found));
             }
         }
     }
-    let Some((path, _)) = data else { return Ok(None) };
-    let dataset = match Dataset::open(Path::new(&path)) {
-        Ok(dataset) => dataset,
-        Err(error) => return Ok(Some(format!("no images of nearest neighbours: {error}"))),
+    let Some((_, dataset)) = data else {
+        return Ok(unreadable.map(|error| format!("no images of nearest neighbours: {error}")));
     };
     let mut cache: HashMap<(usize, usize), Arc<Bitmap>> = HashMap::new();
     let side = dataset.side().min(128);

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use dataset::SplitBy;
 use evaluate::{Results, results};
 use methods::verdict::PoseVerdict;
 use train::RunFolder;
@@ -10,13 +11,15 @@ use train::verdict::{self, floor_of};
 
 use crate::axis::Axis;
 use crate::figures::no_information;
-use crate::{Drawing, Error, LineChart, Result, Series};
+use crate::{Drawing, Error, LineChart, Result, Series, run_names};
 
 /// Everything about one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunMaterial {
     /// Its name.
     pub name: String,
+    /// What was held out when it was trained.
+    pub split: SplitBy,
     /// `config.toml`.
     pub config_text: Option<String>,
     /// `environment.json`.
@@ -40,6 +43,7 @@ impl RunMaterial {
         };
         let evaluations = match RunFolder::open(path) {
             Ok(run) => {
+                material.split = run.config().map_or(SplitBy::Objects, |c| c.split.or(SplitBy::Objects));
                 material.config_text = std::fs::read_to_string(run.config_path()).ok();
                 material.environment_text = std::fs::read_to_string(run.environment_path()).ok();
                 material.records = metrics::read(&run.metrics_path())?;
@@ -86,21 +90,20 @@ fn curve(run: &RunMaterial, kind: Kind, name: &str) -> Vec<(f64, f64)> {
     lines.filter_map(|record| Some((record.epoch as f64, record.value(name)?))).collect()
 }
 
-/// Curves of training: the loss of every run, and the online probes on held-out objects of all runs together.
+/// Curves of training: the loss of every run, and the online probes on what is held out of all runs together.
 pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String, Drawing)> {
     let mut drawings = Vec::new();
+    let splits: Vec<(&str, SplitBy)> = runs.iter().map(|run| (run.name.as_str(), run.split)).collect();
+    let (held_out, names) = run_names::held_out(&splits);
     let probes = [
-        (
-            "online_rotation",
-            "Online probe on held-out objects: rotation R\u{b2}",
-            "probe/rotation_r2/representation",
-        ),
-        ("online_top1", "Online probe on held-out objects: top-1", "probe/class_accuracy/representation"),
+        ("online_rotation", "rotation R\u{b2}", "probe/rotation_r2/representation"),
+        ("online_top1", "top-1", "probe/class_accuracy/representation"),
     ];
     for (name, title, key) in probes {
         let series: Vec<Series> = runs
             .iter()
-            .map(|run| Series::new(run.name.clone(), curve(run, Kind::HeldOut, key)))
+            .zip(&names)
+            .map(|(run, name)| Series::new(name.clone(), curve(run, Kind::HeldOut, key)))
             .filter(|series| series.points.len() > 1)
             .collect();
         if !series.is_empty() {
@@ -114,7 +117,7 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
             };
             let label = if name == "online_rotation" { "R\u{b2}" } else { "share" };
             let chart = LineChart {
-                title: title.to_owned(),
+                title: format!("Online probe on {held_out}: {title}"),
                 x: Axis::new("epoch"),
                 y: Axis::new(label),
                 series,

@@ -1,5 +1,6 @@
 //! Names of runs in tables and charts, and which of their evaluations stand there.
 
+use dataset::SplitBy;
 use evaluate::Results;
 use train::summary::Summary;
 
@@ -13,6 +14,22 @@ pub fn distinguish(runs: &mut [Summary]) {
             run.name = run.root.display().to_string();
         }
     }
+}
+
+/// What is held out in some runs, for the title of a chart, and the names of the runs, which say it where they differ.
+pub(crate) fn held_out(runs: &[(&str, SplitBy)]) -> (&'static str, Vec<String>) {
+    let has = |split| runs.iter().any(|run| run.1 == split);
+    let are_mixed = has(SplitBy::Objects) && has(SplitBy::Views);
+    let name = |(name, split): &(&str, SplitBy)| match split {
+        SplitBy::Views if are_mixed => format!("{name}, new views"),
+        _ => (*name).to_owned(),
+    };
+    let what = match (are_mixed, has(SplitBy::Views)) {
+        (true, _) => "held-out data",
+        (false, true) => "held-out views",
+        (false, false) => "held-out objects",
+    };
+    (what, runs.iter().map(name).collect())
 }
 
 /// All evaluations under names that tell runs apart: the method's, with the folder's where several runs share it.
@@ -43,6 +60,7 @@ pub fn latest(named: &[Vec<Results>]) -> Vec<Results> {
             let same = untrained.iter().any(|other| {
                 other.subject.backbone == results.subject.backbone
                     && other.data.data_key == results.data.data_key
+                    && other.data.split == results.data.split
             });
             if !same {
                 untrained.push(results.clone());
@@ -56,6 +74,7 @@ pub fn latest(named: &[Vec<Results>]) -> Vec<Results> {
                 && other.subject.method == results.subject.method
                 && other.subject.backbone == results.subject.backbone
                 && other.data.data_key == results.data.data_key
+                && other.data.split == results.data.split
                 && results.representations.keys().all(|task| !other.representations.contains_key(task))
         });
         match partner {

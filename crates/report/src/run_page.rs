@@ -95,7 +95,9 @@ fn results_section(
         return Ok(());
     }
     page.section("Results");
-    let probes = ours::probes("ours", "Probes on frozen representations, held-out objects", latest, false);
+    let held_out = ours::held_out(latest);
+    let caption = format!("Probes on frozen representations, {held_out}");
+    let probes = ours::probes("ours", &caption, latest, false);
     page.table(&probes);
     tables.push(probes);
     let mut bars = Vec::new();
@@ -111,7 +113,8 @@ fn results_section(
     }
     page.drawings(&bars);
     if latest.iter().any(|results| !results.embeddings.is_empty()) {
-        let table = ours::probes("ours-embeddings", "Probes on embeddings, held-out objects", latest, true);
+        let caption = format!("Probes on embeddings, {held_out}");
+        let table = ours::probes("ours-embeddings", &caption, latest, true);
         page.table(&table);
         tables.push(table);
     }
@@ -187,7 +190,7 @@ fn method_section(page: &mut Page, runs: &[RunMaterial], latest: &[Results]) {
         "Features of all views are computed once with the frozen network in evaluation mode. Every epoch each training \
          object contributes one random view (classification) or an ordered pair of distinct views; the heads are one \
          linear layer (classification, colour) or three with ReLU between (rotation, translation), trained by Adam \
-         without weight decay. R\u{b2} is computed once over all held-out objects and all components with a single mean. \
+         without weight decay. R\u{b2} is computed once over all held-out views and all components with a single mean. \
          Values are means over several validation passes with fresh random views.",
     );
     if let Some(results) = latest.first() {

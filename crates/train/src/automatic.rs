@@ -2,12 +2,11 @@
 //! The preset `own` leaves all of them open. What is chosen is a function of the number of training objects, of the size of stored
 //! views and of the kind of device alone, and is written to the run's `config.toml`.
 
-use dataset::Split;
-use dataset::{DataSpec, ObjectSet, Views};
+use dataset::{Split, SplitBy, Views};
 use engine::Device;
 
 use crate::config::Config;
-use crate::data;
+use crate::data::{self, Source};
 use crate::error::Result;
 
 /// What a kind of device can do in about ten minutes.
@@ -95,19 +94,21 @@ fn choose(mut config: Config, Facts { objects, stored }: Facts, scale: Scale) ->
 }
 
 fn facts(config: &Config) -> Result<Facts> {
-    let set = match data::spec(config)? {
-        DataSpec::Folder(folder) if ObjectSet::is_mesh_folder(&folder) => {
-            ObjectSet::meshes(&folder, None, None)?
+    match data::find(config)? {
+        Source::Stored(views) => {
+            Ok(Facts { objects: views.split(Split::Train).len(), stored: Some(views.side()) })
         }
-        DataSpec::Folder(folder) => {
-            let views = data::open_folder(&folder, &config.lists)?;
-            return Ok(Facts { objects: views.split(Split::Train).len(), stored: Some(views.side()) });
+        Source::Objects(set) => {
+            let objects = match config.split.or(SplitBy::Objects) {
+                SplitBy::Views => set.ids().len(),
+                SplitBy::Objects => {
+                    let objects = dataset::split::assign(config.procedural.seed, &set.ids());
+                    objects.iter().filter(|object| object.split == Split::Train).count()
+                }
+            };
+            Ok(Facts { objects, stored: None })
         }
-        DataSpec::Procedural(size) => ObjectSet::procedural(size, config.procedural.seed),
-    };
-    let objects = dataset::split::assign(config.procedural.seed, &set.ids());
-    let train = objects.iter().filter(|object| object.split == Split::Train).count();
-    Ok(Facts { objects: train, stored: None })
+    }
 }
 
 #[cfg(test)]

@@ -62,12 +62,15 @@ impl Skipping {
         (1..side.len().min(100)).map(move |k| side.start + (object - side.start + k) % side.len())
     }
 
-    /// The views after `item` of its object, then those of the objects after it on the same side of the split.
+    /// The views after `item` of its object, then those of the objects after it, on the same side of the split.
     fn candidates(&self, (object, view): Item) -> impl Iterator<Item = Item> + use<> {
-        let views = self.views.views();
-        let own = (1..views).map(move |k| (object, (view + k) % views));
-        let others =
-            self.others(object).flat_map(move |other| (0..views).map(move |k| (other, (view + k) % views)));
+        let view = view % self.views.views().max(1);
+        let sides: [Range<usize>; 2] = Split::ALL.map(|split| self.views.views_of(split));
+        let side = sides.into_iter().find(|side| side.contains(&view)).unwrap_or(view..view + 1);
+        let (first, views) = (side.start, side.len());
+        let after = move |k: usize| first + (view - first + k) % views;
+        let own = (1..views).map(move |k| (object, after(k)));
+        let others = self.others(object).flat_map(move |other| (0..views).map(move |k| (other, after(k))));
         own.chain(others)
     }
 
@@ -107,6 +110,9 @@ impl Views for Skipping {
     }
     fn views(&self) -> usize {
         self.views.views()
+    }
+    fn held_out_views(&self) -> usize {
+        self.views.held_out_views()
     }
     fn side(&self) -> usize {
         self.views.side()
@@ -167,6 +173,20 @@ mod tests {
         assert!(skipping.found()[0].1.contains("object 0, view 0"));
         let failing = Skipping::new(views, false);
         assert!(failing.image(0, 1, 32, &mut pixels).unwrap_err().to_string().contains("object 0, view 1"));
+    }
+
+    #[test]
+    fn a_view_that_is_held_out_never_stands_in_for_one_that_is_trained_on() {
+        let views = FakeViews::new(2, 5).with_held_out_views(2);
+        let bad = [(0, 2), (0, 3), (0, 5), (1, 1), (1, 0), (1, 2), (1, 3)];
+        let views = views.with_bad(move |(object, view)| bad.contains(&(object, view % 6)));
+        let skipping = Skipping::new(Arc::new(views), true);
+        let mut pixels = vec![0; 3 * 32 * 32];
+        let expected = [((0, 3), (0, 0)), ((0, 6 + 2), (0, 0)), ((0, 5), (0, 4)), ((1, 1), (2, 1))];
+        for (item, stand_in) in expected {
+            skipping.image(item.0, item.1, 32, &mut pixels).unwrap();
+            assert_eq!(skipping.resolve(item), stand_in, "{item:?}");
+        }
     }
 
     #[test]

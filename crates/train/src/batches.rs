@@ -1,5 +1,7 @@
 //! What a step sees: pairs of views of the same objects, and the plan of which pairs come when.
 
+use std::ops::Range;
+
 use dataset::order;
 use dataset::{Batch, Split, TrainingPlan, Views};
 use methods::{PairImages, TargetValues, Transform};
@@ -81,7 +83,8 @@ pub fn training_plan(config: &Config, views: &dyn Views) -> Result<TrainingPlan>
     Ok(TrainingPlan {
         seed: config.seed,
         objects,
-        views: views.views(),
+        views: views.views_of(Split::Train).len(),
+        stride: views.views(),
         pairs,
         batch,
         cut: config.batches.cut(),
@@ -90,16 +93,16 @@ pub fn training_plan(config: &Config, views: &dyn Views) -> Result<TrainingPlan>
     })
 }
 
-/// The items of pairs of `objects`: all first views, then all second ones.
+/// The items of pairs of `views` of `objects`: all first views, then all second ones.
 pub fn pair_items(
     objects: impl Iterator<Item = usize> + Clone,
     seed: u64,
     epoch: u64,
-    views: usize,
+    views: Range<usize>,
 ) -> Vec<Item> {
-    let pairs = objects.map(|object| (object, order::pair(seed, epoch, object, views)));
-    let first = pairs.clone().map(|(object, (first, _))| (object, first));
-    first.chain(pairs.map(|(object, (_, second))| (object, second))).collect()
+    let pairs = objects.map(|object| (object, order::pair(seed, epoch, object, views.len())));
+    let first = pairs.clone().map(|(object, (first, _))| (object, views.start + first));
+    first.chain(pairs.map(|(object, (_, second))| (object, views.start + second))).collect()
 }
 
 #[cfg(test)]

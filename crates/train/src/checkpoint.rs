@@ -3,15 +3,15 @@
 //! which. The bytes are a function of the state alone: no time, no host, a fixed order.
 //!
 //! Metadata: `format`, `epoch` (complete ones), `step`, `step_in_epoch`, `seed`, `config_hash`, `config` (the settings
-//! the weights depend on, as TOML), and `checksum`: CRC-32 of the whole file with the checksum's own eight digits 0.
+//! the weights depend on, as TOML), `split` (`views` where views were held out, missing for objects), and `checksum`: CRC-32 of the whole file with the checksum's own eight digits 0.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use dataset::durable;
 use dataset::error::FileError;
+use dataset::{SplitBy, durable};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
@@ -147,7 +147,18 @@ pub fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
+/// The metadata that say what was held out, where that is not objects.
+pub(crate) const SPLIT: &str = "split";
+
 impl Checkpoint {
+    /// What was held out of the data that it was trained on.
+    pub fn split(&self) -> SplitBy {
+        match self.metadata.get(SPLIT) {
+            Some(name) if name == SplitBy::Views.name() => SplitBy::Views,
+            _ => SplitBy::Objects,
+        }
+    }
+
     /// Writes the checkpoint to its place in `folder`, at once.
     pub fn write(&self, folder: &Path) -> Result<PathBuf> {
         let path = path_of(folder, self.position);

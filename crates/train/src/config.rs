@@ -6,6 +6,7 @@ mod rules;
 
 use std::path::Path;
 
+use dataset::SplitBy;
 use dataset::order::Cut;
 use engine::{AdamConfig, Precision};
 use methods::presets::{self, DEFAULTS, EARLIER, SCALES};
@@ -28,6 +29,7 @@ pub struct Config {
     pub method: MethodConfig,
     pub data: String,
     pub lists: String,
+    pub split: SplitName,
     pub refresh: f64,
     pub pairs_per_object: usize,
     pub batches: BatchesName,
@@ -48,6 +50,38 @@ pub struct Config {
     pub checkpoints: Checkpoints,
     pub guards: Guards,
     pub logging: Logging,
+}
+
+names! {
+    /// What is held out of the data.
+    SplitName, "split" {
+        /// What the dataset's card says; objects where there is none.
+        Auto = "auto",
+        /// Objects, with all their views.
+        Objects = "objects",
+        /// Views of every object.
+        Views = "views",
+    }
+}
+
+impl SplitName {
+    /// The split that is meant, where `auto` is the one that the data have.
+    pub fn or(self, of_data: SplitBy) -> SplitBy {
+        match self {
+            Self::Auto => of_data,
+            Self::Objects => SplitBy::Objects,
+            Self::Views => SplitBy::Views,
+        }
+    }
+}
+
+impl From<SplitBy> for SplitName {
+    fn from(split: SplitBy) -> Self {
+        match split {
+            SplitBy::Objects => Self::Objects,
+            SplitBy::Views => Self::Views,
+        }
+    }
 }
 
 names! {
@@ -224,9 +258,11 @@ pub struct Logging {
 
 /// Settings that may differ between a run and its continuation, because no weight depends on them; a key that ends
 /// in a dot stands for its group.
-const FREE_KEYS: [&str; 14] = [
+const FREE_KEYS: [&str; 15] = [
     "data",
     "lists",
+    // A checkpoint says itself what was held out.
+    "split",
     "device",
     "epochs",
     "graphs",
@@ -350,7 +386,8 @@ impl Config {
             .metadata
             .get("config")
             .ok_or_else(|| Error::content(path, "the checkpoint holds no configuration"))?;
-        Self::resolve(Self::settings_of(&path.display().to_string(), text)?)
+        let config = Self::resolve(Self::settings_of(&path.display().to_string(), text)?)?;
+        Ok(Self { split: checkpoint.split().into(), ..config })
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dataset::cuda::{DeviceObjects, PoolMemory, RenderPool};
-use dataset::{CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Split, Views};
+use dataset::{CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Split, SplitBy, Views};
 use engine::Device;
 use methods::{MethodConfig, MethodName, Task, Transform};
 use scene::LatentRanges;
@@ -31,26 +31,56 @@ impl Data {
     }
 }
 
-/// Opens the views that `config.data` names, for training on `device`.
-pub fn open(config: &Config, device: &Device) -> Result<Data> {
-    let set = match spec(config)? {
-        DataSpec::Folder(folder) if ObjectSet::is_mesh_folder(&folder) => {
-            ObjectSet::meshes(&folder, None, None)?
-        }
-        DataSpec::Folder(folder) => {
-            let views: Arc<dyn Views> = Arc::new(open_folder(&folder, &config.lists)?);
-            check(config, &*views)?;
-            return Ok(Data::on_host(views, device));
-        }
-        DataSpec::Procedural(size) => ObjectSet::procedural(size, config.procedural.seed),
-    };
-    on_the_fly(config, set, device)
-}
+/// Views of every object that are held out at most, where they are rendered on the fly and the split is by views.
+const MOST_HELD_OUT_VIEWS: usize = 50;
 
 /// What `config.data` names.
-pub(crate) fn spec(config: &Config) -> Result<DataSpec> {
+pub(crate) enum Source {
+    /// Stored views.
+    Stored(Dataset),
+    /// Objects to be rendered.
+    Objects(ObjectSet),
+}
+
+pub(crate) fn find(config: &Config) -> Result<Source> {
     let named = |problem: String| Error::Request(format!("--data {}: {problem}", config.data));
-    config.data.parse().map_err(named)
+    match config.data.parse().map_err(named)? {
+        DataSpec::Folder(folder) if ObjectSet::is_mesh_folder(&folder) => {
+            Ok(Source::Objects(ObjectSet::meshes(&folder, None, None)?))
+        }
+        DataSpec::Folder(folder) => {
+            let dataset = open_folder(&folder, &config.lists)?;
+            let split = config.split.or(Views::split_by(&dataset));
+            Ok(Source::Stored(dataset.with_split(split)?))
+        }
+        DataSpec::Procedural(size) => {
+            Ok(Source::Objects(ObjectSet::procedural(size, config.procedural.seed)))
+        }
+    }
+}
+
+/// Opens the views that `config.data` names, for training on `device`.
+pub fn open(config: &Config, device: &Device) -> Result<Data> {
+    match find(config)? {
+        Source::Stored(dataset) => {
+            let views: Arc<dyn Views> = Arc::new(dataset);
+            check(config, &*views)?;
+            Ok(Data::on_host(views, device))
+        }
+        Source::Objects(set) => on_the_fly(config, set, device),
+    }
+}
+
+/// Opens the views that `config.data` names, for somebody who looks at each of them once: images come from the host.
+pub fn open_views(config: &Config) -> Result<Arc<dyn Views>> {
+    match find(config)? {
+        Source::Stored(dataset) => Ok(Arc::new(dataset)),
+        Source::Objects(set) => {
+            let (ids, options) = (set.ids(), on_the_fly_options(config));
+            let renderer = CpuRenderer::new(set, config.procedural.quality);
+            Ok(Arc::new(OnTheFly::new(renderer, &ids, OnTheFlyOptions { memory: 0, ..options })))
+        }
+    }
 }
 
 /// The setting that cannot do without translations, if one is like that.
@@ -76,7 +106,7 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
             config.refresh, config.data
         )));
     }
-    if views.views() < 2 {
+    if views.views_of(Split::Train).len() < 2 {
         return Err(Error::Request(format!(
             "{} has one view of every object, but a pair needs two different ones",
             config.data
@@ -85,7 +115,7 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
     training_plan(config, views).map(|_| ())
 }
 
-pub(crate) fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
+fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
     if folder.as_os_str().is_empty() {
         return Err(Error::Request("no data are named; give --data".to_owned()));
     }
@@ -100,24 +130,29 @@ pub(crate) fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
     Ok(Dataset::open_with_lists(folder, lists)?)
 }
 
-fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> {
+fn on_the_fly_options(config: &Config) -> OnTheFlyOptions {
     let settings = &config.procedural;
     let with_translation = match settings.latents {
         LatentsName::BenchT => true,
         LatentsName::Bench => false,
         LatentsName::Auto => wants_translation(config).is_some(),
     };
-    let ids = set.ids();
-    let memory = settings.memory_mib << 20;
-    let options = OnTheFlyOptions {
+    let by_views = config.split.or(SplitBy::Objects) == SplitBy::Views;
+    OnTheFlyOptions {
         views: settings.views,
+        held_out_views: if by_views { settings.views.min(MOST_HELD_OUT_VIEWS) } else { 0 },
         side: config.method.image_size,
         seed: settings.seed,
         ranges: if with_translation { LatentRanges::BENCH_T } else { LatentRanges::BENCH },
-        memory,
+        memory: settings.memory_mib << 20,
         prepared: settings.prepared_objects,
         ready: config.refresh > 0.0,
-    };
+    }
+}
+
+fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> {
+    let (settings, ids, options) = (&config.procedural, set.ids(), on_the_fly_options(config));
+    let memory = options.memory;
     let renderer = CpuRenderer::new(set, settings.quality);
     let Device::Cuda(cuda) = device else {
         let views: Arc<dyn Views> = Arc::new(OnTheFly::new(renderer, &ids, options));

@@ -33,6 +33,7 @@ mod tensorboard;
 #[cfg(test)]
 mod testing;
 mod torch_file;
+mod trained_on;
 mod trainer;
 #[cfg(test)]
 mod trainer_tests;
@@ -47,3 +48,4 @@ pub use learner::Learner;
 pub use plan::Plan;
 pub use run_folder::{OwnedRun, RunFolder};
 pub use session::{Session, Start};
+pub use trained_on::{Seen, TrainedOn};

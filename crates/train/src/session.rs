@@ -43,6 +43,7 @@ impl Session {
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Self> {
         plan::check(&config, &data)?;
+        let config = with_split(config, &data);
         let mut learner = NetworkLearner::new(&config, &*data.views, &data.device)?;
         let choices = start.choices_of.map(|other| RunFolder::open(other)?.choices()).transpose()?;
         if let (Some(None), Some(other)) = (&choices, start.choices_of) {
@@ -73,6 +74,7 @@ impl Session {
 
     /// Resumes the run in the folder `root`, with `config` in place of its own.
     pub fn resume(root: &Path, config: Config, data: Data) -> Result<Self> {
+        let config = with_split(config, &data);
         let learner = NetworkLearner::new(&config, &*data.views, &data.device)?;
         Ok(Self { run: RunFolder::open(root)?.acquire()?, config, data, learner })
     }
@@ -105,6 +107,11 @@ impl Session {
     pub fn train(mut self, tell: &mut dyn FnMut(Event<'_>), stop: &dyn Fn() -> bool) -> Result<Outcome> {
         trainer::train(&self.run, &self.config, self.data, &mut self.learner, tell, stop)
     }
+}
+
+/// The configuration with the split that the data have, so that a run's `config.toml` never says `auto`.
+fn with_split(config: Config, data: &Data) -> Config {
+    Config { split: data.views.split_by().into(), ..config }
 }
 
 /// The checkpoint that `path` is, or the newest of the run that it is.

@@ -19,6 +19,7 @@ pub(crate) struct FakeViews {
     bad: Box<dyn Fn(Item) -> bool + Send + Sync>,
     stream: &'static str,
     translates: bool,
+    held_out_views: usize,
 }
 
 impl FakeViews {
@@ -41,6 +42,7 @@ impl FakeViews {
             bad: Box::new(|_| false),
             stream: "fake",
             translates: false,
+            held_out_views: 0,
         }
     }
 
@@ -61,6 +63,11 @@ impl FakeViews {
         self
     }
 
+    /// The same, split by views: all objects are trained on, so many of their six views are not.
+    pub(crate) fn with_held_out_views(self, held_out_views: usize) -> Self {
+        Self { held_out_views, ..self }
+    }
+
     /// The same, translated as well.
     pub(crate) fn with_translation(self) -> Self {
         Self { translates: true, ..self }
@@ -76,6 +83,9 @@ impl Views for FakeViews {
     }
     fn views(&self) -> usize {
         6
+    }
+    fn held_out_views(&self) -> usize {
+        self.held_out_views
     }
     fn side(&self) -> usize {
         32
@@ -129,6 +139,8 @@ pub(crate) struct FakeLearner {
     pub(crate) spoiled_by: u64,
     /// The views of this step cannot be made.
     pub(crate) unseen: u64,
+    /// What was trained on.
+    pub(crate) trained: Vec<Item>,
     /// What the probes were asked about.
     pub(crate) probed: Vec<Vec<Item>>,
 }
@@ -146,6 +158,7 @@ impl FakeLearner {
             collapse_from: u64::MAX,
             spoiled_by: u64::MAX,
             unseen: u64::MAX,
+            trained: Vec::new(),
             probed: Vec::new(),
         }
     }
@@ -157,6 +170,7 @@ impl Learner for FakeLearner {
             return Err(dataset::Error::Request("out of memory".to_owned()).into());
         }
         self.steps += 1;
+        self.trained.extend(&batch.items);
         let PairImages::Host { views, .. } = batch.images else { panic!("images of the host") };
         for (k, bytes) in views.into_iter().enumerate() {
             let hash = random::fnv1a(bytes) as f32 / u64::MAX as f32;

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dataset::cuda::{RenderPool, look_ahead};
-use dataset::{Allocate, Loader, LoaderOptions, Split, TrainingPlan, Views, plan};
+use dataset::{Allocate, Loader, LoaderOptions, Split, SplitBy, TrainingPlan, Views, plan};
 use engine::{DType, Device, Tensor};
 use methods::{Ask, PairImages};
 
 use crate::bad_samples::Skipping;
 use crate::batches::{Item, PairBatch, training_plan};
-use crate::checkpoint::{self, Checkpoint, Position};
+use crate::checkpoint::{self, Checkpoint, Position, SPLIT};
 use crate::clock::Clock;
 use crate::config::{Config, OnBadSample};
 use crate::data::Data;
@@ -347,7 +347,9 @@ fn described(position: Position, config: &Config, views: &dyn Views, strikes: u6
         ("classes", views.classes().len().to_string()),
         ("guard_strikes", strikes.to_string()),
     ];
-    let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
+    let split = Some(views.split_by()).filter(|split| *split == SplitBy::Views);
+    let split = split.map(|split| (SPLIT.to_owned(), split.to_string()));
+    let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into_iter().chain(split).collect();
     Ok(Checkpoint { position, metadata, ..Checkpoint::default() })
 }
 
@@ -367,6 +369,10 @@ fn check_belongs(
             path,
             format!("was made with other settings than config.toml has now{changes}"),
         ));
+    }
+    let (then, is) = (checkpoint.split(), views.split_by());
+    if then != is {
+        return Err(Error::content(path, format!("was made with the split by {then}, not by {is}")));
     }
     let objects = views.split(Split::Train).len().to_string();
     if text("objects") != objects {
@@ -388,7 +394,7 @@ fn check_belongs(
 }
 
 /// A number for the views of a dataset: how many, how large, and what some of them show.
-fn views_digest(views: &dyn Views) -> String {
+pub(crate) fn views_digest(views: &dyn Views) -> String {
     const OBJECTS: usize = 256;
     let (count, objects) = (views.views(), views.objects().len());
     let mut text = format!("{count} {} {}", views.side(), views.has_translation());

@@ -105,6 +105,30 @@ fn looks_are_at_the_same_pairs_of_all_held_out_objects() {
 }
 
 #[test]
+fn with_a_split_by_views_all_objects_are_trained_on_and_looks_are_at_their_other_views() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut learner, config) = (FakeLearner::new(), config(&["epochs=20"]));
+    let by_views = || FakeViews::new(4, 5).with_held_out_views(2);
+    session_on(by_views(), root.path(), &config, &mut learner, 40).0.unwrap();
+    let objects = |items: &[crate::batches::Item]| {
+        let all: std::collections::BTreeSet<usize> = items.iter().map(|item| item.0).collect();
+        all.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(objects(&learner.trained), (0..24).collect::<Vec<_>>());
+    assert!(learner.trained.iter().all(|item| item.1 < 4));
+    let looked: Vec<_> = learner.probed.concat();
+    assert_eq!(objects(&looked), (0..24).collect::<Vec<_>>());
+    assert!(looked.iter().all(|item| (4..6).contains(&item.1)));
+    // A checkpoint knows it, and goes on with nothing else.
+    let (_, newest) = checkpoint::newest(&root.path().join("checkpoints"), |_| ()).unwrap().unwrap();
+    assert_eq!(newest.split(), dataset::SplitBy::Views);
+    let other = session_on(FakeViews::new(4, 5), root.path(), &config, &mut FakeLearner::new(), 1);
+    let refusal = other.0.unwrap_err().to_string();
+    assert!(refusal.ends_with("was made with the split by views, not by objects"), "{refusal}");
+    session_on(by_views(), root.path(), &config, &mut FakeLearner::new(), 3).0.unwrap();
+}
+
+#[test]
 fn a_whole_run_leaves_what_it_should() {
     let root = tempfile::tempdir().unwrap();
     let config = config(&["checkpoints.milestones=[1]", "checkpoints.keep=1"]);

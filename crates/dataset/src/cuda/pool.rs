@@ -20,6 +20,7 @@ use super::shots::Shots;
 use super::thread::{DeviceRequest, Pending, RenderThread, Rendered};
 use crate::error::{Error, Result};
 use crate::loader::Item;
+use crate::object::Split;
 use crate::on_the_fly::OnTheFly;
 use crate::views::Views;
 
@@ -111,7 +112,8 @@ impl RenderPool {
         let share = |share: f64| (share * free as f64) as usize;
         let bytes = Renderer::image_bytes(side as u32);
         let pool = memory.pool.min(share(MOST_OF_FREE));
-        let places = (views.objects().len() * views.views()).min(pool / bytes);
+        let kept = views.views_of(Split::Train).len();
+        let places = (views.objects().len() * kept).min(pool / bytes);
         let most_at_once = (share(MOST_AHEAD) / (MOST_REQUESTS * bytes)).clamp(16, MOST_AT_ONCE);
         let images = ImageBuffer::new(context, places, side)?;
         let beside = context.beside()?;
@@ -121,7 +123,7 @@ impl RenderPool {
         let renderer = Renderer::with_memory(&beside, views.source().loader.quality, objects, scratch)?;
         Ok(Self {
             thread: RenderThread::start(renderer)?,
-            prefetch: Prefetch::new(views.views(), places, most_at_once.min(AT_ONCE)),
+            prefetch: Prefetch::new(views.views(), places, most_at_once.min(AT_ONCE)).keeping(kept),
             most_at_once,
             is_backward: false,
             views,
@@ -358,7 +360,7 @@ impl RenderPool {
     }
 
     fn items_to_fill(&self) -> impl Iterator<Item = Item> + use<> {
-        let (views, places) = (self.views.views(), self.held.len());
+        let (views, places) = (self.views.views_of(Split::Train).len(), self.held.len());
         self.to_fill
             .clone()
             .flat_map(move |object| (0..views).map(move |view| (object, view)))

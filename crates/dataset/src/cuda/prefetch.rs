@@ -23,6 +23,8 @@ pub struct Announced {
 #[derive(Debug)]
 pub struct Prefetch {
     views: usize,
+    /// Views of each object that have a place; the rest of them, at the end, are held out and never kept.
+    kept: usize,
     /// The view in each place of the pool after the last announced batch, plus one; 0: none.
     planned: Vec<usize>,
     batches: VecDeque<Announced>,
@@ -40,13 +42,19 @@ impl Prefetch {
     /// An empty pool of `places`, `views` of each object, and nothing announced.
     pub fn new(views: usize, places: usize, at_once: usize) -> Self {
         let (batches, waiting) = (VecDeque::new(), VecDeque::new());
-        Self { views, planned: vec![0; places], batches, waiting, requested: 0, at_once }
+        Self { views, kept: views, planned: vec![0; places], batches, waiting, requested: 0, at_once }
+    }
+
+    /// The same, where only the first `kept` views of each object have a place.
+    pub fn keeping(self, kept: usize) -> Self {
+        Self { kept, ..self }
     }
 
     /// The place of `item` in the pool, if there is one for it.
     pub fn place_of(&self, (object, view): Item) -> Option<usize> {
-        let place = object * self.views + view % self.views;
-        (place < self.planned.len()).then_some(place)
+        let view = view % self.views;
+        let place = object * self.kept + view;
+        (view < self.kept && place < self.planned.len()).then_some(place)
     }
 
     /// The pool will hold `item` before the first batch comes.
@@ -155,6 +163,7 @@ mod tests {
         seed: 5,
         objects: 300,
         views: 10,
+        stride: 10,
         pairs: 1,
         batch: 32,
         cut: Cut::Published,

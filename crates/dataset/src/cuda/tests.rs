@@ -30,6 +30,7 @@ fn views() -> Arc<OnTheFly<DeviceObjects>> {
 fn views_of(set: ObjectSet, ids: &[(String, String)]) -> OnTheFly<DeviceObjects> {
     let options = OnTheFlyOptions {
         views: VIEWS,
+        held_out_views: 0,
         side: SIDE,
         seed: 1,
         ranges: LatentRanges::BENCH_T,
@@ -76,6 +77,7 @@ fn every_batch_shows_what_was_planned_whatever_fits_into_memory() {
             seed: 3,
             objects: 15,
             views: VIEWS,
+            stride: VIEWS,
             pairs: 1,
             batch: 6,
             cut: Cut::Published,

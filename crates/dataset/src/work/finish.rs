@@ -6,7 +6,7 @@ use crate::arrays;
 use crate::card::{Card, Counts, json};
 use crate::error::{Error, Result};
 use crate::lists::{CLASSES, folder_entry, image_list, label_list, latent_list};
-use crate::object::{Object, Split};
+use crate::object::{Object, Split, SplitBy};
 use crate::plan::classes;
 use crate::work::store::{Opened, Skipped, Status, Store, remove_work};
 
@@ -121,11 +121,15 @@ fn try_finish(store: &Store) -> Result<Finished> {
     // Another process may have gone on with it on another device, which only the card on disk tells.
     let settings = Card::read(store.root())?.map_or_else(|| plan.settings.clone(), |card| card.settings);
     let train_objects = usable.iter().filter(|object| object.split == Split::Train).count();
+    let val_objects = match settings.split {
+        SplitBy::Objects => usable.len() - train_objects,
+        SplitBy::Views => usable.len(),
+    };
     let card = Card {
         counts: Some(Counts {
             classes: classes.len(),
             train_objects,
-            val_objects: usable.len() - train_objects,
+            val_objects,
             images: usable.len() * plan.settings.views,
             skipped_objects: skipped.len(),
         }),
@@ -136,9 +140,12 @@ fn try_finish(store: &Store) -> Result<Finished> {
     Ok(Finished::Complete { card: Box::new(card), skipped })
 }
 
+/// With a split by views both sides list all objects, and both tables have all views: row = views * object + view.
 fn publish_lists(store: &Store, split: Split, usable: &[&Object]) -> Result<()> {
     let plan = store.plan();
-    let objects: Vec<&Object> = usable.iter().copied().filter(|object| object.split == split).collect();
+    let has_all = plan.settings.split == SplitBy::Views;
+    let objects: Vec<&Object> =
+        usable.iter().copied().filter(|object| has_all || object.split == split).collect();
     let folders: Vec<String> = objects.iter().map(|object| folder_entry(object)).collect();
     let labels: Vec<i64> = objects.iter().map(|object| i64::from(object.label)).collect();
     let columns = if plan.settings.ranges.translation.is_some() { 10 } else { 7 };

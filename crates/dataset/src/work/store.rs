@@ -10,7 +10,7 @@ use crate::arrays;
 use crate::card::{CARD, Card, Format, json};
 use crate::durable::{self, Staging};
 use crate::error::{Error, FileError, Result};
-use crate::object::{Object, Split};
+use crate::object::{Object, Split, SplitBy};
 use crate::plan::Plan;
 use crate::storage::{archive_name, file_names, index_name, index_rows, sample_key};
 use crate::tar;
@@ -160,8 +160,14 @@ impl Store {
         self.root.join(&object.synset).join(&object.name)
     }
 
+    /// The views of an object in an archive; with a split by views, those for training.
     fn fragment_path(&self, index: usize) -> PathBuf {
         self.root.join(WORK).join("fragments").join(format!("{index:07}.tar"))
+    }
+
+    /// With a split by views, the views of an object that are held out.
+    fn held_out_path(&self, index: usize) -> PathBuf {
+        self.root.join(WORK).join("fragments").join(format!("{index:07}-val.tar"))
     }
 
     fn skip_path(&self, index: usize) -> PathBuf {
@@ -234,14 +240,20 @@ impl Store {
                 self.staging.publish_folder(&self.object_folder(object), &files)?;
             }
             Format::Shards => {
-                let mut fragment = Vec::new();
+                let train = self.plan.settings.views_of(Split::Train);
+                let mut fragments = [Vec::new(), Vec::new()];
                 for (view, image) in images.iter().enumerate() {
                     let key = sample_key(object, view);
-                    tar::append(&mut fragment, &format!("{key}.jpg"), image);
-                    tar::append(&mut fragment, &format!("{key}.latent.npy"), &latents(view));
-                    tar::append(&mut fragment, &format!("{key}.cls"), object.label.to_string().as_bytes());
+                    let fragment = &mut fragments[usize::from(view >= train)];
+                    tar::append(fragment, &format!("{key}.jpg"), image);
+                    tar::append(fragment, &format!("{key}.latent.npy"), &latents(view));
+                    tar::append(fragment, &format!("{key}.cls"), object.label.to_string().as_bytes());
                 }
-                self.staging.publish(&self.fragment_path(index), &fragment)?;
+                // The first one comes last: where it is, the object is done.
+                if self.plan.settings.split == SplitBy::Views {
+                    self.staging.publish(&self.held_out_path(index), &fragments[1])?;
+                }
+                self.staging.publish(&self.fragment_path(index), &fragments[0])?;
             }
         }
         remove_if_there(&self.skip_path(index))
@@ -265,7 +277,7 @@ impl Store {
         (split, (index - first) / self.objects_per_tar())
     }
 
-    /// All archives of the plan.
+    /// All archives of the plan; with a split by views, those for training, each of which stands for one that is held out.
     pub fn archives(&self) -> Vec<(Split, usize)> {
         if self.plan.settings.format == Format::Files {
             return Vec::new();
@@ -303,22 +315,33 @@ impl Store {
         };
         let begin = first + number * self.objects_per_tar();
         let members: Vec<usize> = (begin..(begin + self.objects_per_tar()).min(last)).collect();
-        let mut fragments = Vec::new();
+        let (mut fragments, mut held_out) = (Vec::new(), Vec::new());
         for &index in &members {
             match self.status(index, false)? {
-                Status::Done => fragments.push(self.fragment_path(index)),
+                Status::Done => {
+                    fragments.push(self.fragment_path(index));
+                    held_out.push(self.held_out_path(index));
+                }
                 Status::Skipped(_) => {}
                 Status::Missing => return Ok(path.exists()),
             }
         }
-        match self.pack(archive, &path, &fragments) {
+        let packed = match self.plan.settings.split {
+            SplitBy::Objects => Ok(()),
+            // The archive of the same objects' held-out views is there before the one that says that it is sealed.
+            SplitBy::Views => {
+                let val = (Split::Val, number);
+                self.pack(val, &self.archive_path(val), &held_out)
+            }
+        };
+        match packed.and_then(|()| self.pack(archive, &path, &fragments)) {
             Ok(()) => {}
             // Another process sealed it meanwhile and took the fragments away.
             Err(Error::File(FileError::Read { reason, .. }))
                 if reason.kind() == ErrorKind::NotFound && path.exists() => {}
             Err(error) => return Err(error),
         }
-        for fragment in &fragments {
+        for fragment in fragments.iter().chain(&held_out) {
             remove_if_there(fragment)?;
         }
         Ok(true)

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod at_once;
+mod by_views;
 mod devices;
 
 use std::collections::BTreeMap;
@@ -61,6 +62,7 @@ fn settings(format: Format) -> Settings {
         objects: 0,
         objects_digest: String::new(),
         views: 3,
+        split: dataset::SplitBy::Objects,
         size: 16,
         seed: 5,
         quality: "fast".to_owned(),
@@ -80,6 +82,16 @@ fn ids() -> Vec<(String, String)> {
 }
 
 fn make(root: &Path, format: Format, jobs: usize, shard: Shard, stop_after: u64) -> dataset::Result<Outcome> {
+    make_with(root, settings(format), jobs, shard, stop_after)
+}
+
+fn make_with(
+    root: &Path,
+    settings: Settings,
+    jobs: usize,
+    shard: Shard,
+    stop_after: u64,
+) -> dataset::Result<Outcome> {
     let source = Fake::new(stop_after);
     let options = ProduceOptions {
         jobs,
@@ -89,7 +101,7 @@ fn make(root: &Path, format: Format, jobs: usize, shard: Shard, stop_after: u64)
         on_begin: &|_, _| {},
         on_images: &|_| {},
     };
-    produce(root, Plan::new(settings(format), &ids()), &source, &options)
+    produce(root, Plan::new(settings, &ids()), &source, &options)
 }
 
 /// Every file below `root` with its content.
@@ -366,6 +378,7 @@ fn views_on_the_fly_are_those_that_would_be_written() {
     let written = Dataset::open(folder.path()).unwrap();
     let on_the_fly = dataset::OnTheFlyOptions {
         views: 2,
+        held_out_views: 0,
         side,
         seed: 5,
         ranges: LatentRanges::BENCH_T,

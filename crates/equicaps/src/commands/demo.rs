@@ -12,7 +12,7 @@ use std::time::Instant;
 use dataset::card::{Format, Origin, Settings};
 use dataset::jpeg::ChannelOrder;
 use dataset::work::Shard;
-use dataset::{CpuRenderer, Dataset, ObjectSet, ProceduralSize, Split, Views};
+use dataset::{CpuRenderer, Dataset, ObjectSet, ProceduralSize, Split, SplitBy, Views};
 use evaluate::evaluation::Wanted;
 use evaluate::features::data_key;
 use evaluate::protocol::Task;
@@ -175,6 +175,7 @@ fn settings(seed: u64) -> Settings {
         objects: 0,
         objects_digest: String::new(),
         views: VIEWS,
+        split: SplitBy::Objects,
         size: SIDE,
         seed,
         quality: QUALITY.to_string(),
@@ -219,6 +220,7 @@ fn evaluate_all(
     data: &Path,
     terminal: &Terminal,
 ) -> anyhow::Result<Vec<Results>> {
+    let data = &data.display().to_string();
     let key = data_key(&**views)?;
     let ours = arguments.out.join(METHODS[1]);
     let subjects =

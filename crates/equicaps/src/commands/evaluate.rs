@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::bail;
-use dataset::{Dataset, Split, Views};
+use dataset::{Split, Views};
 use engine::Precision;
 use evaluate::evaluation::{self, Event, Wanted};
 use evaluate::features::{Extraction, data_key};
@@ -15,8 +15,8 @@ use evaluate::{Encoder, Preset, Protocol, Results};
 use methods::verdict::PoseVerdict;
 use report::{evaluation_folder, pose_sweep};
 use serde::Serialize;
-use train::RunFolder;
-use train::config::PrecisionName;
+use train::config::{PrecisionName, SplitName};
+use train::{Config, RunFolder, Seen, TrainedOn};
 
 use crate::outcome::Outcome;
 use crate::terminal::{Progress, Terminal, shown};
@@ -33,6 +33,8 @@ use crate::{Interrupted, UsageError, interrupt};
     equicaps evaluate runs/equicaps --data 3DIEBench --epochs all --tasks rotation,classification
   The network before training:
     equicaps evaluate runs/equicaps --data 3DIEBench --untrained
+  On what the run was trained on (stored views, meshes or procedural objects):
+    equicaps evaluate runs/mine
 
 Tasks: classification, rotation, translation-object, translation-base, colour, embeddings,
 retrieval, all. A supervised run (train --method supervised --set network.task=rotation) is
@@ -43,12 +45,15 @@ pub struct Arguments {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
     weights: PathBuf,
-    /// The dataset's folder
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
+    /// A dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS [default: the run's data]
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
     /// Folder of the split files, where they are not in the same folder
     #[arg(long, value_name = "DIR")]
-    lists: Option<PathBuf>,
+    lists: Option<String>,
+    /// What is held out: objects (never seen), views (of known objects), or auto: as the run was trained
+    #[arg(long, value_name = "WHAT", default_value = "auto")]
+    split: SplitName,
     /// Tasks, separated by commas
     #[arg(long, value_name = "TASKS", value_delimiter = ',', default_value = "all")]
     tasks: Vec<String>,
@@ -98,8 +103,8 @@ pub struct Request<'a> {
     pub several: bool,
     /// The views.
     pub views: &'a Arc<dyn Views>,
-    /// Their folder.
-    pub data: &'a Path,
+    /// Where they come from.
+    pub data: &'a str,
     /// Hash of the data.
     pub data_key: &'a str,
     /// What to measure.
@@ -125,13 +130,12 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let wanted = Wanted::parse(&arguments.tasks).map_err(|error| UsageError(error.to_string()))?;
     let wanted = Wanted { frozen: arguments.frozen, ..wanted };
     let which = which(arguments)?;
-    let lists = arguments.lists.as_deref().unwrap_or(&arguments.data);
-    let all: Vec<Weights> = weights::find(&arguments.weights, &which)?
-        .into_iter()
-        .map(|weights| weights.at_size(arguments.image_size))
-        .collect();
-    let views: Arc<dyn Views> = Arc::new(Dataset::open_with_lists(&arguments.data, lists)?);
-    terminal.note(views.description());
+    let all = weights::find(&arguments.weights, &which)?;
+    let config = data_config(arguments, &all)?;
+    let views = train::data::open_views(&config)?;
+    terminal.note(format!("{}; held out: {}", views.description(), views.split_by().held_out()));
+    check_unseen(arguments, &config, &all, &*views, terminal)?;
+    let all: Vec<Weights> = all.into_iter().map(|weights| weights.at_size(arguments.image_size)).collect();
     let base = match (&arguments.out, arguments.weights.is_dir()) {
         (Some(out), _) => out.clone(),
         (None, true) => arguments.weights.join("evaluation"),
@@ -154,7 +158,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             weights,
             several: all.len() > 1,
             views: &views,
-            data: &arguments.data,
+            data: &config.data,
             data_key: &key,
             wanted: &wanted,
             protocol: Protocol::new(arguments.preset, arguments.seed, views.split(Split::Train).len()),
@@ -170,6 +174,52 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     }
     let pose = found.iter().map(Results::pose_verdict).collect();
     Outcome::new(&Evaluated { results: found, folders: folders.iter().map(shown).collect(), pose })
+}
+
+/// The configuration of the first of `all`, with the data and the split that are asked for.
+fn data_config(arguments: &Arguments, all: &[Weights]) -> anyhow::Result<Config> {
+    let Some(first) = all.first() else { bail!("{} has no weights", arguments.weights.display()) };
+    let mut config = first.config.clone();
+    if let Some(data) = &arguments.data {
+        config.data.clone_from(data);
+        config.lists.clear();
+    }
+    if config.data.is_empty() {
+        bail!(UsageError("give --data: the checkpoint does not say where its data are".into()));
+    }
+    config.lists = arguments.lists.clone().unwrap_or(config.lists);
+    if arguments.split != SplitName::Auto {
+        config.split = arguments.split;
+    }
+    Ok(config)
+}
+
+/// Refuses to test on what was trained on, and warns where nobody can know.
+fn check_unseen(
+    arguments: &Arguments,
+    config: &Config,
+    all: &[Weights],
+    views: &dyn Views,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
+    let split = views.split_by();
+    // All of them are checkpoints of one run.
+    let Some(trained) = all.iter().find_map(|weights| weights.trained_on.as_ref()) else { return Ok(()) };
+    let data = if trained.split == split {
+        Some(TrainedOn::of_views(views))
+    } else {
+        let as_trained = Config { split: trained.split.into(), ..config.clone() };
+        train::data::open_views(&as_trained).ok().map(|views| TrainedOn::of_views(&*views))
+    };
+    let run = arguments.weights.display();
+    match trained.has_seen(split, data.as_ref()) {
+        Seen::No => Ok(()),
+        Seen::Yes(why) => bail!("{run} {why}"),
+        Seen::Unknown(why) => {
+            terminal.warn(format!("{run} {why}"));
+            Ok(())
+        }
+    }
 }
 
 /// What was measured, and where it lies.
@@ -235,7 +285,7 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
         &mut encoder,
         subject,
         request.views,
-        &request.data.display().to_string(),
+        request.data,
         request.wanted,
         &request.protocol,
         &extraction,

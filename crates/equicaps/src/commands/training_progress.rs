@@ -1,9 +1,10 @@
 //! What a person sees of a run while it goes on: a bar on a terminal, a line every few seconds otherwise, and a line
-//! for every look at held-out objects.
+//! for every look at what is held out.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use dataset::SplitBy;
 use train::Event;
 use train::metrics::{Kind, Record};
 use train::verdict::floor_name;
@@ -15,6 +16,8 @@ pub struct TrainingProgress<'a> {
     terminal: &'a Terminal,
     bar: Option<Progress>,
     line: Option<Instant>,
+    /// What is held out.
+    split: SplitBy,
 }
 
 /// Time between two plain lines.
@@ -23,7 +26,7 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 impl<'a> TrainingProgress<'a> {
     /// Nothing is shown yet.
     pub fn new(terminal: &'a Terminal) -> Self {
-        Self { terminal, bar: None, line: None }
+        Self { terminal, bar: None, line: None, split: SplitBy::Objects }
     }
 
     /// Shows an event.
@@ -40,6 +43,7 @@ impl<'a> TrainingProgress<'a> {
                 self.terminal.note(format!("{} tensors from {}{anew}", taken.count, from.display()));
             }
             Event::Begin { config, device, from, plan } => {
+                self.split = config.split.or(SplitBy::Objects);
                 let (epochs, steps) = (plan.epochs, plan.steps_per_epoch());
                 let epoch = train::plan::epoch_in_words(plan);
                 let plan =
@@ -50,7 +54,7 @@ impl<'a> TrainingProgress<'a> {
                 });
             }
             Event::Saved(_) => {}
-            Event::Record(record) if record.kind == Kind::HeldOut => self.note(&held_out(record)),
+            Event::Record(record) if record.kind == Kind::HeldOut => self.note(&held_out(record, self.split)),
             Event::Record(_) => {}
             Event::Progress(progress) => self.progress(progress),
         }
@@ -95,7 +99,7 @@ impl<'a> TrainingProgress<'a> {
 }
 
 /// The scores people look at first; the metrics hold all of them.
-fn held_out(record: &Record) -> String {
+fn held_out(record: &Record, split: SplitBy) -> String {
     let tasks = [
         ("class accuracy", "class_accuracy"),
         ("rotation R2", "rotation_r2"),
@@ -112,7 +116,7 @@ fn held_out(record: &Record) -> String {
             Some(format!("{title} {:.3}{beside}", score("representation")?))
         })
         .collect();
-    format!("epoch {}, held-out objects: {}", record.epoch, scores.join(", "))
+    format!("epoch {}, held-out {split}: {}", record.epoch, scores.join(", "))
 }
 
 fn duration(left: Duration) -> String {

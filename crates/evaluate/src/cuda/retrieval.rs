@@ -9,6 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use dataset::Split;
 use engine::Tensor;
 use engine::cuda::CudaDevice;
 use gpu::matmul::MatmulShape;
@@ -86,10 +87,11 @@ impl<'a> DeviceSearch<'a> {
             return Err(Error::Request(format!("{rows} embeddings for {} views", truth.poses.len())));
         }
         let context = cuda.context();
-        let objects = (blocks.queries / truth.views).max(1);
-        let queries = objects * truth.views;
+        let sides = Split::ALL.map(|split| truth.views_of(split).len().max(1));
+        let queries = sides.map(|views| (blocks.queries / views).max(1) * views);
+        let (queries, views) = (queries[0].max(queries[1]), sides[0].max(sides[1]));
         let row = split_bytes(width);
-        let similarities = queries * blocks.candidates.max(truth.views) * 4;
+        let similarities = queries * blocks.candidates.max(views) * 4;
         let search = Self {
             cuda: Arc::clone(cuda),
             table,
@@ -144,23 +146,23 @@ impl<'a> DeviceSearch<'a> {
         launch(&self.cuda, "prepare", blocks, &arguments)
     }
 
-    /// Predictions from view 0 to every view of `objects`, as queries.
-    fn predict(&self, encoder: &mut dyn Encoder, objects: &[usize]) -> Result<()> {
-        let (truth, views) = (self.truth, self.truth.views);
+    /// Predictions from the first view to every view of `objects` on one side, as queries.
+    fn predict(&self, encoder: &mut dyn Encoder, split: Split, objects: &[usize]) -> Result<()> {
+        let (truth, views) = (self.truth, self.truth.views_of(split).len());
         let count = objects.len() * views;
         match self.transformation {
             Transformation::PoseMatrices(layout) => {
                 let matrices: Vec<f32> = objects
                     .par_iter()
                     .flat_map_iter(|&object| {
-                        let poses = truth.poses_of(object);
+                        let poses = truth.poses_of(split, object);
                         poses.iter().flat_map(move |target| layout.relative(&poses[0], target))
                     })
                     .map(|entry| entry as f32)
                     .collect();
                 let sources: Vec<i32> = objects
                     .iter()
-                    .flat_map(|&object| std::iter::repeat_n((object * views) as i32, views))
+                    .flat_map(|&object| std::iter::repeat_n(truth.rows_of(split, object).start as i32, views))
                     .collect();
                 let (sources, matrices) = (upload(&self.cuda, &sources)?, upload(&self.cuda, &matrices)?);
                 let from = view(self.table.storage())?;
@@ -170,7 +172,7 @@ impl<'a> DeviceSearch<'a> {
                 let host = self.host.ok_or_else(|| {
                     Error::Request("a predictor needs the embeddings in the host's memory".to_owned())
                 })?;
-                let (sources, parameters) = predictor_inputs(host, truth, translation, objects);
+                let (sources, parameters) = predictor_inputs(host, truth, translation, split, objects);
                 let predicted = upload(&self.cuda, &encoder.predict(&sources, &parameters, count)?)?;
                 self.prepare(predicted.view(), None, None, &self.queries, count, true)
             }
@@ -188,12 +190,12 @@ impl<'a> DeviceSearch<'a> {
     }
 
     /// Ranks of the targets among the views of their objects.
-    fn ranks(&self, objects: &[usize]) -> Result<Vec<i32>> {
-        let views = self.truth.views;
+    fn ranks(&self, split: Split, objects: &[usize]) -> Result<Vec<i32>> {
+        let views = self.truth.views_of(split).len();
         let count = objects.len() * views;
         let rows: Vec<i32> = objects
             .iter()
-            .flat_map(|&object| (0..views).map(move |view| (object * views + view) as i32))
+            .flat_map(|&object| self.truth.rows_of(split, object).map(|row| row as i32))
             .collect();
         let rows = upload(&self.cuda, &rows)?;
         self.prepare(view(self.table.storage())?, Some(&rows), None, &self.own, count, false)?;
@@ -239,19 +241,21 @@ impl<'a> DeviceSearch<'a> {
 }
 
 impl Search for DeviceSearch<'_> {
-    fn objects_at_once(&self) -> usize {
-        self.blocks.queries / self.truth.views
+    fn objects_at_once(&self, split: Split) -> usize {
+        self.blocks.queries / self.truth.views_of(split).len().max(1)
     }
 
     fn search(
         &mut self,
         encoder: &mut dyn Encoder,
+        split: Split,
         objects: &[usize],
         pools: &[Range<usize>],
     ) -> Result<Block> {
-        self.predict(encoder, objects)?;
-        let ranks = self.ranks(objects)?.into_iter().map(|rank| rank.unsigned_abs() as usize).collect();
-        let count = objects.len() * self.truth.views;
+        self.predict(encoder, split, objects)?;
+        let ranks = self.ranks(split, objects)?;
+        let ranks = ranks.into_iter().map(|rank| rank.unsigned_abs() as usize).collect();
+        let count = objects.len() * self.truth.views_of(split).len();
         let nearest = pools.iter().map(|pool| self.nearest(count, pool)).collect::<Result<_>>()?;
         Ok(Block { ranks, nearest })
     }

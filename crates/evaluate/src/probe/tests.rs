@@ -20,6 +20,7 @@ fn truth() -> GroundTruth {
         classes: 3,
         has_translation: true,
         train_objects: 5,
+        held_out_views: 0,
     }
 }
 

@@ -11,6 +11,7 @@ pub struct Synthetic {
     objects: Vec<Object>,
     classes: Vec<Class>,
     views: usize,
+    held_out_views: usize,
     seed: u64,
 }
 
@@ -26,8 +27,22 @@ pub fn synthetic(train: usize, val: usize, classes: u32, views: usize, seed: u64
         objects: (0..train + val).map(object).collect(),
         classes: (0..classes).map(class).collect(),
         views,
+        held_out_views: 0,
         seed,
     })
+}
+
+/// The same with a split by views.
+pub fn by_views(
+    objects: usize,
+    classes: u32,
+    views: usize,
+    held_out_views: usize,
+    seed: u64,
+) -> Arc<Synthetic> {
+    let Synthetic { objects, classes, .. } =
+        Arc::into_inner(synthetic(objects, 0, classes, views, seed)).unwrap();
+    Arc::new(Synthetic { objects, classes, views, held_out_views, seed })
 }
 
 impl Views for Synthetic {
@@ -39,6 +54,9 @@ impl Views for Synthetic {
     }
     fn views(&self) -> usize {
         self.views
+    }
+    fn held_out_views(&self) -> usize {
+        self.held_out_views
     }
     fn side(&self) -> usize {
         2

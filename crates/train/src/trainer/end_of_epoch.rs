@@ -1,4 +1,4 @@
-//! The end of an epoch: an evaluation on held-out objects, a checkpoint.
+//! The end of an epoch: an evaluation on held-out objects, or on held-out views of the objects; a checkpoint.
 
 use dataset::{Split, Views};
 use methods::Tallies;
@@ -43,7 +43,7 @@ impl Trainer<'_> {
         Ok(true)
     }
 
-    /// Scores the probes on pairs of held-out objects: always the same objects and pairs, so that results compare. Says
+    /// Scores the probes on held-out pairs: always the same objects and pairs, so that results compare. Says
     /// whether it came to its end before `stop`.
     fn look_at_held_out(&mut self, epoch: u64, stop: &dyn Fn() -> bool) -> Result<bool> {
         let side = self.views.split(Split::Val);
@@ -52,14 +52,14 @@ impl Trainer<'_> {
         }
         let wanted = self.config.probes.held_out_objects.min(side.len());
         let objects: Vec<usize> = (0..wanted).map(|k| side.start + k * side.len() / wanted).collect();
-        let (seed, views) = (self.config.seed, self.plan.views);
+        let (seed, views) = (self.config.seed, self.views.views_of(Split::Val));
         // The published batch is of objects; the last one may be small, as nothing is normalised over it.
         let chunks: Vec<Vec<usize>> =
             objects.chunks(self.config.method.batch).map(<[usize]>::to_vec).collect();
         let plan = (0..self.config.probes.held_out_passes).flat_map(move |pass| {
             chunks
                 .iter()
-                .map(|objects| pair_items(objects.iter().copied(), seed, u64::MAX - pass, views))
+                .map(|objects| pair_items(objects.iter().copied(), seed, u64::MAX - pass, views.clone()))
                 .collect::<Vec<_>>()
         });
         let mut loader = self.start_loader(plan)?;

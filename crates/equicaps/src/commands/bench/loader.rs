@@ -37,6 +37,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let on_the_fly = OnTheFlyOptions {
         views: 50,
+        held_out_views: 0,
         side: arguments.size.map_or(256, usize::from),
         seed: 0,
         ranges: LatentRanges::BENCH_T,

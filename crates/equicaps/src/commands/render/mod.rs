@@ -11,7 +11,7 @@ use anyhow::Context;
 use dataset::card::{Counts, Origin, Settings};
 use dataset::plan::Plan;
 use dataset::work::{self, ProduceOptions, Shard, Skipped, produce};
-use dataset::{CpuRenderer, CudaRenderer, ObjectSet, ProceduralSize};
+use dataset::{CpuRenderer, CudaRenderer, FEWEST_VIEWS, ObjectSet, ProceduralSize};
 use render::Quality;
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 use crate::{UsageError, interrupt};
 
-pub use options::{Format, Order, Preset};
+pub use options::{Format, Order, Preset, Split};
 use options::{RangeOption, Up, parse_shard};
 
 /// Arguments of `equicaps render`.
@@ -36,6 +36,8 @@ use options::{RangeOption, Up, parse_shard};
     equicaps render --meshes objects --preset 3diebench --range rotation=-pi/4,pi/4 --out views
   The first of eight processes that share the work:
     equicaps render --meshes objects --shard 0/8 --out views
+  Known objects, new views (for collections whose objects have no common front):
+    equicaps render --meshes objects --split views --out views
   On a GPU, as tar shards:
     equicaps render --procedural 55x20 --device cuda:0 --format shards --out views
   Images for given latents:
@@ -83,6 +85,9 @@ struct DatasetArguments {
     /// Views of each object
     #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     views: u32,
+    /// What is held out: objects that training never sees, or the last fifth of the views of every object
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Split::Objects)]
+    split: Split,
     /// Width and height of a view in pixels
     #[arg(long, default_value_t = 256, value_name = "PX", value_parser = clap::value_parser!(u16).range(8..=8192))]
     size: u16,
@@ -142,6 +147,12 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
         range.apply(&mut ranges).map_err(UsageError)?;
     }
     ranges.validate().map_err(|error| UsageError(error.to_string()))?;
+    if arguments.split == Split::Views && (arguments.views as usize) < FEWEST_VIEWS {
+        let message = format!(
+            "--split views needs --views {FEWEST_VIEWS} or more: a pair for training and a pair that is held out"
+        );
+        return Err(UsageError(message).into());
+    }
     let (set, origin) = match (&arguments.meshes, arguments.procedural) {
         (Some(root), _) => {
             refuse_inside(&out, root)?;
@@ -184,6 +195,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
             objects: 0,
             objects_digest: String::new(),
             views: arguments.views as usize,
+            split: arguments.split.into(),
             size: usize::from(arguments.size),
             seed: arguments.seed,
             quality: arguments.quality.to_string(),
@@ -367,7 +379,7 @@ impl fmt::Display for Rendered {
         let done = format!("{images_rendered} images in {seconds:.1} s ({images_per_s:.1} images/s)");
         if self.complete {
             let counts = self.counts.as_ref();
-            let objects = counts.map_or(0, |counts| counts.train_objects + counts.val_objects);
+            let objects = self.objects - self.skipped.len();
             let images = counts.map_or(0, |counts| counts.images);
             let skipped = match self.skipped.len() {
                 0 => String::new(),

@@ -31,6 +31,24 @@ impl Preset {
     }
 }
 
+/// What is held out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Split {
+    /// Objects that training never sees
+    Objects,
+    /// The last fifth of the views of every object
+    Views,
+}
+
+impl From<Split> for dataset::SplitBy {
+    fn from(split: Split) -> Self {
+        match split {
+            Split::Objects => Self::Objects,
+            Split::Views => Self::Views,
+        }
+    }
+}
+
 /// Layouts on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -96,7 +114,7 @@ macro_rules! display_as_value {
         }
     )*};
 }
-display_as_value!(Preset, Format, Order, Up);
+display_as_value!(Preset, Split, Format, Order, Up);
 
 /// `I/N`: part I of N, I from 0.
 pub fn parse_shard(text: &str) -> Result<Shard, String> {

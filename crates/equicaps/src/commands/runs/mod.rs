@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use dataset::SplitBy;
 use methods::verdict::PoseVerdict;
 use report::run_comparison::RunComparison;
 use report::{Cell, Column, Table, run_names};
@@ -98,6 +99,8 @@ struct RunState {
     epoch: u64,
     epochs: u64,
     step: u64,
+    /// What is held out: objects or views.
+    split: SplitBy,
     checkpoints: Vec<String>,
     epoch_means: BTreeMap<String, f64>,
     held_out: BTreeMap<String, f64>,
@@ -120,6 +123,7 @@ impl RunState {
             epoch: summary.reached.epoch,
             epochs: summary.config.epochs,
             step: summary.reached.step,
+            split: summary.config.split.or(SplitBy::Objects),
             checkpoints: summary.checkpoints.iter().map(shown).collect(),
             epoch_means: last(Kind::Epoch),
             held_out: last(Kind::HeldOut),
@@ -162,7 +166,7 @@ impl fmt::Display for RunList {
         if self.runs.is_empty() {
             return write!(formatter, "no runs in {}", self.folder);
         }
-        let headings = ["run", "method", "state", "epoch", "step"].into_iter();
+        let headings = ["run", "method", "state", "epoch", "step", "held out"].into_iter();
         let columns = headings.chain(COLUMNS.map(|(heading, ..)| heading)).map(Column::new).collect();
         let row = |run: &RunState| -> Vec<Cell> {
             let words = [
@@ -171,6 +175,7 @@ impl fmt::Display for RunList {
                 run.state.name().to_owned(),
                 format!("{}/{}", run.epoch, run.epochs),
                 run.step.to_string(),
+                run.split.to_string(),
             ];
             let number = |(_, kind, name, decimals): (&str, Kind, &str, usize)| {
                 let last = run.last(kind);
@@ -225,6 +230,7 @@ impl fmt::Display for RunDetails {
         )?;
         writeln!(formatter, "transform    {}", config.method.transform)?;
         writeln!(formatter, "data         {}", config.data)?;
+        writeln!(formatter, "held out     {}", state.split.held_out())?;
         write!(formatter, "progress     epoch {} of {}, step {}", state.epoch, state.epochs, state.step)?;
         for session in sessions {
             let ended = match &session.ended {
