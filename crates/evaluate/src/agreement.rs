@@ -158,7 +158,7 @@ pub fn compare(device: &Device, mut progress: impl FnMut(&Agreement)) -> Result<
             batch: 32,
             hidden,
             passes: 2,
-            ..Protocol::new(Preset::Paper, SEED, TRAIN)
+            ..Protocol::new(Preset::Paper, SEED, 1024.max(TRAIN), 1024)
         };
         let run = |device: &Device| probes(&table, &truth, &protocol, device);
         let (wanted, found, again) = (run(&cpu)?, run(device)?, run(device)?);
@@ -178,7 +178,7 @@ pub fn compare(device: &Device, mut progress: impl FnMut(&Agreement)) -> Result<
         }
     }
     for (name, transformation, table) in searches(&truth) {
-        let protocol = Protocol::new(Preset::Paper, SEED, TRAIN);
+        let protocol = Protocol::new(Preset::Paper, SEED, 1024.max(TRAIN), 1024);
         let run = |device: &Device| {
             let mut encoder = MadeUp { transformation, width: table.width };
             retrieval::evaluate(

@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn protocol(learning_rate: f64) -> Protocol {
-        Protocol { learning_rate, ..Protocol::new(crate::Preset::Paper, 3, 3) }
+        Protocol { learning_rate, ..Protocol::new(crate::Preset::Paper, 3, 3000, 3000) }
     }
 
     /// Rows of pairs of numbers.

@@ -40,6 +40,17 @@ pub struct Samples {
     pub labels: Vec<i32>,
 }
 
+impl Samples {
+    /// Adds others after these.
+    fn append(&mut self, others: Samples) {
+        let Samples { count, rows, targets, labels } = others;
+        self.count += count;
+        self.rows.extend(rows);
+        self.targets.extend(targets);
+        self.labels.extend(labels);
+    }
+}
+
 /// Asks heads for their outputs (samples, tasks, columns).
 type Predict<'a> = dyn FnMut(&Samples) -> Result<Vec<f32>> + 'a;
 
@@ -88,17 +99,13 @@ pub fn run_group(
             return Err(Error::Interrupted);
         }
         heads.begin_epoch()?;
-        let mut count = 0;
-        for repeat in 0..protocol.samples_per_object.max(1) {
-            let samples = group.training_samples(epoch, repeat);
-            heads.train(&samples, protocol.batch)?;
-            count += samples.count;
-        }
+        let samples = group.training_samples(epoch);
+        heads.train(&samples, protocol.batch)?;
         if (epoch + 1) % every == 0 || epoch + 1 == epochs {
             let losses = heads.losses()?;
             let values = group.validate(&mut |samples| heads.predict(samples), u64::from(epoch))?;
             for ((curve, loss), value) in curves.iter_mut().zip(losses).zip(values) {
-                curve.push((epoch + 1, loss / count.max(1) as f64, value.0));
+                curve.push((epoch + 1, loss / samples.count.max(1) as f64, value.0));
             }
         }
         progress(1);
@@ -177,14 +184,17 @@ impl Group<'_> {
         }
     }
 
-    /// One sample of every training object, in the order of the epoch's `repeat`-th round.
-    fn training_samples(&self, epoch: u32, repeat: u32) -> Samples {
+    /// The samples of an epoch: rounds over the training objects, each in an order of its own.
+    fn training_samples(&self, epoch: u32) -> Samples {
         let repeats = u64::from(self.protocol.samples_per_object.max(1));
-        let draw = u64::from(epoch) * repeats + u64::from(repeat);
         let train = self.truth.split(Split::Train);
-        let shuffled = order::epoch_order(self.protocol.seed, draw, train.len());
-        let objects: Vec<usize> = shuffled.iter().map(|&index| train.start + index as usize).collect();
-        self.samples(Split::Train, &objects, draw)
+        let mut all = Samples::default();
+        for draw in u64::from(epoch) * repeats..u64::from(epoch + 1) * repeats {
+            let shuffled = order::epoch_order(self.protocol.seed, draw, train.len());
+            let objects: Vec<usize> = shuffled.iter().map(|&index| train.start + index as usize).collect();
+            all.append(self.samples(Split::Train, &objects, draw));
+        }
+        all
     }
 
     /// The samples of some objects of one side in one round or pass; `draw` numbers the random views.
@@ -224,10 +234,20 @@ impl Group<'_> {
         rows.flat_map(|row| row[index * columns..index * columns + outputs].iter().copied()).collect()
     }
 
+    /// The samples of one pass over the held-out objects, and the object of each.
+    fn held_out_samples(&self, draw: u64) -> (Vec<usize>, Samples) {
+        let objects: Vec<usize> = self.truth.split(Split::Val).collect();
+        let repeats = u64::from(self.protocol.held_out_samples.max(1));
+        let mut all = Samples::default();
+        for round in 0..repeats {
+            all.append(self.samples(Split::Val, &objects, draw * repeats + round));
+        }
+        (objects.repeat(repeats as usize), all)
+    }
+
     /// One pass over the held-out objects: each task's value, and top-5 for classification.
     fn validate(&self, predict: &mut Predict<'_>, draw: u64) -> Result<Vec<Value>> {
-        let objects: Vec<usize> = self.truth.split(Split::Val).collect();
-        let samples = self.samples(Split::Val, &objects, draw);
+        let (objects, samples) = self.held_out_samples(draw);
         let outputs = predict(&samples)?;
         if self.is_classification() {
             let labels: Vec<u32> = objects.iter().map(|&object| self.truth.labels[object]).collect();
@@ -277,10 +297,9 @@ impl Group<'_> {
         if task == Task::Classification {
             return metrics::majority(val.map(|object| self.truth.labels[object]));
         }
-        let objects: Vec<usize> = val.collect();
         let alone = Group { tasks: &[task], ..*self };
         let targets: Vec<f32> =
-            (0..4).flat_map(|pass| alone.samples(Split::Val, &objects, draw + pass).targets).collect();
+            (0..4).flat_map(|pass| alone.held_out_samples(draw + pass).1.targets).collect();
         metrics::constant_floor(&targets, task.outputs()).unwrap_or(0.0)
     }
 }

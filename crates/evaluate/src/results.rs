@@ -290,7 +290,7 @@ mod tests {
             format: FORMAT,
             subject: Subject { weights_key: "w".to_owned(), ..Subject::default() },
             data: Data { data_key: "d".to_owned(), ..Data::default() },
-            protocol: Protocol::new(crate::protocol::Preset::Paper, 0, 100),
+            protocol: Protocol::new(crate::protocol::Preset::Paper, 0, 100, 100),
             representations: tasks.iter().map(|&(task, value)| (task, probe(value))).collect(),
             embeddings: BTreeMap::new(),
             retrieval: None,

@@ -49,7 +49,7 @@ mod tests {
             format: FORMAT,
             subject: Subject { method: method.to_owned(), trained_for, ..Subject::default() },
             data: Data::default(),
-            protocol: Protocol::new(Preset::Quick, 0, 10),
+            protocol: Protocol::new(Preset::Quick, 0, 10, 10),
             representations: probe(representation),
             embeddings: probe(embedding),
             retrieval: None,

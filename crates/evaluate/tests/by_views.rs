@@ -71,7 +71,7 @@ fn evaluate(knows: usize) -> evaluation::Outcome {
         epochs: 60,
         samples_per_object: 16,
         hidden: 64,
-        ..Protocol::new(Preset::Quick, 0, OBJECTS)
+        ..Protocol::new(Preset::Quick, 0, OBJECTS, OBJECTS)
     };
     let extraction = Extraction {
         cache: None,

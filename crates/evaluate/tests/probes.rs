@@ -26,7 +26,7 @@ fn run(
         hidden: 64,
         batch: 64,
         passes: 3,
-        ..Protocol::new(Preset::Quick, 0, 100)
+        ..Protocol::new(Preset::Quick, 0, 100, 100)
     };
     let (device, mut ticks) = (Device::cpu(), 0);
     let table = FeatureTable::new(table, &device)?;

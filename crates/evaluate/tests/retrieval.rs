@@ -81,7 +81,7 @@ fn run(
     let layout = PoseMatrices { capsules: 4, size, frame };
     let mut encoder = Equivariant { truth: truth.clone(), layout, noise, shared, seen: 0 };
     let features = extract(&mut encoder, &views, &extraction(None), |_| {}, &|| false).unwrap();
-    let protocol = Protocol::new(Preset::Paper, 0, 100);
+    let protocol = Protocol::new(Preset::Paper, 0, 100, 100);
     let found = retrieve(&mut encoder, &features.equivariant, &truth, &protocol);
     (found, features, encoder)
 }
@@ -247,7 +247,7 @@ fn predictors_are_given_the_change_from_view_0_to_the_target() {
     for translation in [None, Some(FrameKind::Object), Some(FrameKind::Base)] {
         let mut encoder = Knowing { truth: truth.clone(), translation };
         let table = encoder.table();
-        let protocol = Protocol::new(Preset::Paper, 0, 100);
+        let protocol = Protocol::new(Preset::Paper, 0, 100, 100);
         let found = retrieve(&mut encoder, &table, &truth, &protocol);
         assert_eq!((found.train.mrr, found.val.mrr), (1.0, 1.0), "{translation:?}");
         assert!(found.pre["val-all"].rotation < 1e-9, "{translation:?}");
@@ -260,7 +260,7 @@ fn what_is_not_a_number_counts_as_the_worst() {
     let mut truth = GroundTruth::read(&*views);
     let mut encoder = Knowing { truth: truth.clone(), translation: None };
     let table = Table { width: 4, values: vec![f32::NAN; 110 * 4] };
-    let protocol = Protocol::new(Preset::Paper, 0, 100);
+    let protocol = Protocol::new(Preset::Paper, 0, 100, 100);
     let found = retrieve(&mut encoder, &table, &truth, &protocol);
     assert!((found.val.mrr - 1.0 / 11.0).abs() < 1e-12 && found.val.h10 == 0.0, "{:?}", found.val);
     assert_eq!((found.pre["val-all"].rotation, found.pre["val-all"].translation), (1.0, Some(3.0)));
@@ -298,7 +298,7 @@ fn queries_are_a_random_part_of_the_objects_where_there_are_many() {
     let views: Arc<dyn Views> = synthetic(60, 40, 3, 2, 9);
     let truth = GroundTruth::read(&*views);
     let chosen = |split, seed| {
-        let protocol = Protocol { query_objects: 5, ..Protocol::new(Preset::Quick, seed, 100) };
+        let protocol = Protocol { query_objects: 5, ..Protocol::new(Preset::Quick, seed, 100, 100) };
         retrieval::query_objects(&truth, split, &protocol)
     };
     let objects = chosen(Split::Val, 1);
@@ -331,7 +331,7 @@ fn chance_levels_are_those_of_the_angle_distribution() {
     let mut truth = GroundTruth::read(&*views);
     let mut encoder = Knowing { truth: truth.clone(), translation: None };
     let table = encoder.table();
-    let protocol = Protocol { query_objects: 3, ..Protocol::new(Preset::Quick, 1, 100) };
+    let protocol = Protocol { query_objects: 3, ..Protocol::new(Preset::Quick, 1, 100, 100) };
     let found = retrieve(&mut encoder, &table, &truth, &protocol);
     let chance = found.pre_chance["val-all"];
     assert!((chance.rotation - 0.63).abs() < 0.02, "{chance:?}");

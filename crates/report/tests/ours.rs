@@ -29,7 +29,7 @@ fn results(name: &str, method: &str, capsules: Option<usize>, epochs: u64, rotat
             ..Subject::default()
         },
         data: Data { kind: "3DIEBench".into(), ..Data::default() },
-        protocol: Protocol::new(Preset::Paper, 0, 100),
+        protocol: Protocol::new(Preset::Paper, 0, 100, 100),
         representations: BTreeMap::from([(Task::Rotation, probe)]),
         embeddings: BTreeMap::new(),
         retrieval: None,

@@ -21,8 +21,8 @@ struct Scale {
     pool: usize,
 }
 
-const GPU: Scale = Scale { side: 128, width: 64, batch: 1024, steps: 6000, refresh: 0.2, pool: 65_536 };
-const CPU: Scale = Scale { side: 64, width: 64, batch: 32, steps: 1200, refresh: 0.5, pool: 8192 };
+const GPU: Scale = Scale { side: 128, width: 64, batch: 1024, steps: 6000, refresh: 0.2, pool: 16_384 };
+const CPU: Scale = Scale { side: 64, width: 32, batch: 64, steps: 1200, refresh: 0.5, pool: 4096 };
 
 /// A run has about so many epochs: few objects give more pairs in each.
 const EPOCHS: u64 = 100;

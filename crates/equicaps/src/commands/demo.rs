@@ -230,7 +230,12 @@ fn evaluate_all(
         let weights = weights::find(root, &which)?.remove(0);
         let out = root.join("evaluation").join(weights.folder_name());
         let subject = weights.subject(&weights.key()?, false);
-        let protocol = Protocol::new(Preset::Quick, arguments.seed, views.split(Split::Train).len());
+        let protocol = Protocol::new(
+            Preset::Quick,
+            arguments.seed,
+            views.split(Split::Train).len(),
+            views.split(Split::Val).len(),
+        );
         let wanted = Wanted {
             probes: vec![Task::Classification, Task::Rotation],
             embeddings: false,

@@ -161,7 +161,12 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             data: &config.data,
             data_key: &key,
             wanted: &wanted,
-            protocol: Protocol::new(arguments.preset, arguments.seed, views.split(Split::Train).len()),
+            protocol: Protocol::new(
+                arguments.preset,
+                arguments.seed,
+                views.split(Split::Train).len(),
+                views.split(Split::Val).len(),
+            ),
             device: &arguments.device,
             out: &out,
             cache: arguments.cache.clone().unwrap_or_else(|| base.join("features")),

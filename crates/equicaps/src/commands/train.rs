@@ -119,7 +119,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     interrupt::flag();
     let data = train::data::open(&config, &device)?;
     if automatic {
-        terminal.note(Plan::of(&config, &data)?.to_string());
+        // What may go wrong is told when training starts.
+        terminal.note(Plan { warnings: Vec::new(), ..Plan::of(&config, &data)? }.to_string());
     }
     let mut progress = TrainingProgress::new(terminal);
     let mut warnings = Vec::new();

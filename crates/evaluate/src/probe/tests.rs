@@ -30,10 +30,10 @@ fn objects_of(samples: &Samples, views: usize) -> Vec<usize> {
 
 #[test]
 fn a_sample_is_two_views_of_one_object_and_the_change_from_the_first_to_the_second() {
-    let (truth, protocol) = (truth(), Protocol::new(Preset::Paper, 5, 5));
+    let (truth, protocol) = (truth(), Protocol::new(Preset::Paper, 5, 5000, 5000));
     let tasks = [Task::Rotation, Task::TranslationBase];
     let group = Group { tasks: &tasks, truth: &truth, protocol: &protocol };
-    let samples = group.training_samples(2, 0);
+    let samples = group.training_samples(2);
     assert_eq!((samples.count, samples.rows.len(), samples.targets.len()), (5, 10, 5 * 2 * 4));
     let mut objects = objects_of(&samples, 2);
     for (rows, targets) in samples.rows.chunks(2).zip(samples.targets.chunks(2 * 4)) {
@@ -47,13 +47,13 @@ fn a_sample_is_two_views_of_one_object_and_the_change_from_the_first_to_the_seco
     assert_ne!(objects, [0, 1, 2, 3, 4], "an epoch is shuffled");
     objects.sort_unstable();
     assert_eq!(objects, [0, 1, 2, 3, 4], "every training object once, no held-out one");
-    assert_ne!(samples, group.training_samples(3, 0));
-    assert_eq!(samples, group.training_samples(2, 0));
+    assert_ne!(samples, group.training_samples(3));
+    assert_eq!(samples, group.training_samples(2));
 }
 
 #[test]
 fn passes_see_all_held_out_objects_with_views_of_their_own() {
-    let (truth, protocol) = (truth(), Protocol::new(Preset::Paper, 5, 5));
+    let (truth, protocol) = (truth(), Protocol::new(Preset::Paper, 5, 5000, 5000));
     for (task, views) in [(Task::Classification, 1), (Task::Colour, 2)] {
         let group = Group { tasks: &[task], truth: &truth, protocol: &protocol };
         // Writes down what it is asked, and answers with the targets, or with the labels as logits.
@@ -78,7 +78,7 @@ fn passes_see_all_held_out_objects_with_views_of_their_own() {
 
 #[test]
 fn heads_have_an_output_for_every_number_of_their_targets() {
-    let (truth, protocol) = (truth(), Protocol::new(Preset::Paper, 5, 5));
+    let (truth, protocol) = (truth(), Protocol::new(Preset::Paper, 5, 5000, 5000));
     assert_eq!(
         groups(&Task::ALL),
         [
