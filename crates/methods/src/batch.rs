@@ -3,6 +3,7 @@
 use engine::ops::Images;
 use engine::{Device, Feed, Part, Result, Tensor};
 use pose::ViewPose;
+use random::{Random, Stream};
 
 use crate::config::Transform;
 
@@ -116,6 +117,28 @@ pub enum PairImages<'a> {
 }
 
 impl PairBatch {
+    /// `pairs` pairs of random pixels and poses, to measure speed: the values do not matter, but they must not be
+    /// degenerate.
+    pub fn random(device: &Device, transform: Transform, pairs: usize, side: usize) -> Result<Self> {
+        let view = |index| {
+            let mut random = Random::new(1, Stream::new("bench-step"), index);
+            let mut bytes = vec![0; pairs * side * side * 3];
+            bytes.chunks_mut(4).for_each(|chunk| {
+                chunk.iter_mut().zip(random.next_u32().to_le_bytes()).for_each(|(to, byte)| *to = byte);
+            });
+            Images::from_bytes(device, [pairs, side, side], &bytes, [0.5; 3], [0.25; 3])
+        };
+        let mut random = Random::new(1, Stream::new("bench-step-poses"), 0);
+        let mut pose = || {
+            let mut three = |bound: f64| std::array::from_fn(|_| random.range(-bound, bound));
+            ViewPose::published_precision(three(1.5), three(0.5))
+        };
+        let poses: Vec<_> = (0..pairs).map(|_| [pose(), pose()]).collect();
+        let labels: Vec<i32> = (0..pairs as i32).map(|label| label % 55).collect();
+        let targets = PairTargets::from_poses(device, transform, &poses)?.with_labels(device, &labels)?;
+        Ok(Self { views: [view(0)?, view(1)?], targets })
+    }
+
     /// Number of pairs.
     pub fn len(&self) -> usize {
         self.views[0].len()

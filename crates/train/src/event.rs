@@ -29,6 +29,8 @@ pub enum Event<'a> {
         /// Steps in every epoch.
         steps_per_epoch: u64,
     },
+    /// A step was issued: there is something to save.
+    Step,
     /// Steps were done.
     Progress(&'a Progress),
     /// A line was written to the metrics.

@@ -11,6 +11,7 @@ pub mod config;
 pub mod data;
 pub mod environment;
 mod error;
+pub mod estimate;
 mod event;
 mod guard;
 pub mod import;

@@ -64,7 +64,7 @@ pub struct Arguments {
     /// Seed of initial weights, order of objects and pairs [default: 0]
     #[arg(long, value_name = "N", conflicts_with = "resume", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// Device: cpu, cuda:0, ... [default: cpu]
+    /// Device: auto (a GPU where there is a usable one), cpu, cuda:0, ... [default: auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// On an unreadable image or mesh: fail, or skip (use another view instead) [default: fail]
@@ -107,10 +107,17 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         }
     }
     interrupt::flag();
+    interrupt::means_nothing_is_lost("interrupted before the run began; nothing was written");
     let device = crate::device::open(&config.device, config.precision)?;
     let data = train::data::open(&config, &device)?;
     let mut progress = TrainingProgress::new(terminal);
     let mut warnings = Vec::new();
+    if arguments.resume.is_none()
+        && let Some(text) = train::estimate::warning(&config, &*data.views, &device)
+    {
+        terminal.warn(&text);
+        warnings.push(text);
+    }
     let mut tell = |event: Event<'_>| {
         if let Event::Warning(text) = &event {
             warnings.push(text.clone());
@@ -128,7 +135,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         }
     };
     let folder = session.folder().clone();
-    let ended = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed))?;
+    interrupt::means_nothing_is_lost(format!(
+        "interrupted before the first step; continue with: {}",
+        resume_command(&folder)
+    ));
+    let ended = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed));
+    interrupt::means("stopping");
+    let ended = ended?;
     progress.finish();
     report(&folder, &config, ended, warnings)
 }
@@ -216,6 +229,11 @@ impl fmt::Display for Resolved {
     }
 }
 
+/// What resumes the run.
+fn resume_command(folder: &RunFolder) -> String {
+    format!("equicaps train --resume {}", dataset::shell_word(folder.root()))
+}
+
 /// How a session ended.
 fn report(
     folder: &RunFolder,
@@ -244,7 +262,7 @@ fn report(
         held_out: last(Kind::HeldOut),
         pose: summary.pose_verdict(),
         warnings,
-        resume: format!("equicaps train --resume {}", dataset::shell_word(folder.root())),
+        resume: resume_command(folder),
     };
     Ok(Outcome::new(&trained)?.interrupted_if(status == "interrupted"))
 }

@@ -8,6 +8,7 @@ use train::Event;
 use train::metrics::{Kind, Record};
 use train::verdict::floor_name;
 
+use crate::interrupt;
 use crate::terminal::{Progress, Terminal};
 
 /// Shows the events of a run.
@@ -15,15 +16,19 @@ pub struct TrainingProgress<'a> {
     terminal: &'a Terminal,
     bar: Option<Progress>,
     line: Option<Instant>,
+    /// When the last step ended.
+    step: Option<Instant>,
 }
 
 /// Time between two plain lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
+/// Seconds of a step that are worth mentioning to somebody who waits for its end.
+const LONG_STEP: u64 = 2;
 
 impl<'a> TrainingProgress<'a> {
     /// Nothing is shown yet.
     pub fn new(terminal: &'a Terminal) -> Self {
-        Self { terminal, bar: None, line: None }
+        Self { terminal, bar: None, line: None, step: None }
     }
 
     /// Shows an event.
@@ -49,6 +54,7 @@ impl<'a> TrainingProgress<'a> {
                 });
             }
             Event::Saved(_) => {}
+            Event::Step => self.step(),
             Event::Record(record) if record.kind == Kind::HeldOut => self.note(&held_out(record)),
             Event::Record(_) => {}
             Event::Progress(progress) => self.progress(progress),
@@ -60,6 +66,13 @@ impl<'a> TrainingProgress<'a> {
         if let Some(bar) = &self.bar {
             bar.finish();
         }
+    }
+
+    /// From now on there is something to save.
+    fn step(&mut self) {
+        let took = self.step.replace(Instant::now()).map_or(0, |last| last.elapsed().as_secs());
+        let took = if took >= LONG_STEP { format!(" (the last one took {took} s)") } else { String::new() };
+        interrupt::means(format!("saving after this step{took}; once more to end at once without saving"));
     }
 
     fn note(&self, text: &str) {

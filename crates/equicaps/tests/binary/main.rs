@@ -5,6 +5,8 @@
 mod check_renders;
 mod datasets;
 mod evaluation;
+#[cfg(unix)]
+mod interruption;
 mod parity;
 mod saying;
 mod storage;

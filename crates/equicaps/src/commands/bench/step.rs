@@ -4,15 +4,11 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use engine::ops::Images;
 use engine::{AdamConfig, Device, ProfileEntry, Tape};
 use gpu::convolution::Choice;
 use methods::{
-    BackboneName, MethodConfig, MethodName, Network, PairBatch, PairTargets, ProbesConfig, Step, StepOptions,
-    Transform,
+    BackboneName, MethodConfig, MethodName, Network, PairBatch, ProbesConfig, Step, StepOptions, Transform,
 };
-use pose::ViewPose;
-use random::{Random, Stream};
 use serde::Serialize;
 use train::config::PrecisionName;
 
@@ -71,27 +67,9 @@ pub struct Arguments {
     all: bool,
 }
 
-/// Random pixels and poses: the values do not matter for speed, but they must not be degenerate.
+/// A batch of the sizes asked for.
 pub(super) fn random_batch(device: &Device, arguments: &Arguments) -> engine::Result<PairBatch> {
-    let (batch, size) = (arguments.batch, arguments.size);
-    let view = |index| {
-        let mut random = Random::new(1, Stream::new("bench-step"), index);
-        let mut bytes = vec![0; batch * size * size * 3];
-        bytes.chunks_mut(4).for_each(|chunk| {
-            chunk.iter_mut().zip(random.next_u32().to_le_bytes()).for_each(|(to, byte)| *to = byte);
-        });
-        Images::from_bytes(device, [batch, size, size], &bytes, [0.5; 3], [0.25; 3])
-    };
-    let mut random = Random::new(1, Stream::new("bench-step-poses"), 0);
-    let mut pose = || {
-        let mut three = |bound: f64| std::array::from_fn(|_| random.range(-bound, bound));
-        ViewPose::published_precision(three(1.5), three(0.5))
-    };
-    let pairs: Vec<_> = (0..batch).map(|_| [pose(), pose()]).collect();
-    let labels: Vec<i32> = (0..batch as i32).map(|label| label % 55).collect();
-    let targets =
-        PairTargets::from_poses(device, arguments.transform, &pairs)?.with_labels(device, &labels)?;
-    Ok(PairBatch { views: [view(0)?, view(1)?], targets })
+    PairBatch::random(device, arguments.transform, arguments.batch, arguments.size)
 }
 
 /// Runs `equicaps bench step`.
