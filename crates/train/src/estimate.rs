@@ -44,8 +44,8 @@ pub fn warning(config: &Config, views: &dyn Views, device: &Device) -> Option<St
         };
         format!(
             "on this CPU the run takes about {time} ({images:.0} images at {rate:.1} images/s, measured by two steps of \
-             {} images; rendering and decoding come on top); --preset demo is for such a machine, and with a GPU \
-             (equicaps devices) the published settings take hours",
+             {} images; rendering and decoding come on top); --preset demo is for such a machine, or use a GPU (equicaps devices \
+             says what is there and what is missing)",
             2 * PAIRS
         )
     })

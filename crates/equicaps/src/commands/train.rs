@@ -32,7 +32,7 @@ use crate::terminal::{Terminal, shown};
 Presets: paper (the published settings), small (minutes on a GPU), demo (minutes on two cores).
 --print-config shows every setting that --set can change. Interrupting a run (Ctrl-C, SIGTERM,
 SIGUSR1) saves it and ends with status 75; --resume resumes it, and the result is the same as
-without the interruption.")]
+without the interruption. A second Ctrl-C ends at once without saving (status 130).")]
 pub struct Arguments {
     /// Folder for a new run
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
