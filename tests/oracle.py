@@ -55,7 +55,9 @@ def line(data, name):
 
 def run(binary, folder, *arguments):
     command = [binary, *arguments, "--quiet"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    # Without `--device` a GPU would be used where there is one.
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     if done.returncode:
         sys.exit(f"{' '.join(arguments)}: status {done.returncode}: {done.stderr}")
     return done.stdout

@@ -8,7 +8,8 @@
 use std::fmt::Debug;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -87,7 +88,14 @@ pub struct Loader {
     used_buffers: SyncSender<Pixels>,
     thread: Option<JoinHandle<()>>,
     waited: Duration,
+    /// A batch that [`Self::wait`] found.
+    ready: Option<Result<Batch>>,
+    /// Nobody wants what is being loaded any more.
+    closing: Arc<AtomicBool>,
 }
+
+/// How often a consumer that waits for a batch asks whether to go on.
+const ASK_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Loader {
     /// Starts to load the batches of `plan`, in order.
@@ -120,14 +128,18 @@ impl Loader {
         let (sender, batches) = sync_channel(options.queue.max(1));
         let (used_buffers, free_buffers) = sync_channel(options.queue.max(1) + 2);
         let plan = plan.into_iter();
+        let closing = Arc::new(AtomicBool::new(false));
+        let is_closing = Arc::clone(&closing);
         let thread = std::thread::Builder::new()
             .name("loader".to_owned())
             .spawn(move || {
                 for items in plan {
                     let side = options.side.unwrap_or(0);
                     let bytes = items.len() * side * side * 3;
-                    let batch = Pixels::new(bytes, free_buffers.try_recv().ok(), &*allocate)
-                        .and_then(|pixels| pool.install(|| load(&*views, items, options.side, pixels)));
+                    let batch =
+                        Pixels::new(bytes, free_buffers.try_recv().ok(), &*allocate).and_then(|pixels| {
+                            pool.install(|| load(&*views, items, options.side, pixels, &is_closing))
+                        });
                     let failed = batch.is_err();
                     // The consumer is gone, or there is nothing to go on with.
                     if sender.send(batch).is_err() || failed {
@@ -136,7 +148,28 @@ impl Loader {
                 }
             })
             .map_err(|error| failed(&error))?;
-        Ok(Self { batches: Some(batches), used_buffers, thread: Some(thread), waited: Duration::ZERO })
+        let (waited, ready) = (Duration::ZERO, None);
+        Ok(Self { batches: Some(batches), used_buffers, thread: Some(thread), waited, ready, closing })
+    }
+
+    /// Waits for the next batch, or the end; `stop` is asked while nothing comes. Says whether to go on: a batch may take
+    /// long to be rendered.
+    pub fn wait(&mut self, stop: &dyn Fn() -> bool) -> bool {
+        let Some(batches) = self.batches.as_ref().filter(|_| self.ready.is_none()) else { return true };
+        let began = Instant::now();
+        let goes_on = loop {
+            match batches.recv_timeout(ASK_INTERVAL) {
+                Ok(batch) => {
+                    self.ready = Some(batch);
+                    break true;
+                }
+                Err(RecvTimeoutError::Timeout) if stop() => break false,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break true,
+            }
+        };
+        self.waited += began.elapsed();
+        goes_on
     }
 
     /// How long the consumer has waited for batches so far.
@@ -150,8 +183,14 @@ impl Loader {
     }
 }
 
-/// Decodes one batch on the current pool.
-fn load(views: &dyn Views, items: Vec<Item>, side: Option<usize>, mut pixels: Pixels) -> Result<Batch> {
+/// Decodes one batch on the current pool; leaves early when `closing`.
+fn load(
+    views: &dyn Views,
+    items: Vec<Item>,
+    side: Option<usize>,
+    mut pixels: Pixels,
+    closing: &AtomicBool,
+) -> Result<Batch> {
     let bytes = side.map_or(0, |side| side * side * 3);
     let mut rest: &mut [u8] = &mut pixels;
     let mut slots: Vec<(&mut [u8], &Item)> = Vec::with_capacity(items.len());
@@ -165,6 +204,9 @@ fn load(views: &dyn Views, items: Vec<Item>, side: Option<usize>, mut pixels: Pi
         .into_par_iter()
         .with_max_len(8)
         .map(|(slot, &(object, view))| match side {
+            _ if closing.load(Ordering::Relaxed) => {
+                Err(Error::Request("the loader was closed before the batch was whole".to_owned()))
+            }
             Some(side) => views.image(object, view, side, slot),
             None => views.prepare(object),
         })
@@ -177,6 +219,9 @@ impl Iterator for Loader {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(ready) = self.ready.take() {
+            return Some(ready);
+        }
         let began = Instant::now();
         let batch = self.batches.as_ref()?.recv().ok();
         self.waited += began.elapsed();
@@ -192,7 +237,8 @@ impl Iterator for Loader {
 
 impl Drop for Loader {
     fn drop(&mut self) {
-        // Closing the queue first lets the thread leave at its next batch.
+        // The thread leaves at its next image, or, with the queue closed, at its next batch.
+        self.closing.store(true, Ordering::Relaxed);
         self.batches = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -205,6 +251,7 @@ mod tests {
     use super::*;
     use crate::object::{Class, Object};
     use scene::Latents;
+    use std::sync::atomic::AtomicUsize;
 
     /// Images whose every byte tells object and view; object 99 fails, and object 98 to be prepared.
     struct Fake;
@@ -296,6 +343,52 @@ mod tests {
         assert!(loader.next().unwrap().is_ok());
         assert!(loader.next().unwrap().is_err());
         assert!(loader.next().is_none());
+    }
+
+    #[test]
+    fn a_consumer_may_stop_waiting_for_a_batch_that_takes_long() {
+        /// Images of which each takes 20 ms, counted.
+        struct Slow(Arc<AtomicUsize>);
+        impl Views for Slow {
+            fn objects(&self) -> &[Object] {
+                &[]
+            }
+            fn classes(&self) -> &[Class] {
+                &[]
+            }
+            fn views(&self) -> usize {
+                1
+            }
+            fn side(&self) -> usize {
+                2
+            }
+            fn has_translation(&self) -> bool {
+                false
+            }
+            fn latents(&self, _: usize, _: usize) -> Latents {
+                unreachable!()
+            }
+            fn image(&self, _: usize, _: usize, _: usize, _: &mut [u8]) -> Result<()> {
+                std::thread::sleep(Duration::from_millis(20));
+                self.0.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            fn description(&self) -> String {
+                String::new()
+            }
+        }
+        let plan = vec![(0..1000).map(|object| (object, 0)).collect::<Vec<_>>()];
+        let options = LoaderOptions { side: Some(2), workers: 1, queue: 1 };
+        let count = Arc::new(AtomicUsize::new(0));
+        let mut loader = Loader::start(Arc::new(Slow(Arc::clone(&count))), plan, options).unwrap();
+        assert!(!loader.wait(&|| true));
+        drop(loader);
+        assert!(count.load(Ordering::Relaxed) < 1000, "the batch was finished for nobody");
+        let mut fast = Loader::start(Arc::new(Fake), vec![vec![(1, 0)]], options).unwrap();
+        assert!(fast.wait(&|| false));
+        assert!(fast.wait(&|| true), "what is there is no reason to wait");
+        assert!(fast.next().unwrap().is_ok());
+        assert!(fast.wait(&|| false) && fast.next().is_none());
     }
 
     #[test]

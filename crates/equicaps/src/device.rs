@@ -1,14 +1,26 @@
 //! `--device`: from its name to a device, and what it is made of.
 
+use std::sync::Once;
+
 use engine::{Device, Precision};
+use gpu::libraries::{self, Wanted};
 use render::Quality;
 use render::cuda::Renderer;
 use train::config::PrecisionName;
 
-use crate::UsageError;
+use crate::{UsageError, terminal};
 
-/// Opens the device called `name` (`cpu`, `cuda`, `cuda:1`) with activations in `precision`.
+/// Whether it was said why the GPU is not used; several devices may be opened one after the other.
+static SAID: Once = Once::new();
+
+/// The name of whatever is best on this machine.
+const AUTO: &str = "auto";
+
+/// Opens the device called `name` (`auto`, `cpu`, `cuda`, `cuda:1`) with activations in `precision`.
 pub fn open(name: &str, precision: PrecisionName) -> anyhow::Result<Device> {
+    if name == AUTO {
+        return open_best(precision);
+    }
     if name == "cpu" {
         if precision == PrecisionName::Mixed {
             anyhow::bail!(UsageError(
@@ -21,6 +33,40 @@ pub fn open(name: &str, precision: PrecisionName) -> anyhow::Result<Device> {
     Ok(Device::cuda(ordinal, precision.of_engine().unwrap_or(Precision::Mixed))?)
 }
 
+/// The first usable GPU, or the CPU; why a GPU that is there is not used is a warning.
+fn open_best(precision: PrecisionName) -> anyhow::Result<Device> {
+    let gpu = best_gpu().and_then(|found| match found {
+        Some(ordinal) => open(&format!("cuda:{ordinal}"), precision).map(Some),
+        None => Ok(None),
+    });
+    match gpu {
+        Ok(Some(device)) => return Ok(device),
+        Ok(None) => {}
+        Err(error) => SAID.call_once(|| {
+            terminal::say(format!(
+                "warning: the GPU is not used: {} (equicaps devices has the details; with --device cpu nothing is said)",
+                crate::sentence(&error)
+            ));
+        }),
+    }
+    open("cpu", precision)
+}
+
+/// The number of the first GPU of a kind that can be used; none where the machine has none. An error where it has one
+/// but something is missing.
+fn best_gpu() -> anyhow::Result<Option<usize>> {
+    // A machine without a driver, or whose driver finds nothing, has no GPU that anybody would miss.
+    let Ok(all) = gpu::devices() else { return Ok(None) };
+    let Some(first) = all.first() else { return Ok(None) };
+    let Some(usable) = all.iter().find(|device| device.refusal().is_none()) else {
+        return Err(first.refusal().map_or_else(|| anyhow::anyhow!("it is too old"), Into::into));
+    };
+    for wanted in Wanted::ALL {
+        libraries::load(wanted)?;
+    }
+    Ok(Some(usable.index))
+}
+
 /// The number of the CUDA device called `name`.
 fn ordinal(name: &str) -> anyhow::Result<usize> {
     let number = match name.strip_prefix("cuda") {
@@ -28,7 +74,8 @@ fn ordinal(name: &str) -> anyhow::Result<usize> {
         Some(rest) => rest.strip_prefix(':').and_then(|number| number.parse().ok()),
         None => None,
     };
-    Ok(number.ok_or_else(|| UsageError(format!("there is no device {name:?}: use cpu, cuda or cuda:N")))?)
+    Ok(number
+        .ok_or_else(|| UsageError(format!("there is no device {name:?}: use auto, cpu, cuda or cuda:N")))?)
 }
 
 /// A renderer on the device called `name`; none for `cpu`, which needs none.

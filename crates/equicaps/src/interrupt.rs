@@ -1,23 +1,55 @@
-//! Orderly interruption: Ctrl-C (or SIGTERM) asks the running work to stop after what it has in hand; a second one
-//! ends the program at once. So does SIGUSR1, which batch schedulers send before the time is up.
+//! Orderly interruption: Ctrl-C (or SIGTERM) is answered at once by a line that says what happens now, and asks the
+//! running work to stop after what it has in hand; a second one ends the program at once. Where there is nothing to save
+//! yet, the first one ends it, too. SIGUSR1, which batch schedulers send before the time is up, is like the first.
 
-use std::sync::Once;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static INSTALL: Once = Once::new();
+static MEANING: Mutex<Meaning> = Mutex::new(Meaning {
+    text: Cow::Borrowed("stopping after the work in hand; once more to end at once"),
+    nothing_is_lost: false,
+});
+
+/// How long work without anything to save may take to stop in order.
+const GRACE: Duration = Duration::from_millis(600);
+
+/// What the first interruption means for the work in hand.
+#[derive(Clone, Debug)]
+struct Meaning {
+    text: Cow<'static, str>,
+    /// Whether the program may end at any moment.
+    nothing_is_lost: bool,
+}
+
+/// From now on the first interruption is answered by `text`, and the work stops by [`flag`].
+pub fn means(text: impl Into<Cow<'static, str>>) {
+    set(Meaning { text: text.into(), nothing_is_lost: false });
+}
+
+/// From now on there is nothing to save: the first interruption is answered by `text`, and ends the program where it does
+/// not stop by [`flag`] right away.
+pub fn means_nothing_is_lost(text: impl Into<Cow<'static, str>>) {
+    set(Meaning { text: text.into(), nothing_is_lost: true });
+}
+
+fn set(meaning: Meaning) {
+    *MEANING.lock().unwrap_or_else(PoisonError::into_inner) = meaning;
+}
+
+fn meaning() -> Meaning {
+    MEANING.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 /// The flag that an interruption sets. The first call takes over the signals.
 pub fn flag() -> &'static AtomicBool {
     INSTALL.call_once(|| {
         let install = || {
             // Without a handler the signal ends the program, which is safe at any time, only less polite.
-            let _ = ctrlc::set_handler(|| {
-                if STOP.swap(true, Ordering::Relaxed) {
-                    std::process::exit(130);
-                }
-                crate::terminal::say("stopping after the work in hand; once more to stop at once");
-            });
+            let _ = ctrlc::set_handler(interrupted);
         };
         #[cfg(unix)]
         {
@@ -28,6 +60,32 @@ pub fn flag() -> &'static AtomicBool {
         install();
     });
     &STOP
+}
+
+/// Answers a signal, on a thread of its own.
+fn interrupted() {
+    if STOP.swap(true, Ordering::Relaxed) {
+        crate::terminal::say_over_bar("ended at once; what was saved before stays");
+        end(130);
+    }
+    let Meaning { text, nothing_is_lost } = meaning();
+    crate::terminal::say_over_bar(&text);
+    if nothing_is_lost {
+        std::thread::sleep(GRACE);
+        // Meanwhile there may be something to save.
+        if meaning().nothing_is_lost {
+            end(i32::from(TRY_AGAIN));
+        }
+    }
+}
+
+/// Ends the program whatever its other threads do. Files are written beside their place and moved there, so none is left
+/// half written.
+fn end(status: i32) -> ! {
+    #[cfg(unix)]
+    signals::exit(status);
+    #[cfg(not(unix))]
+    std::process::exit(status)
 }
 
 /// The exit status of work that stopped in order and can be taken up again; batch schedulers requeue on it.
@@ -46,6 +104,13 @@ mod signals {
     unsafe extern "C" {
         /// `signal(2)` of the C library, which is linked anyway: sets a handler and returns the one before.
         fn signal(number: i32, handler: usize) -> usize;
+        /// `_exit(2)`: ends the process without the cleaning up of libraries, which may wait for a GPU.
+        fn _exit(status: i32) -> !;
+    }
+
+    pub(super) fn exit(status: i32) -> ! {
+        // SAFETY: ends the process; nothing that other threads hold outlives it.
+        unsafe { _exit(status) }
     }
 
     extern "C" fn handle(_number: i32) {

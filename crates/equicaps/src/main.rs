@@ -2,7 +2,8 @@
 //! all commands share:
 //!
 //! - with `--json` exactly one JSON object goes to standard output, everything else to standard error;
-//! - exit status 0: done, 1: failed, 2: wrong usage, 75: interrupted; progress is saved, rerun to resume.
+//! - exit status 0: done, 1: failed, 2: wrong usage, 75: interrupted; progress is saved, rerun to resume; 130: ended at once
+//!   by a second interruption.
 
 mod commands;
 mod device;
@@ -25,7 +26,7 @@ use crate::terminal::Terminal;
     version,
     propagate_version = true,
     after_help = "Start with `equicaps demo`, or with your own meshes (objects/CLASS/OBJECT.obj, .glb, .stl ...):
-  equicaps render --meshes objects --out views
+  equicaps render --meshes objects --preset 3diebench --size 64 --out views
   equicaps train --data views --preset demo --run runs/first
   equicaps evaluate runs/first --data views --preset quick
   equicaps report runs/first --out report.html

@@ -93,6 +93,12 @@ pub fn say(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
 }
 
+/// A line on standard error in place of a progress bar that may stand there.
+pub fn say_over_bar(text: &str) {
+    let clear = if std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
+    say(format!("{clear}{text}"));
+}
+
 /// Progress of one long piece of work; may be advanced from many threads.
 #[derive(Debug)]
 pub struct Progress {

@@ -135,7 +135,7 @@ pub fn extract(
                 let part = &mut parts[index];
                 let mut row = 0;
                 while row < rows_of(index) {
-                    if stop() {
+                    if stop() || !loader.wait(stop) {
                         return Err(Error::Interrupted);
                     }
                     let Some(batch) = loader.next() else {

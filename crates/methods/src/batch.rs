@@ -120,18 +120,9 @@ pub enum PairImages<'a> {
 }
 
 impl PairBatch {
-    /// Number of pairs.
-    pub fn len(&self) -> usize {
-        self.views[0].len()
-    }
-
-    /// Whether there are no pairs.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Pairs of random pixels and poses: the values do not matter for speed, but they must not be degenerate.
-    pub fn random(device: &Device, pairs: usize, side: usize, transform: Transform) -> Result<Self> {
+    /// `pairs` pairs of random pixels and poses, to measure speed: the values do not matter, but they must not be
+    /// degenerate.
+    pub fn random(device: &Device, transform: Transform, pairs: usize, side: usize) -> Result<Self> {
         let view = |index| {
             let mut random = Random::new(1, Stream::new("bench-step"), index);
             let mut bytes = vec![0; pairs * side * side * 3];
@@ -149,6 +140,16 @@ impl PairBatch {
         let labels: Vec<i32> = (0..pairs as i32).map(|label| label % 55).collect();
         let targets = PairTargets::from_poses(device, transform, &poses)?.with_labels(device, &labels)?;
         Ok(Self { views: [view(0)?, view(1)?], targets })
+    }
+
+    /// Number of pairs.
+    pub fn len(&self) -> usize {
+        self.views[0].len()
+    }
+
+    /// Whether there are no pairs.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Brings a batch to the device in one upload, which runs beside the step before it.

@@ -47,7 +47,7 @@ pub const SCALES: [Scale; 4] = [
         name: "demo",
         purpose: "minutes on two CPU cores: 32x32, a narrow network",
         text: include_str!("../presets/demo.toml"),
-        methods: &[],
+        methods: &[("equicaps", include_str!("../presets/demo/equicaps.toml"))],
     },
 ];
 

@@ -31,6 +31,8 @@ pub enum Event<'a> {
         /// Its batches.
         plan: &'a TrainingPlan,
     },
+    /// A step was issued: there is something to save.
+    Step,
     /// Steps were done.
     Progress(&'a Progress),
     /// A line was written to the metrics.

@@ -12,6 +12,7 @@ pub mod config;
 pub mod data;
 pub mod environment;
 mod error;
+pub mod estimate;
 mod event;
 mod guard;
 pub mod import;

@@ -1,17 +1,16 @@
 //! What a run will do, before it does it: its batches, its steps, and how long they should take.
 
 use std::fmt;
-use std::time::{Duration, Instant};
 
-use dataset::{Split, TrainingPlan};
-use engine::Device;
-use methods::{MethodConfig, MethodName, PairBatch, ProbesConfig, Step, StepOptions, Transform};
+use dataset::TrainingPlan;
+use methods::{MethodName, Transform};
 use serde::Serialize;
 
 use crate::batches::training_plan;
 use crate::config::Config;
 use crate::data::Data;
 use crate::error::{Error, Result};
+use crate::estimate;
 use crate::warnings::{harmful_rest, warnings};
 
 /// The plan of a run.
@@ -51,10 +50,6 @@ impl Plan {
     /// The plan of a run of `config` on `data`. Measures a few steps.
     pub fn of(config: &Config, data: &Data) -> Result<Self> {
         let plan = training_plan(config, &*data.views)?;
-        let step = step_time(config, data)?;
-        let images = 2.0 * (plan.objects * plan.pairs) as f64 * config.epochs as f64;
-        let rendering = rendering_time(config, data, &plan, images)?;
-        let pairs_per_second = config.method.batch as f64 / step.as_secs_f64().max(1e-9);
         Ok(Self {
             method: config.method.name,
             transform: config.method.transform,
@@ -68,7 +63,7 @@ impl Plan {
             batch_sizes: plan.batch_sizes(),
             epochs: plan.epochs,
             steps: plan.steps(),
-            estimated_seconds: images / 2.0 / pairs_per_second + rendering.as_secs_f64(),
+            estimated_seconds: estimate::seconds(config, data)?,
             warnings: warnings(config, &*data.views),
         })
     }
@@ -98,11 +93,7 @@ fn in_words(pairs: usize, sizes: &[usize]) -> String {
 
 impl fmt::Display for Plan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let minutes = (self.estimated_seconds / 60.0).ceil();
-        let time = match minutes as u64 {
-            0..=120 => format!("{minutes} minutes"),
-            _ => format!("{:.0} hours", minutes / 60.0),
-        };
+        let time = estimate::in_words(self.estimated_seconds);
         let Self { method, transform, device, data, objects, image_size, refresh, .. } = self;
         writeln!(formatter, "{method}, trained for {transform}, on {device}")?;
         writeln!(formatter, "data: {data}; {objects} objects for training, {refresh} of the views fresh")?;
@@ -122,61 +113,11 @@ pub(crate) fn check(config: &Config, data: &Data) -> Result<()> {
     harmful_rest(config, &plan).map_or(Ok(()), |problem| Err(Error::Request(problem)))
 }
 
-/// The time of a step, by measuring: on the CPU with a few pairs, whose time is scaled.
-fn step_time(config: &Config, data: &Data) -> Result<Duration> {
-    let (views, device) = (&*data.views, &data.device);
-    let on_gpu = matches!(device, Device::Cuda(_));
-    let batch = config.method.batch;
-    let (pairs, warm, measured) = if on_gpu { (batch, 3, 5) } else { (batch.min(8), 1, 2) };
-    let classes = views.classes().len();
-    let options = StepOptions {
-        probes: config
-            .probes
-            .enabled
-            .then_some(ProbesConfig { classes, translation: views.has_translation() }),
-        graphs: config.graphs,
-        recompute: config.recompute,
-    };
-    let method = MethodConfig { classes, ..config.method.clone() };
-    let mut step = Step::new(&method, device, config.seed, options)?;
-    let mut inputs = PairBatch::random(device, pairs, method.image_size, method.transform)?;
-    inputs.targets =
-        inputs.targets.with_hues(device, &vec![[0.0; 2]; pairs])?.with_labels(device, &vec![0; pairs])?;
-    let mut one = || step.step(&inputs, &config.adam())?.read().map(|_| ());
-    (0..warm).try_for_each(|_| one())?;
-    let start = Instant::now();
-    (0..measured).try_for_each(|_| one())?;
-    Ok(start.elapsed().mul_f64(batch as f64 / (pairs * measured) as f64))
-}
-
-/// The time that rendering adds: on the CPU, where it takes the cores of the training.
-fn rendering_time(config: &Config, data: &Data, plan: &TrainingPlan, images: f64) -> Result<Duration> {
-    const MEASURED: usize = 8;
-    let views = &*data.views;
-    if matches!(data.device, Device::Cuda(_)) || !views.has_more_views() {
-        return Ok(Duration::ZERO);
-    }
-    let kept = ((plan.objects * plan.views) as f64).min(images);
-    let rendered = images * plan.refresh + kept * (1.0 - plan.refresh);
-    let side = config.method.image_size;
-    let mut pixels = vec![0; 3 * side * side];
-    let objects: Vec<usize> = views.split(Split::Train).take(MEASURED).collect();
-    let mut all = |view| objects.iter().try_for_each(|&object| views.image(object, view, side, &mut pixels));
-    // Objects are loaded first.
-    all(0)?;
-    let start = Instant::now();
-    all(1)?;
-    let workers = match config.loader.workers {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        workers => workers,
-    };
-    Ok(start.elapsed().mul_f64(rendered / (objects.len() * workers) as f64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::FakeViews;
+    use engine::Device;
     use std::sync::Arc;
 
     fn plan(objects: usize, settings: &[&str]) -> (Config, Data) {

@@ -149,6 +149,9 @@ impl Trainer<'_> {
                 return self.interrupted();
             }
             let waited = loader.waited() + self.waited();
+            if !loader.wait(stop) {
+                return self.interrupted();
+            }
             let Some(batch) = loader.next() else {
                 return Err(Error::Request("the loader ended before the run".to_owned()));
             };
@@ -184,6 +187,7 @@ impl Trainer<'_> {
             loader.recycle(batch);
             self.position.step = step;
             self.position.step_in_epoch += 1;
+            (self.tell)(Event::Step);
             let ends_epoch = self.position.step_in_epoch == steps_per_epoch;
             if self.is_logged(step) || ask.health || ends_epoch {
                 self.collect(false)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::bail;
 use dataset::{Split, Views};
-use engine::Precision;
+use engine::{Device, Precision};
 use evaluate::evaluation::{self, Event, Wanted};
 use evaluate::features::{Extraction, data_key};
 use evaluate::weights::{self, Opened, Weights, Which};
@@ -69,8 +69,8 @@ pub struct Arguments {
     /// Evaluate the run's network before training instead
     #[arg(long, conflicts_with = "epochs")]
     untrained: bool,
-    /// cpu, cuda, cuda:1, ...
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    /// Device: auto (a GPU where there is a usable one), cpu, cuda, cuda:1, ...
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: String,
     /// Seed of heads, orders, pairs and query subsets
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -120,7 +120,7 @@ pub struct Request<'a> {
     /// Arithmetic of the network.
     pub precision: PrecisionName,
     /// Images in a batch, at most.
-    pub batch: usize,
+    pub batch: Option<usize>,
     /// Whether to write images.
     pub images: bool,
 }
@@ -171,7 +171,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             out: &out,
             cache: arguments.cache.clone().unwrap_or_else(|| base.join("features")),
             precision: arguments.precision,
-            batch: arguments.batch.map_or(if arguments.device == "cpu" { 128 } else { 512 }, |n| n as usize),
+            batch: arguments.batch.map(|n| n as usize),
             images: !arguments.no_images,
         };
         found.push(one(&request, terminal)?);
@@ -281,10 +281,11 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
             Precision::F32 => encoder.side().to_string(),
             other => format!("{}-{}", encoder.side(), other.name()),
         },
-        batch: request.batch,
+        batch: request.batch.unwrap_or(if matches!(device, Device::Cpu(_)) { 128 } else { 512 }),
         workers: rayon::current_num_threads(),
     };
     let stop = interrupt::flag();
+    interrupt::means("stopping after the work in hand; features so far are kept; once more to end at once");
     let progress = std::cell::RefCell::new(None::<Progress>);
     let outcome = evaluation::run(
         &mut encoder,

@@ -21,8 +21,8 @@ pub struct NetworkOptions {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
     pub weights: PathBuf,
-    /// Device: cpu, cuda, cuda:1, ...
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    /// Device: auto (a GPU where there is a usable one), cpu, cuda, cuda:1, ...
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: String,
     /// On an unreadable image: fail, or skip it with a warning
     #[arg(long, value_name = "WHAT", default_value_t = OnBadSample::Fail)]

@@ -33,7 +33,7 @@ Presets: paper (the published settings), own (your own objects: chosen from them
 small (minutes on a GPU), demo (minutes on two cores). --dry-run shows what a run would do.
 --print-config shows every setting that --set can change. Interrupting a run (Ctrl-C, SIGTERM,
 SIGUSR1) saves it and ends with status 75; --resume resumes it, and the result is the same as
-without the interruption.")]
+without the interruption. A second Ctrl-C ends at once without saving (status 130).")]
 pub struct Arguments {
     /// Folder for a new run
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
@@ -65,7 +65,7 @@ pub struct Arguments {
     /// Seed of initial weights, order of objects and pairs [default: 0]
     #[arg(long, value_name = "N", conflicts_with = "resume", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// Device: cpu, cuda:0, ... [default: cpu]
+    /// Device: auto (a GPU where there is a usable one), cpu, cuda:0, ... [default: auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// On an unreadable image or mesh: fail, or skip (use another view instead) [default: fail]
@@ -117,6 +117,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         }
     }
     interrupt::flag();
+    interrupt::means_nothing_is_lost("interrupted before the run began; nothing was written");
     let data = train::data::open(&config, &device)?;
     if automatic {
         // What may go wrong is told when training starts.
@@ -124,6 +125,12 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     }
     let mut progress = TrainingProgress::new(terminal);
     let mut warnings = Vec::new();
+    if arguments.resume.is_none()
+        && let Some(text) = train::estimate::warning(&config, &data)
+    {
+        terminal.warn(&text);
+        warnings.push(text);
+    }
     let mut tell = |event: Event<'_>| {
         if let Event::Warning(text) = &event {
             warnings.push(text.clone());
@@ -141,7 +148,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         }
     };
     let folder = session.folder().clone();
-    let ended = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed))?;
+    interrupt::means_nothing_is_lost(format!(
+        "interrupted before the first step; continue with: {}",
+        resume_command(&folder)
+    ));
+    let ended = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed));
+    interrupt::means("stopping");
+    let ended = ended?;
     progress.finish();
     report(&folder, &config, ended, warnings)
 }
@@ -229,6 +242,11 @@ impl fmt::Display for Resolved {
     }
 }
 
+/// What resumes the run.
+fn resume_command(folder: &RunFolder) -> String {
+    format!("equicaps train --resume {}", dataset::shell_word(folder.root()))
+}
+
 /// How a session ended.
 fn report(
     folder: &RunFolder,
@@ -257,7 +275,7 @@ fn report(
         held_out: last(Kind::HeldOut),
         pose: summary.pose_verdict(),
         warnings,
-        resume: format!("equicaps train --resume {}", dataset::shell_word(folder.root())),
+        resume: resume_command(folder),
     };
     Ok(Outcome::new(&trained)?.interrupted_if(status == "interrupted"))
 }

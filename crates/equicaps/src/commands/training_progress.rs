@@ -9,6 +9,7 @@ use train::Event;
 use train::metrics::{Kind, Record};
 use train::verdict::floor_name;
 
+use crate::interrupt;
 use crate::terminal::{Progress, Terminal};
 
 /// Shows the events of a run.
@@ -18,15 +19,19 @@ pub struct TrainingProgress<'a> {
     line: Option<Instant>,
     /// What is held out.
     split: SplitBy,
+    /// When the last step ended.
+    step: Option<Instant>,
 }
 
 /// Time between two plain lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
+/// Seconds of a step that are worth mentioning to somebody who waits for its end.
+const LONG_STEP: u64 = 2;
 
 impl<'a> TrainingProgress<'a> {
     /// Nothing is shown yet.
     pub fn new(terminal: &'a Terminal) -> Self {
-        Self { terminal, bar: None, line: None, split: SplitBy::Objects }
+        Self { terminal, bar: None, line: None, split: SplitBy::Objects, step: None }
     }
 
     /// Shows an event.
@@ -54,6 +59,7 @@ impl<'a> TrainingProgress<'a> {
                 });
             }
             Event::Saved(_) => {}
+            Event::Step => self.step(),
             Event::Record(record) if record.kind == Kind::HeldOut => self.note(&held_out(record, self.split)),
             Event::Record(_) => {}
             Event::Progress(progress) => self.progress(progress),
@@ -65,6 +71,13 @@ impl<'a> TrainingProgress<'a> {
         if let Some(bar) = &self.bar {
             bar.finish();
         }
+    }
+
+    /// From now on there is something to save.
+    fn step(&mut self) {
+        let took = self.step.replace(Instant::now()).map_or(0, |last| last.elapsed().as_secs());
+        let took = if took >= LONG_STEP { format!(" (the last one took {took} s)") } else { String::new() };
+        interrupt::means(format!("saving after this step{took}; once more to end at once without saving"));
     }
 
     fn note(&self, text: &str) {

@@ -6,6 +6,8 @@ mod by_views;
 mod check_renders;
 mod datasets;
 mod evaluation;
+#[cfg(unix)]
+mod interruption;
 mod parity;
 mod saying;
 mod storage;

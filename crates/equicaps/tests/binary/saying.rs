@@ -20,6 +20,11 @@ fn a_run_that_learns_no_pose_says_so_wherever_it_is_looked_at() {
     assert!(trained["pose"]["message"].as_str().unwrap().starts_with(SAID), "{trained}");
     assert!(trained["held_out"]["floor/rotation_r2"].as_f64().unwrap() > 0.0, "{trained}");
     assert!(trained["warnings"][0].as_str().unwrap().starts_with("this run has 4 steps"), "{trained}");
+    // What is best here is asked again on another machine.
+    let config = std::fs::read_to_string(root.path().join("runs/equicaps/config.toml")).unwrap();
+    assert!(config.contains("device = \"auto\""), "{config}");
+    let shown = ok(equicaps(&["runs", "show"]).arg(root.path().join("runs/equicaps")));
+    assert!(shown.contains("from step 0 on cpu"), "{shown}");
     // A method that is not told poses is not blamed for not knowing them.
     let other = ok(&mut run("vicreg"));
     assert!(other.contains("held-out rotation R2") && other.contains("(floor 0."), "{other}");

@@ -8,7 +8,8 @@ use serde_json::Value;
 /// A call with `arguments`.
 pub fn equicaps(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_equicaps"));
-    command.args(arguments).stdin(Stdio::null());
+    // Without `--device` a GPU would be used where there is one.
+    command.args(arguments).stdin(Stdio::null()).env("CUDA_VISIBLE_DEVICES", "");
     command
 }
 

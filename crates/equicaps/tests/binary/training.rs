@@ -221,7 +221,7 @@ fn mistakes_are_named() {
     assert_eq!(wrong(&["--set", "batch=big"], "batch takes a whole number"), 2);
     assert_eq!(wrong(&["--method", "equicap"], "did you mean \"equicaps\"?"), 2);
     assert_eq!(wrong(&["--transform", "rotations"], "did you mean \"rotation\"?"), 2);
-    assert_eq!(wrong(&["--device", "gpu"], "use cpu, cuda or cuda:N"), 2);
+    assert_eq!(wrong(&["--device", "gpu"], "use auto, cpu, cuda or cuda:N"), 2);
     assert_eq!(wrong(&["--data", "no/such/place"], "there is no dataset at no/such/place"), 1);
     assert_eq!(wrong(&["--init-from", "no.safetensors"], "cannot read no.safetensors"), 1);
     assert_eq!(wrong(&["--choices-of", "no/such/run"], "there is no folder no/such/run"), 1);

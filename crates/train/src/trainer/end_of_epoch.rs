@@ -64,7 +64,11 @@ impl Trainer<'_> {
         });
         let mut loader = self.start_loader(plan)?;
         let mut tallies = Tallies::default();
-        while let Some(batch) = loader.next() {
+        loop {
+            if !loader.wait(stop) {
+                return Ok(false);
+            }
+            let Some(batch) = loader.next() else { break };
             if stop() {
                 return Ok(false);
             }

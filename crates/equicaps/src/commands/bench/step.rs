@@ -69,7 +69,7 @@ pub struct Arguments {
 
 /// A batch of the sizes asked for.
 pub(super) fn random_batch(device: &Device, arguments: &Arguments) -> engine::Result<PairBatch> {
-    PairBatch::random(device, arguments.batch, arguments.size, arguments.transform)
+    PairBatch::random(device, arguments.transform, arguments.batch, arguments.size)
 }
 
 /// Runs `equicaps bench step`.

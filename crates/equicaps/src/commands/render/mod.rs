@@ -177,6 +177,9 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
     let format = dataset::card::Format::from(arguments.format);
     let sharded = arguments.format == Format::Shards;
     let loader = CpuRenderer::new(set, arguments.quality);
+    if arguments.device == "cpu" && gpu::devices().is_ok_and(|found| !found.is_empty()) {
+        terminal.note("rendering on the CPU; --device cuda:0 renders on the GPU, many times as fast");
+    }
     let (renderer, device) = match crate::device::renderer(&arguments.device, arguments.quality)? {
         None => (AnyRenderer::Cpu(loader), "cpu".to_owned()),
         Some(renderer) => {
@@ -294,6 +297,7 @@ pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
             }
         },
     };
+    interrupt::means("stopping after the views in hand; progress is saved; once more to end at once");
     let began = Instant::now();
     let outcome = match &request.renderer {
         AnyRenderer::Cpu(renderer) => produce(&request.out, plan, renderer, &options),

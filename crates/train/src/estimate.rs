@@ -1,0 +1,146 @@
+//! How long a run takes: measured by a few steps of the same network on the same device, before it starts.
+
+use std::time::{Duration, Instant};
+
+use dataset::{Split, TrainingPlan};
+use engine::Device;
+use methods::{MethodConfig, PairBatch, ProbesConfig, Step, StepOptions};
+
+use crate::batches::training_plan;
+use crate::config::Config;
+use crate::data::Data;
+use crate::error::Result;
+
+/// On the CPU, pairs in a step of the measurement: enough for all threads, few enough for seconds.
+const PAIRS: usize = 4;
+/// Objects whose views are rendered for the measurement.
+const OBJECTS: usize = 8;
+/// Hours of a run that nobody should start unknowingly.
+const LONG_HOURS: f64 = 2.0;
+/// A run is measured where it has more than so many images times pixels times channels of the first stage; others take
+/// minutes. (The preset `demo` on 1,000 objects has 1.5e10; two hours on two fast cores are 3e11.)
+const WORTH_MEASURING: f64 = 1e11;
+
+/// Images that a run trains on, two a pair.
+fn images(plan: &TrainingPlan) -> f64 {
+    2.0 * (plan.objects * plan.pairs) as f64 * plan.epochs as f64
+}
+
+/// How long a run of `config` on `data` should take.
+pub fn seconds(config: &Config, data: &Data) -> Result<f64> {
+    let plan = training_plan(config, &*data.views)?;
+    let pair = step_time(config, data)?.as_secs_f64() / config.method.batch as f64;
+    let rendering = rendering_time(config, data, &plan)?;
+    Ok(images(&plan) / 2.0 * pair + rendering.as_secs_f64())
+}
+
+/// A time in words: `12 minutes`, `30 hours`, `88 days`.
+pub(crate) fn in_words(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).ceil();
+    match minutes as u64 {
+        0..=1 => "1 minute".to_owned(),
+        2..=120 => format!("{minutes} minutes"),
+        121..=4320 => format!("{:.0} hours", minutes / 60.0),
+        _ => format!("{:.0} days", minutes / 1440.0),
+    }
+}
+
+/// A sentence about a run of `config` on `data` that would take hours on the CPU. `None` for short runs, and on a GPU.
+pub fn warning(config: &Config, data: &Data) -> Option<String> {
+    let plan = training_plan(config, &*data.views).ok()?;
+    let (size, width) = (config.method.image_size as f64, config.method.network.width as f64);
+    let is_long = images(&plan) * size * size * width > WORTH_MEASURING;
+    if !is_long || matches!(data.device, Device::Cuda(_)) {
+        return None;
+    }
+    // What cannot be measured fails by itself later, with a reason.
+    let seconds = seconds(config, data).ok()?;
+    (seconds >= LONG_HOURS * 3600.0).then(|| {
+        format!(
+            "on this CPU the run takes about {} ({:.0} images, by a measured step of {}); --preset own and --preset demo \
+             are for such a machine, or use a GPU (equicaps devices says what is there and what is missing)",
+            in_words(seconds),
+            images(&plan),
+            2 * PAIRS
+        )
+    })
+}
+
+/// The time of a step: on the CPU that of a few pairs, scaled.
+fn step_time(config: &Config, data: &Data) -> Result<Duration> {
+    let (views, device) = (&*data.views, &data.device);
+    let batch = config.method.batch;
+    let (pairs, warm, measured) =
+        if matches!(device, Device::Cuda(_)) { (batch, 3, 5) } else { (batch.min(PAIRS), 1, 1) };
+    let classes = views.classes().len().max(55);
+    let probes = ProbesConfig { classes, translation: views.has_translation() };
+    let options = StepOptions {
+        probes: config.probes.enabled.then_some(probes),
+        graphs: config.graphs,
+        recompute: config.recompute,
+    };
+    let method = MethodConfig { classes, ..config.method.clone() };
+    let mut step = Step::new(&method, device, config.seed, options)?;
+    let mut inputs = PairBatch::random(device, method.transform, pairs, method.image_size)?;
+    inputs.targets = inputs.targets.with_hues(device, &vec![[0.1, 0.2]; pairs])?;
+    let mut one = || step.step(&inputs, &config.adam())?.read().map(|_| ());
+    (0..warm).try_for_each(|_| one())?;
+    let start = Instant::now();
+    (0..measured).try_for_each(|_| one())?;
+    Ok(start.elapsed().mul_f64(batch as f64 / (pairs * measured) as f64))
+}
+
+/// The time that rendering adds: on the CPU, where it takes the cores of the training.
+fn rendering_time(config: &Config, data: &Data, plan: &TrainingPlan) -> Result<Duration> {
+    let views = &*data.views;
+    if matches!(data.device, Device::Cuda(_)) || !views.has_more_views() {
+        return Ok(Duration::ZERO);
+    }
+    let images = images(plan);
+    let kept = ((plan.objects * plan.views) as f64).min(images);
+    let rendered = images * plan.refresh + kept * (1.0 - plan.refresh);
+    let side = config.method.image_size;
+    let mut pixels = vec![0; 3 * side * side];
+    let objects: Vec<usize> = views.split(Split::Train).take(OBJECTS).collect();
+    let mut all = |view| objects.iter().try_for_each(|&object| views.image(object, view, side, &mut pixels));
+    // Objects are loaded first.
+    all(0)?;
+    let start = Instant::now();
+    all(1)?;
+    let workers = match config.loader.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        workers => workers,
+    };
+    Ok(start.elapsed().mul_f64(rendered / (objects.len() * workers) as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::FakeViews;
+
+    fn said(preset: &str, settings: &[&str]) -> Option<String> {
+        let mut layers = Config::settings("equicaps", preset).unwrap();
+        settings.iter().for_each(|assignment| layers.set(assignment).unwrap());
+        let data = Data::on_host(std::sync::Arc::new(FakeViews::new(4, 20)), &Device::cpu());
+        warning(&Config::resolve(layers).unwrap(), &data)
+    }
+
+    #[test]
+    fn days_on_a_cpu_are_said_before_they_begin() {
+        // Small images, so that the measurement is short, and very many of them.
+        let text = said("paper", &["image_size=64", "epochs=99999", "network.width=32"]);
+        // A machine that does these 200 million images in two hours is not known.
+        let text = text.unwrap();
+        assert!(
+            text.starts_with("on this CPU the run takes about ") && text.contains("--preset own"),
+            "{text}"
+        );
+        assert_eq!(said("demo", &["epochs=10"]), None);
+    }
+
+    #[test]
+    fn times_in_words() {
+        assert_eq!([3.0, 90.0, 9000.0, 1e6].map(in_words), ["1 minute", "2 minutes", "2 hours", "12 days"]);
+    }
+}
