@@ -50,7 +50,7 @@ pub enum Origin {
 /// Everything that determines the bytes of a dataset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// `3diebench` or `3diebench-t`.
+    /// `3diebench`, `3diebench-t` or `3diebench-ood`.
     pub preset: String,
     /// Where the objects come from.
     pub origin: Origin,
@@ -274,6 +274,9 @@ impl Card {
         text += "## Latents\n\nUniform, in this order; angles in radians.\n\n| latent | range |\n|---|---|\n";
         for (name, range) in named_ranges(&s.ranges) {
             text += &format!("| {name} | {} to {} |\n", range[0], range[1]);
+        }
+        if let Some(gap) = s.ranges.rotation_gap {
+            text += &format!("\nNo angle of rotation is between {} and {}.\n", gap.low, gap.high);
         }
         text
     }

@@ -1,4 +1,5 @@
-//! One whole evaluation of one network on one dataset: features, then every task asked for.
+//! One whole evaluation of one network on one dataset, and on others with the probes of the first: features, then every
+//! task asked for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +13,10 @@ use crate::error::{Error, Result};
 use crate::feature_table::FeatureTable;
 use crate::features::{self, Extraction, Features, Table};
 use crate::ground_truth::GroundTruth;
+use crate::object_scores::{Score, Scores};
+use crate::probe::Tested;
 use crate::protocol::{Protocol, Task};
-use crate::results::{Data, FORMAT, ProbeResult, Results, Subject};
+use crate::results::{Also, Data, FORMAT, ProbeResult, Results, Retrieval, Subject};
 use crate::{probe, retrieval};
 
 /// What is to be measured.
@@ -78,40 +81,131 @@ pub struct Outcome {
     pub truth: GroundTruth,
 }
 
-/// All probes of one table, with the table on the GPU where there is one with room for it.
+/// A dataset to evaluate on.
+#[derive(Clone, Copy)]
+pub struct DataSource<'a> {
+    /// Its views.
+    pub views: &'a Arc<dyn Views>,
+    /// Where they come from.
+    pub path: &'a str,
+    /// A hash of them.
+    pub key: &'a str,
+}
+
+/// A dataset with its features.
+struct Encoded<'a> {
+    source: DataSource<'a>,
+    truth: GroundTruth,
+    features: Features,
+}
+
+impl<'a> Encoded<'a> {
+    fn new(
+        encoder: &mut dyn Encoder,
+        source: DataSource<'a>,
+        extraction: &Extraction,
+        event: &mut impl FnMut(Event),
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self> {
+        let truth = GroundTruth::read(&**source.views);
+        event(Event::Begin("features".to_owned(), (truth.objects() * truth.views) as u64, "views"));
+        let extraction = Extraction { data_key: source.key.to_owned(), ..extraction.clone() };
+        let advance = |n| event(Event::Advance(n));
+        let features = features::extract(encoder, source.views, &extraction, advance, stop)?;
+        let features = features.map(|table| truth.arrange(table));
+        Ok(Self { source, truth, features })
+    }
+
+    /// What results say about it.
+    fn data(&self, side: usize) -> Data {
+        let truth = &self.truth;
+        Data {
+            path: self.source.path.to_owned(),
+            kind: if truth.has_translation { "3DIEBench-T" } else { "3DIEBench" }.to_owned(),
+            split: truth.split_by(),
+            train_objects: truth.train_objects,
+            val_objects: truth.split(Split::Val).len(),
+            views: truth.views,
+            held_out_views: truth.held_out_views,
+            classes: truth.classes,
+            side,
+            data_key: self.source.key.to_owned(),
+        }
+    }
+
+    /// Every held-out object by itself.
+    fn scores(&self, rotation: Option<&ProbeResult>, retrieval: Option<&Retrieval>) -> Scores {
+        let rotation = rotation.map(|probe| probe.by_object.as_slice()).unwrap_or_default();
+        let ranks: BTreeMap<usize, f64> =
+            retrieval.map(|found| found.by_object.iter().copied().collect()).unwrap_or_default();
+        if rotation.is_empty() && ranks.is_empty() {
+            return Scores::default();
+        }
+        let (objects, classes) = (self.source.views.objects(), self.source.views.classes());
+        let score = |(place, object): (usize, usize)| {
+            let rotation = rotation.get(place);
+            let class = classes.get(objects[object].label as usize);
+            Score {
+                name: objects[object].id(),
+                class: class.map_or_else(|| objects[object].synset.clone(), |class| class.name.clone()),
+                objects: 1,
+                rotation_error: rotation.map(|score| score.error),
+                rotation_r2: rotation.map(|score| score.r2),
+                mrr: ranks.get(&object).copied(),
+            }
+        };
+        Scores(self.truth.split(Split::Val).enumerate().map(score).collect())
+    }
+}
+
+/// All probes of one kind of features, trained on the first of the datasets and tested on each.
 #[allow(clippy::too_many_arguments)]
 fn probe_all(
     tasks: &[Task],
-    table: &Table,
+    all: &[Encoded<'_>],
+    table: fn(&Features) -> &Table,
     what: &str,
-    truth: &GroundTruth,
     protocol: &Protocol,
     device: &Device,
     event: &mut impl FnMut(Event),
     stop: &dyn Fn() -> bool,
-) -> Result<BTreeMap<Task, ProbeResult>> {
-    let mut found = BTreeMap::new();
+) -> Result<Vec<BTreeMap<Task, ProbeResult>>> {
+    let mut found = vec![BTreeMap::new(); all.len()];
     if tasks.is_empty() {
         return Ok(found);
     }
-    let table = FeatureTable::new(table, device)?;
+    // On the GPU, where there is one with room for them.
+    let tables: Vec<FeatureTable<'_>> =
+        all.iter().map(|data| FeatureTable::new(table(&data.features), device)).collect::<Result<_>>()?;
+    let [(first, table), others @ ..] = &all.iter().zip(&tables).collect::<Vec<_>>()[..] else {
+        return Ok(found);
+    };
+    let also: Vec<Tested<'_>> = others
+        .iter()
+        .map(|(data, table)| Tested {
+            table,
+            truth: &data.truth,
+            has_same_classes: data.source.views.classes() == first.source.views.classes(),
+        })
+        .collect();
     for group in probe::groups(tasks) {
         let names: Vec<&str> = group.iter().map(|task| task.name()).collect();
         let epochs = u64::from(group.first().map_or(0, |&task| protocol.epochs_of(task)));
         event(Event::Begin(format!("{} probe{what}", names.join(", ")), epochs, "epochs"));
         let progress = |n| event(Event::Advance(n));
-        found.extend(probe::run_group(&group, &table, device, truth, protocol, progress, stop)?);
+        let results =
+            probe::train_and_test(&group, table, device, &first.truth, protocol, &also, progress, stop)?;
+        found.iter_mut().zip(results).for_each(|(found, results)| found.extend(results));
     }
     Ok(found)
 }
 
-/// Evaluates `encoder` on `views`.
+/// Evaluates `encoder` on the first of `data`, and with the same probes on the held-out side of the others.
 #[allow(clippy::too_many_arguments)]
 pub fn run(
     encoder: &mut dyn Encoder,
     subject: Subject,
-    views: &Arc<dyn Views>,
-    data_path: &str,
+    data: &[DataSource<'_>],
     wanted: &Wanted,
     protocol: &Protocol,
     extraction: &Extraction,
@@ -120,64 +214,78 @@ pub fn run(
     stop: &dyn Fn() -> bool,
 ) -> Result<Outcome> {
     let mut seconds = BTreeMap::new();
-    let truth = GroundTruth::read(&**views);
     let began = Instant::now();
-    event(Event::Begin("features".to_owned(), (truth.objects() * truth.views) as u64, "views"));
-    let features = features::extract(encoder, views, extraction, |n| event(Event::Advance(n)), stop)?;
-    let features = features.map(|table| truth.arrange(table));
+    let mut all = Vec::new();
+    for &source in data {
+        all.push(Encoded::new(encoder, source, extraction, &mut event, stop)?);
+    }
+    let Some(first) = all.first() else {
+        return Err(Error::Request("there are no data to evaluate on".to_owned()));
+    };
     seconds.insert("features".to_owned(), began.elapsed().as_secs_f64());
     let began = Instant::now();
     let possible = |task: &Task| {
-        truth.has_translation || !matches!(task, Task::TranslationObject | Task::TranslationBase)
+        first.truth.has_translation || !matches!(task, Task::TranslationObject | Task::TranslationBase)
     };
     let probes: Vec<Task> = wanted.probes.iter().copied().filter(possible).collect();
     let own = encoder.own_task().filter(|_| !wanted.frozen);
-    let representations = match own {
+    let mut representations = match own {
         Some(task) => {
             event(Event::Begin(format!("{task}, end to end"), 1, "passes"));
-            let table = &features.representation;
-            [(task, probe::end_to_end(encoder, task, table, &truth, protocol)?)].into_iter().collect()
+            let mut found = Vec::new();
+            for Encoded { truth, features, .. } in &all {
+                let result = probe::end_to_end(encoder, task, &features.representation, truth, protocol)?;
+                found.push([(task, result)].into_iter().collect());
+            }
+            found
         }
-        None => probe_all(&probes, &features.representation, "", &truth, protocol, device, &mut event, stop)?,
+        None => probe_all(&probes, &all, |f| &f.representation, "", protocol, device, &mut event, stop)?,
     };
     seconds.insert("probes".to_owned(), began.elapsed().as_secs_f64());
     let began = Instant::now();
-    let mut embeddings = BTreeMap::new();
-    if wanted.embeddings && features.equivariant.width > 0 {
+    let has_embeddings = first.features.equivariant.width > 0;
+    let mut embeddings = vec![BTreeMap::new(); all.len()];
+    if wanted.embeddings && has_embeddings {
         let probes: Vec<Task> =
             [Task::Rotation, Task::TranslationObject].into_iter().filter(possible).collect();
         let what = " of embeddings";
-        embeddings =
-            probe_all(&probes, &features.equivariant, what, &truth, protocol, device, &mut event, stop)?;
+        embeddings = probe_all(&probes, &all, |f| &f.equivariant, what, protocol, device, &mut event, stop)?;
         seconds.insert("embeddings".to_owned(), began.elapsed().as_secs_f64());
     }
     let began = Instant::now();
-    let retrieval = match encoder.transformation() {
-        Some(transformation) if wanted.retrieval && features.equivariant.width > 0 => {
+    let mut retrievals = vec![None; all.len()];
+    if let Some(transformation) = encoder.transformation().filter(|_| wanted.retrieval && has_embeddings) {
+        for (Encoded { truth, features, .. }, found) in all.iter().zip(&mut retrievals) {
             let queries: usize =
-                Split::ALL.iter().map(|&split| retrieval::query_objects(&truth, split, protocol).len()).sum();
+                Split::ALL.iter().map(|&split| retrieval::query_objects(truth, split, protocol).len()).sum();
             event(Event::Begin("retrieval".to_owned(), queries as u64, "objects"));
             let table = &features.equivariant;
             let advance = |n| event(Event::Advance(n));
-            let found =
-                retrieval::evaluate(encoder, transformation, table, &truth, protocol, device, advance, stop)?;
-            seconds.insert("retrieval".to_owned(), began.elapsed().as_secs_f64());
-            Some(found)
+            *found = Some(retrieval::evaluate(
+                encoder,
+                transformation,
+                table,
+                truth,
+                protocol,
+                device,
+                advance,
+                stop,
+            )?);
         }
-        _ => None,
-    };
-    let data = Data {
-        path: data_path.to_owned(),
-        kind: if truth.has_translation { "3DIEBench-T" } else { "3DIEBench" }.to_owned(),
-        train_objects: truth.train_objects,
-        val_objects: truth.split(Split::Val).len(),
-        split: truth.split_by(),
-        views: truth.views,
-        held_out_views: truth.held_out_views,
-        classes: truth.classes,
-        side: encoder.side(),
-        data_key: extraction.data_key.clone(),
-    };
+        seconds.insert("retrieval".to_owned(), began.elapsed().as_secs_f64());
+    }
+    let by_object = first.scores(representations[0].get(&Task::Rotation), retrievals[0].as_ref());
+    let mut parts = all
+        .iter()
+        .zip(representations.drain(..).zip(embeddings).zip(retrievals))
+        .map(|(data, ((representations, embeddings), retrieval))| Also {
+            data: data.data(encoder.side()),
+            representations,
+            embeddings,
+            retrieval,
+        })
+        .collect::<Vec<_>>();
+    let Also { data, representations, embeddings, retrieval } = parts.remove(0);
     let results = Results {
         format: FORMAT,
         subject,
@@ -186,8 +294,12 @@ pub fn run(
         representations,
         embeddings,
         retrieval,
+        by_class: by_object.by_class(),
+        by_object,
+        also: parts,
         device: device.name(),
         seconds,
     };
+    let Encoded { truth, features, .. } = all.swap_remove(0);
     Ok(Outcome { results, features, truth })
 }

@@ -190,12 +190,17 @@ impl<'a> Heads<'a> {
 
     /// Outputs (samples, heads, columns); waits for the device.
     pub fn predict(&mut self, samples: &Samples) -> Result<Vec<f32>> {
+        self.predict_on(self.table, samples)
+    }
+
+    /// Outputs (samples, heads, columns) for rows of another table; waits for the device.
+    pub fn predict_on(&mut self, table: &FeatureTable<'_>, samples: &Samples) -> Result<Vec<f32>> {
         let (views, device) = (self.config.views, self.store.device().clone());
         let mut outputs = Vec::new();
         for rows in samples.rows.chunks(VALIDATION_SAMPLES * views.max(1)) {
-            let mut inputs = self.table.room(&device, rows.len())?;
-            self.table.fill(&mut inputs, rows)?;
-            let features = self.table.features(&device, &inputs, views)?;
+            let mut inputs = table.room(&device, rows.len())?;
+            table.fill(&mut inputs, rows)?;
+            let features = table.features(&device, &inputs, views)?;
             let mut tape = Tape::inference(&mut self.store);
             outputs.extend(forward(&mut tape, &self.layers, features)?.value().to_f32()?);
         }

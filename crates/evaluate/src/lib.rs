@@ -19,6 +19,7 @@ mod metrics;
 pub mod nearest;
 pub mod neighbours;
 mod network;
+pub mod object_scores;
 pub mod pose_space;
 pub mod prediction;
 pub mod probe;

@@ -5,7 +5,8 @@
 //! The published scripts print the value after the last epoch, with one random pair a held-out object. Ours is the
 //! mean over several such passes, with their standard deviation.
 //!
-//! Tasks whose heads have the same layers see the same samples and train side by side.
+//! Tasks whose heads have the same layers see the same samples and train side by side. Heads that were trained on one dataset
+//! can be asked about the held-out views of others.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,6 +22,7 @@ use crate::features::Table;
 use crate::ground_truth::GroundTruth;
 use crate::head::{Heads, HeadsConfig};
 use crate::metrics;
+use crate::object_scores::{RotationScore, RotationSums};
 use crate::protocol::{Protocol, Task};
 use crate::results::{Measured, ProbeResult};
 
@@ -67,6 +69,17 @@ pub fn groups(tasks: &[Task]) -> Vec<Vec<Task>> {
     groups
 }
 
+/// The features of another dataset, on whose held-out views trained heads are tested.
+#[derive(Clone, Copy, Debug)]
+pub struct Tested<'a> {
+    /// Its features.
+    pub table: &'a FeatureTable<'a>,
+    /// What is known about them.
+    pub truth: &'a GroundTruth,
+    /// Whether its classes are those that the heads were trained for.
+    pub has_same_classes: bool,
+}
+
 /// Trains and validates the probes of `tasks`, one of [`groups`], on `device`. `progress` is called after every epoch.
 pub fn run_group(
     tasks: &[Task],
@@ -74,10 +87,27 @@ pub fn run_group(
     device: &Device,
     truth: &GroundTruth,
     protocol: &Protocol,
-    mut progress: impl FnMut(u64),
+    progress: impl FnMut(u64),
     stop: &dyn Fn() -> bool,
 ) -> Result<BTreeMap<Task, ProbeResult>> {
-    let Some(&first) = tasks.first() else { return Ok(BTreeMap::new()) };
+    let tested = train_and_test(tasks, table, device, truth, protocol, &[], progress, stop)?;
+    Ok(tested.into_iter().next().unwrap_or_default())
+}
+
+/// As [`run_group`], and tests the heads on the held-out views of other datasets `also`: the results on the first one, then on
+/// each of these, where what they do not have is missing.
+#[allow(clippy::too_many_arguments)]
+pub fn train_and_test(
+    tasks: &[Task],
+    table: &FeatureTable<'_>,
+    device: &Device,
+    truth: &GroundTruth,
+    protocol: &Protocol,
+    also: &[Tested<'_>],
+    mut progress: impl FnMut(u64),
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<BTreeMap<Task, ProbeResult>>> {
+    let Some(&first) = tasks.first() else { return Ok(vec![BTreeMap::new(); 1 + also.len()]) };
     if truth.split(Split::Train).is_empty() || truth.split(Split::Val).is_empty() {
         return Err(Error::Request(
             "probes need training and held-out objects; the dataset lacks one".to_owned(),
@@ -103,20 +133,35 @@ pub fn run_group(
         heads.train(&samples, protocol.batch)?;
         if (epoch + 1) % every == 0 || epoch + 1 == epochs {
             let losses = heads.losses()?;
-            let values = group.validate(&mut |samples| heads.predict(samples), u64::from(epoch))?;
+            let values = group.validate(&mut |samples| heads.predict(samples), u64::from(epoch))?.values;
             for ((curve, loss), value) in curves.iter_mut().zip(losses).zip(values) {
-                curve.push((epoch + 1, loss / samples.count.max(1) as f64, value.0));
+                let value = value.map_or(f64::NAN, |value| value.0);
+                curve.push((epoch + 1, loss / samples.count.max(1) as f64, value));
             }
         }
         progress(1);
     }
     let passes = group.passes(&mut |samples| heads.predict(samples))?;
-    let results = tasks
-        .iter()
-        .zip(curves)
-        .enumerate()
-        .map(|(index, (&task, curve))| (task, group.result(index, &passes, inputs, curve)));
-    Ok(results.collect())
+    let missing = (0..tasks.len()).find(|&index| passes.iter().any(|pass| pass.values[index].is_none()));
+    if let Some(index) = missing {
+        return Err(all_the_same(tasks[index]));
+    }
+    let mut found = vec![group.results(&passes, inputs, curves)];
+    for tested in also {
+        let group = Group { tasks, truth: tested.truth, protocol };
+        found.push(match tested.has_same_classes || !group.is_classification() {
+            true => {
+                let passes = group.passes(&mut |samples| heads.predict_on(tested.table, samples))?;
+                group.results(&passes, inputs, vec![Vec::new(); tasks.len()])
+            }
+            false => BTreeMap::new(),
+        });
+    }
+    Ok(found)
+}
+
+fn all_the_same(task: Task) -> Error {
+    Error::Request(format!("the {task} targets of what is held out are all the same"))
 }
 
 /// The value of a network's own head for the task it was trained for end to end; no probe is trained.
@@ -146,11 +191,20 @@ pub(crate) fn end_to_end(
         Ok(outputs)
     };
     let passes = group.passes(&mut answer)?;
-    Ok(group.result(0, &passes, views * table.width, Vec::new()))
+    let mut found = group.results(&passes, views * table.width, vec![Vec::new()]);
+    found.remove(&task).ok_or_else(|| all_the_same(task))
 }
 
 /// A task's value in one pass, and top-5 for classification.
 type Value = (f64, Option<f64>);
+
+/// What heads reach in one pass.
+struct Pass {
+    /// Of every task; none where its targets are all the same.
+    values: Vec<Option<Value>>,
+    /// Predicted and true rotations of all objects, where rotation is among the tasks.
+    rotations: Option<(Vec<f32>, Vec<f32>)>,
+}
 
 /// Tasks with the same layers and the same samples.
 struct Group<'a> {
@@ -246,49 +300,59 @@ impl Group<'_> {
     }
 
     /// One pass over the held-out objects: each task's value, and top-5 for classification.
-    fn validate(&self, predict: &mut Predict<'_>, draw: u64) -> Result<Vec<Value>> {
+    fn validate(&self, predict: &mut Predict<'_>, draw: u64) -> Result<Pass> {
         let (objects, samples) = self.held_out_samples(draw);
         let outputs = predict(&samples)?;
         if self.is_classification() {
             let labels: Vec<u32> = objects.iter().map(|&object| self.truth.labels[object]).collect();
             let share = |k| metrics::top_k(&outputs, self.truth.classes, &labels, k);
-            return Ok(vec![(share(1), Some(share(5)))]);
+            return Ok(Pass { values: vec![Some((share(1), Some(share(5))))], rotations: None });
         }
-        let value = |(index, task): (usize, &Task)| {
+        let mut pass = Pass { values: Vec::new(), rotations: None };
+        for (index, &task) in self.tasks.iter().enumerate() {
             let (outputs, targets) = (self.of_task(index, &outputs), self.of_task(index, &samples.targets));
-            let value = metrics::r2(&outputs, &targets).ok_or_else(|| {
-                Error::Request(format!("the {task} targets of the held-out objects are all the same"))
-            })?;
-            Ok((value, None))
-        };
-        self.tasks.iter().enumerate().map(value).collect()
+            pass.values.push(metrics::r2(&outputs, &targets).map(|value| (value, None)));
+            if task == Task::Rotation {
+                pass.rotations = Some((outputs, targets));
+            }
+        }
+        Ok(pass)
     }
 
     /// Several validation passes after the last epoch.
-    fn passes(&self, predict: &mut Predict<'_>) -> Result<Vec<Vec<Value>>> {
+    fn passes(&self, predict: &mut Predict<'_>) -> Result<Vec<Pass>> {
         let epochs = u64::from(self.tasks.first().map_or(0, |&task| self.protocol.epochs_of(task)));
         (0..self.protocol.passes.max(1))
             .map(|pass| self.validate(predict, epochs + u64::from(pass)))
             .collect()
     }
 
-    fn result(
+    /// The results of all tasks that have a value in every pass.
+    fn results(
         &self,
-        index: usize,
-        passes: &[Vec<Value>],
+        passes: &[Pass],
         input_width: usize,
-        curve: Vec<(u32, f64, f64)>,
-    ) -> ProbeResult {
-        let task = self.tasks[index];
-        let values: Vec<f64> = passes.iter().map(|pass| pass[index].0).collect();
-        let top5: Vec<f64> = passes.iter().filter_map(|pass| pass[index].1).collect();
-        ProbeResult {
-            value: Measured::over(&values),
-            top5: (!top5.is_empty()).then(|| Measured::over(&top5)),
-            floor: self.floor(task, u64::from(self.protocol.epochs_of(task))),
-            input_width,
-            curve,
-        }
+        curves: Vec<Vec<(u32, f64, f64)>>,
+    ) -> BTreeMap<Task, ProbeResult> {
+        let result = |(index, (&task, curve)): (usize, (&Task, _))| {
+            let values: Vec<Value> = passes.iter().map(|pass| pass.values[index]).collect::<Option<_>>()?;
+            let top5: Vec<f64> = values.iter().filter_map(|value| value.1).collect();
+            let values: Vec<f64> = values.iter().map(|value| value.0).collect();
+            let result = ProbeResult {
+                value: Measured::over(&values),
+                top5: (!top5.is_empty()).then(|| Measured::over(&top5)),
+                floor: self.floor(task, u64::from(self.protocol.epochs_of(task))),
+                input_width,
+                curve,
+                by_object: if task == Task::Rotation {
+                    by_object(passes, self.truth.split(Split::Val).len())
+                } else {
+                    Vec::new()
+                },
+            };
+            Some((task, result))
+        };
+        self.tasks.iter().zip(curves).enumerate().filter_map(result).collect()
     }
 
     /// What is reached without information, on the views of four passes.
@@ -302,6 +366,18 @@ impl Group<'_> {
             (0..4).flat_map(|pass| alone.held_out_samples(draw + pass).1.targets).collect();
         metrics::constant_floor(&targets, task.outputs()).unwrap_or(0.0)
     }
+}
+
+/// Scores of each of `objects` held-out objects over all passes, which are rounds over all of them.
+fn by_object(passes: &[Pass], objects: usize) -> Vec<RotationScore> {
+    let mut sums = RotationSums::default();
+    let round = (objects * Task::Rotation.outputs()).max(1);
+    for (said, wanted) in passes.iter().filter_map(|pass| pass.rotations.as_ref()) {
+        said.chunks_exact(round)
+            .zip(wanted.chunks_exact(round))
+            .for_each(|(said, wanted)| sums.add(said, wanted));
+    }
+    sums.finish()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use dataset::SplitBy;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::object_scores::{RotationScore, Scores};
 use crate::protocol::{Protocol, Task};
 
 /// The version of the file.
@@ -50,6 +51,9 @@ pub struct ProbeResult {
     /// (epoch, training loss, validation value) along the way.
     #[serde(default)]
     pub curve: Vec<(u32, f64, f64)>,
+    /// Of rotation: every held-out object by itself; kept in [`Results::by_object`].
+    #[serde(skip)]
+    pub by_object: Vec<RotationScore>,
 }
 
 /// Ranks of the target among the views of its object.
@@ -99,6 +103,9 @@ pub struct Retrieval {
     pub chance_train: Option<Ranking>,
     /// PRE of a random view, same set names.
     pub pre_chance: BTreeMap<String, RetrievalError>,
+    /// Objects of the held-out side that were queried, with their mean reciprocal ranks; kept in [`Results::by_object`].
+    #[serde(skip)]
+    pub by_object: Vec<(usize, f64)>,
 }
 
 /// What was evaluated.
@@ -160,6 +167,21 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
+/// What probes that were trained on the first dataset reach on another, and retrieval there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Also {
+    /// The other dataset; only its held-out side is tested on.
+    pub data: Data,
+    /// Probes on representations.
+    pub representations: BTreeMap<Task, ProbeResult>,
+    /// Probes on embeddings.
+    #[serde(default)]
+    pub embeddings: BTreeMap<Task, ProbeResult>,
+    /// Retrieval in the space of embeddings.
+    #[serde(default)]
+    pub retrieval: Option<Retrieval>,
+}
+
 /// One evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
@@ -179,6 +201,15 @@ pub struct Results {
     /// Retrieval in the space of embeddings.
     #[serde(default)]
     pub retrieval: Option<Retrieval>,
+    /// Held-out objects one by one, by the rotation probe on representations and by retrieval.
+    #[serde(default, skip_serializing_if = "Scores::is_empty")]
+    pub by_object: Scores,
+    /// Means of these over classes.
+    #[serde(default, skip_serializing_if = "Scores::is_empty")]
+    pub by_class: Scores,
+    /// Further datasets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Also>,
     /// The device it ran on.
     pub device: String,
     /// Seconds spent by part.
@@ -200,6 +231,25 @@ impl Results {
             self.embeddings.entry(task).or_insert(result);
         }
         self.retrieval = self.retrieval.take().or(known.retrieval);
+        self.by_object.keep(known.by_object);
+        self.by_class = self.by_object.by_class();
+        for known in known.also {
+            let is_same = |also: &&mut Also| {
+                also.data.data_key == known.data.data_key && also.data.split == known.data.split
+            };
+            match self.also.iter_mut().find(is_same) {
+                Some(also) => {
+                    for (task, result) in known.representations {
+                        also.representations.entry(task).or_insert(result);
+                    }
+                    for (task, result) in known.embeddings {
+                        also.embeddings.entry(task).or_insert(result);
+                    }
+                    also.retrieval = also.retrieval.take().or(known.retrieval);
+                }
+                None => self.also.push(known),
+            }
+        }
     }
 
     /// Whether both were measured on the same data by the same protocol on the same device.
@@ -285,6 +335,7 @@ mod tests {
             floor: 0.0,
             input_width: 4,
             curve: Vec::new(),
+            by_object: Vec::new(),
         };
         let results = |tasks: &[(Task, f64)]| Results {
             format: FORMAT,
@@ -294,6 +345,9 @@ mod tests {
             representations: tasks.iter().map(|&(task, value)| (task, probe(value))).collect(),
             embeddings: BTreeMap::new(),
             retrieval: None,
+            by_object: Scores::default(),
+            by_class: Scores::default(),
+            also: Vec::new(),
             device: "cpu".to_owned(),
             seconds: BTreeMap::new(),
         };

@@ -96,6 +96,7 @@ pub fn with(
     let mut rankings = BTreeMap::new();
     let mut pre = BTreeMap::new();
     let mut pre_chance = BTreeMap::new();
+    let mut by_object = Vec::new();
     let rows = |split| truth.rows(split);
     for split in Split::ALL {
         let (objects, views) = (query_objects(truth, split, protocol), truth.views_of(split));
@@ -116,6 +117,14 @@ pub fn with(
             }
             let found = search.search(encoder, split, block, pools)?;
             found.ranks.iter().for_each(|&rank| tally.count(rank));
+            if split == Split::Val {
+                by_object.extend(block.iter().zip(found.ranks.chunks_exact(views.len().max(1))).map(
+                    |(&object, ranks)| {
+                        let reciprocal = ranks.iter().map(|&rank| 1.0 / rank as f64).sum::<f64>();
+                        (object, reciprocal / ranks.len().max(1) as f64)
+                    },
+                ));
+            }
             for ((_, members), sum) in sets.iter().zip(&mut errors) {
                 let distances: Vec<(f64, f64)> = (0..block.len() * views.len())
                     .into_par_iter()
@@ -149,6 +158,7 @@ pub fn with(
         chance_train: (truth.split_by() == SplitBy::Views)
             .then(|| chance_ranking(truth.views_of(Split::Train).len())),
         pre_chance,
+        by_object,
     })
 }
 

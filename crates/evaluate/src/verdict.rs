@@ -41,7 +41,14 @@ mod tests {
     fn results(method: &str, representation: f64, embedding: f64) -> Results {
         let probe = |value| {
             let value = Measured { value, spread: 0.01 };
-            let probe = ProbeResult { value, top5: None, floor: 0.23, input_width: 8, curve: Vec::new() };
+            let probe = ProbeResult {
+                value,
+                top5: None,
+                floor: 0.23,
+                input_width: 8,
+                curve: Vec::new(),
+                by_object: Vec::new(),
+            };
             BTreeMap::from([(Task::Rotation, probe)])
         };
         let trained_for = "rotation".to_owned();
@@ -53,6 +60,9 @@ mod tests {
             representations: probe(representation),
             embeddings: probe(embedding),
             retrieval: None,
+            by_object: Default::default(),
+            by_class: Default::default(),
+            also: Vec::new(),
             device: String::new(),
             seconds: BTreeMap::new(),
         }

@@ -1,4 +1,5 @@
-//! The folder of one evaluation: `results.json`, tables in three forms, and the nearest neighbours of some queries.
+//! The folder of one evaluation: `results.json`, tables in three forms, all objects and classes as CSV, and the nearest
+//! neighbours of some queries.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use evaluate::evaluation::Outcome;
 use evaluate::neighbours::{self, NeighbourQuery};
 
 use crate::table::{Table, write_forms};
-use crate::{Result, ours};
+use crate::{Result, objects, ours};
 
 /// File of the nearest neighbours found, read again by reports.
 pub(crate) const NEIGHBOURS: &str = "neighbours.json";
@@ -33,6 +34,7 @@ pub fn write(folder: &Path, outcome: &Outcome, with_images: bool, device: &Devic
         let text = serde_json::to_string_pretty(&found)?;
         dataset::durable::write(&folder.join(NEIGHBOURS), text.as_bytes())?;
     }
+    objects::write(results, folder)?;
     Ok(results.write_into(folder)?)
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dataset::SplitBy;
 use evaluate::Results;
 use evaluate::protocol::Task;
-use evaluate::results::{Measured, Ranking, Retrieval, RetrievalError};
+use evaluate::results::{Measured, ProbeResult, Ranking, Retrieval, RetrievalError};
 
 use crate::compare::measured;
 use crate::paper::Metric;
@@ -29,38 +29,68 @@ fn cell(measured: Option<Measured>, factor: f64) -> Cell {
 
 /// What is held out in some results, for captions; where they differ, rows say it.
 pub fn held_out(all: &[Results]) -> &'static str {
-    match splits(all)[..] {
-        [split] => split.held_out(),
-        _ => "objects never seen, or new views of known objects where a row says so",
+    let has = |split| all.iter().any(|results| results.data.split == split);
+    match (has(SplitBy::Objects), has(SplitBy::Views)) {
+        (true, true) => "objects never seen, or new views of known objects where a row says so",
+        (false, true) => SplitBy::Views.held_out(),
+        (_, false) => SplitBy::Objects.held_out(),
     }
 }
 
-/// The splits of some results.
-fn splits(all: &[Results]) -> Vec<SplitBy> {
-    let mut found: Vec<SplitBy> = Vec::new();
-    all.iter().map(|results| results.data.split).for_each(|split| {
-        if !found.contains(&split) {
-            found.push(split);
+/// What one row shows: a network on a dataset.
+struct Shown<'a> {
+    name: &'a str,
+    /// What names of rows end with that are about other data than most: every such end has a floor of its own.
+    end: String,
+    representations: &'a BTreeMap<Task, ProbeResult>,
+    embeddings: &'a BTreeMap<Task, ProbeResult>,
+    retrieval: Option<&'a Retrieval>,
+}
+
+/// The rows of some results: each on its data, then on further datasets.
+fn rows_of(all: &[Results]) -> Vec<Shown<'_>> {
+    let is_mixed = all.iter().any(|results| results.data.split != all[0].data.split);
+    let mut rows = Vec::new();
+    for results in all {
+        let name = results.subject.name.as_str();
+        let views = if is_mixed && results.data.split == SplitBy::Views { ", new views" } else { "" };
+        rows.push(Shown {
+            name,
+            end: views.to_owned(),
+            representations: &results.representations,
+            embeddings: &results.embeddings,
+            retrieval: results.retrieval.as_ref(),
+        });
+        rows.extend(results.also.iter().map(|also| Shown {
+            name,
+            end: format!("{views}, on {}", also.data.path),
+            representations: &also.representations,
+            embeddings: &also.embeddings,
+            retrieval: also.retrieval.as_ref(),
+        }));
+    }
+    rows
+}
+
+/// The different ends of names, in order.
+fn ends<'a>(rows: &'a [Shown<'_>]) -> Vec<&'a str> {
+    let mut found: Vec<&str> = Vec::new();
+    for row in rows {
+        if !found.contains(&row.end.as_str()) {
+            found.push(&row.end);
         }
-    });
+    }
     found
 }
 
-/// The name of a row; with results of both splits in one table, it says which are of views.
-fn row_name(name: &str, split: SplitBy, all: &[Results]) -> String {
-    match split {
-        SplitBy::Views if splits(all).len() > 1 => format!("{name}, new views"),
-        _ => name.to_owned(),
-    }
-}
-
-/// Probes of all results, one row each, with the floor (no information at all) as the last row.
+/// Probes of all results, one row each and for each further dataset, with the floor (no information at all) as the last row.
 pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -> Table {
-    let table = |results: &Results| {
-        if of_embeddings { results.embeddings.clone() } else { results.representations.clone() }
+    let shown = rows_of(all);
+    let table = |row: &Shown<'_>| {
+        if of_embeddings { row.embeddings.clone() } else { row.representations.clone() }
     };
     let tasks: Vec<(Task, &str, f64)> =
-        PROBES.into_iter().filter(|(task, ..)| all.iter().any(|r| table(r).contains_key(task))).collect();
+        PROBES.into_iter().filter(|(task, ..)| shown.iter().any(|r| table(r).contains_key(task))).collect();
     let mut columns = vec![Column::new("")];
     columns.extend(tasks.iter().map(|(task, heading, _)| {
         Column::new(*heading).with_better(if *task == Task::Colour {
@@ -69,32 +99,35 @@ pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -
             Better::Higher
         })
     }));
-    let mut rows: Vec<Vec<Cell>> = all
+    let mut rows: Vec<Vec<Cell>> = shown
         .iter()
-        .filter(|results| !table(results).is_empty())
-        .map(|results| {
-            let found = table(results);
+        .filter(|row| !table(row).is_empty())
+        .map(|row| {
+            let found = table(row);
             let numbers =
                 tasks.iter().map(|(task, _, factor)| cell(found.get(task).map(|p| p.value), *factor));
-            let name = row_name(&results.subject.name, results.data.split, all);
-            std::iter::once(Cell::from(name)).chain(numbers).collect()
+            std::iter::once(format!("{}{}", row.name, row.end).into()).chain(numbers).collect()
         })
         .collect();
-    for split in splits(all) {
+    for end in ends(&shown) {
         let floors = tasks.iter().map(|(task, _, factor)| {
-            let of_split = all.iter().filter(|results| results.data.split == split);
-            let floor = of_split.filter_map(|r| table(r).get(task).map(|p| p.floor * factor)).next();
+            let of_end = shown.iter().filter(|row| row.end == end);
+            let floor = of_end.filter_map(|row| table(row).get(task).map(|p| p.floor * factor)).next();
             // As words, so that a floor is never marked as the best number.
             floor.map_or(Cell::Missing, |value| Cell::Text(format!("{value:.2}")))
         });
-        let name = row_name("no information (floor)", split, all);
-        rows.push(std::iter::once(Cell::from(name)).chain(floors).collect());
+        rows.push(std::iter::once(format!("no information (floor){end}").into()).chain(floors).collect());
     }
     let passes = all.first().map_or(0, |results| results.protocol.passes);
+    let also = if all.iter().any(|results| !results.also.is_empty()) {
+        " Rows on other data are of the same probes, tested on what is held out there."
+    } else {
+        ""
+    };
     let about = format!(
         "Held out: {}; mean \u{b1} standard deviation over {passes} validation passes with fresh random views. The floor is \
          the majority class, or the R\u{b2} of the best constant prediction (about 0.23 for rotation, as the published R\u{b2} has \
-         one mean over all four components).",
+         one mean over all four components).{also}",
         held_out(all)
     );
     // Said once: tables of embeddings stand below those of representations.
@@ -104,18 +137,16 @@ pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -
 
 /// Retrieval metrics of all results that have them, with chance as the last row: ranks, then errors.
 pub fn retrieval(all: &[Results]) -> Vec<Table> {
-    let of = |split: SplitBy| {
-        all.iter().filter(move |results| results.data.split == split).filter_map(|r| r.retrieval.as_ref())
-    };
-    let with: Vec<(String, &Retrieval)> = all
-        .iter()
-        .filter_map(|r| Some((row_name(&r.subject.name, r.data.split, all), r.retrieval.as_ref()?)))
-        .collect();
+    let shown = rows_of(all);
+    let with: Vec<(String, &Retrieval)> =
+        shown.iter().filter_map(|row| Some((format!("{}{}", row.name, row.end), row.retrieval?))).collect();
     let Some((_, first)) = with.first() else { return Vec::new() };
-    // By chance, for each of the splits.
-    let chances: Vec<(String, &Retrieval)> = splits(all)
+    let chances: Vec<(String, &Retrieval)> = ends(&shown)
         .into_iter()
-        .filter_map(|split| Some((row_name("chance", split, all), of(split).next()?)))
+        .filter_map(|end| {
+            let mut of_end = shown.iter().filter(|row| row.end == end);
+            Some((format!("chance{end}"), of_end.find_map(|row| row.retrieval)?))
+        })
         .collect();
     let words = |value: f64| Cell::Text(format!("{value:.2}"));
     let row =
@@ -135,7 +166,7 @@ pub fn retrieval(all: &[Results]) -> Vec<Table> {
         let chance = [r.chance_train.as_ref().unwrap_or(&r.chance), &r.chance];
         rows.push(row(name, ranks(chance).map(words).to_vec()));
     }
-    let by_views = if splits(all).contains(&SplitBy::Views) {
+    let by_views = if all.iter().any(|results| results.data.split == SplitBy::Views) {
         " Of new views of known objects, the first one of its side is the source, and all views of that side are targets."
     } else {
         ""

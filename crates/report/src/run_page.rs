@@ -11,7 +11,7 @@ use crate::paper::{Metric, TABLES};
 use crate::run_material::{self, RunMaterial};
 use crate::run_names::{latest, named};
 use crate::table::write_forms;
-use crate::{Drawing, Result, Table, compare, figures, ours, run_images};
+use crate::{Drawing, Result, Table, compare, figures, objects, ours, run_images};
 
 /// Drawings that are also written as files.
 pub(crate) struct Files {
@@ -122,6 +122,14 @@ fn results_section(
     for table in ours::retrieval(latest).into_iter().chain(studies.into_iter().flatten()) {
         page.table(&table);
         tables.push(table);
+    }
+    if latest.iter().any(|results| !results.by_object.is_empty()) {
+        page.section("By object and class");
+        let trained = latest.iter().filter(|results| results.subject.method != "untrained");
+        for table in trained.flat_map(objects::tables) {
+            page.table(&table);
+            tables.push(table);
+        }
     }
     Ok(())
 }

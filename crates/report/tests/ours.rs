@@ -16,6 +16,7 @@ fn results(name: &str, method: &str, capsules: Option<usize>, epochs: u64, rotat
         floor: 0.23,
         input_width: 8,
         curve: Vec::new(),
+        by_object: Vec::new(),
     };
     Results {
         format: FORMAT,
@@ -33,6 +34,9 @@ fn results(name: &str, method: &str, capsules: Option<usize>, epochs: u64, rotat
         representations: BTreeMap::from([(Task::Rotation, probe)]),
         embeddings: BTreeMap::new(),
         retrieval: None,
+        by_object: Default::default(),
+        by_class: Default::default(),
+        also: Vec::new(),
         device: "cpu".into(),
         seconds: BTreeMap::new(),
     }

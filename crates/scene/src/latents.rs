@@ -3,7 +3,7 @@
 use pose::{BaseFrame, Motion, ViewPose};
 use random::{Random, Stream};
 use serde::{Deserialize, Serialize};
-use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, TAU};
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
 
 /// Scene parameters of one view, in radians and scene units.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +35,14 @@ pub enum LatentError {
         index: usize,
         /// What was there.
         value: f64,
+    },
+    /// A gap that is not inside the range of every angle.
+    #[error("the angles left out, {low} to {high}, are not inside the range of every rotation")]
+    Gap {
+        /// Lower bound.
+        low: f64,
+        /// Upper bound.
+        high: f64,
     },
     /// Bounds that are not finite or in the wrong order.
     #[error("the range of {name} is {low} to {high}, expected finite bounds in ascending order")]
@@ -116,6 +124,9 @@ impl From<Range> for [f64; 2] {
 pub struct LatentRanges {
     /// Angles about X, Y and Z in radians: `[-pi/2, pi/2]` each.
     pub rotation: [Range; 3],
+    /// Angles that are left out of all three ranges; `None` in the published sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation_gap: Option<Range>,
     /// `[0, 1]`.
     pub floor_hue: Range,
     /// Radians from +Z: `[0, pi/4]`.
@@ -133,6 +144,7 @@ impl LatentRanges {
     /// 3DIEBench: the object is rotated only.
     pub const BENCH: Self = Self {
         rotation: [Range { low: -FRAC_PI_2, high: FRAC_PI_2 }; 3],
+        rotation_gap: None,
         floor_hue: Range { low: 0.0, high: 1.0 },
         spot_theta: Range { low: 0.0, high: FRAC_PI_4 },
         spot_phi: Range { low: 0.0, high: TAU },
@@ -143,7 +155,15 @@ impl LatentRanges {
     /// 3DIEBench-T: the object is translated, then rotated.
     pub const BENCH_T: Self = Self { translation: Some([Range { low: -0.5, high: 0.5 }; 3]), ..Self::BENCH };
 
-    /// Refuses bounds that are not finite or in the wrong order.
+    /// 3DIEBench's other rotations: every angle is outside of the range that 3DIEBench has, uniformly from `[-pi, -pi/2]` and
+    /// `[pi/2, pi]`.
+    pub const BENCH_OOD: Self = Self {
+        rotation: [Range { low: -PI, high: PI }; 3],
+        rotation_gap: Some(Range { low: -FRAC_PI_2, high: FRAC_PI_2 }),
+        ..Self::BENCH
+    };
+
+    /// Refuses bounds that are not finite or in the wrong order, and a gap that is not inside the range of an angle.
     pub fn validate(&self) -> Result<(), LatentError> {
         let [x, y, z] = self.rotation;
         let mut named = vec![
@@ -157,6 +177,14 @@ impl LatentRanges {
         ];
         if let Some([x, y, z]) = self.translation {
             named.extend([("translation x", x), ("translation y", y), ("translation z", z)]);
+        }
+        if let Some(gap) = self.rotation_gap {
+            let is_inside = |range: &Range| {
+                range.low <= gap.low && gap.high <= range.high && gap.high - gap.low < range.high - range.low
+            };
+            if !(gap.low <= gap.high && self.rotation.iter().all(is_inside)) {
+                return Err(LatentError::Gap { low: gap.low, high: gap.high });
+            }
         }
         match named.into_iter().find(|(_, r)| !(r.low.is_finite() && r.high.is_finite() && r.low <= r.high)) {
             Some((name, Range { low, high })) => Err(LatentError::Range { name, low, high }),
@@ -172,8 +200,17 @@ impl LatentRanges {
             random::fnv1a(object_id.as_bytes()).wrapping_add(view.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut random = Random::new(seed, Stream::new("latents"), index);
         let mut draw = |range: Range| random.range(range.low, range.high);
+        let gap = self.rotation_gap;
         Latents {
-            rotation: self.rotation.map(&mut draw),
+            rotation: self.rotation.map(|range| match gap {
+                None => draw(range),
+                // Uniform over what is left: as if the upper part began where the gap does.
+                Some(gap) => {
+                    let width = gap.high - gap.low;
+                    let angle = draw(Range { low: range.low, high: range.high - width });
+                    if angle < gap.low { angle } else { angle + width }
+                }
+            }),
             floor_hue: draw(self.floor_hue),
             spot_theta: draw(self.spot_theta),
             spot_phi: draw(self.spot_phi),
@@ -246,6 +283,32 @@ mod tests {
             let largest = values.fold(f64::MIN, f64::max);
             assert!(largest - smallest > 0.99 * (high - low));
         }
+    }
+
+    #[test]
+    fn angles_out_of_range_are_uniform_on_both_sides_of_the_gap() {
+        let ranges = LatentRanges::BENCH_OOD;
+        assert_eq!(ranges.validate(), Ok(()));
+        let views: Vec<Latents> = (0..4000).map(|view| ranges.sample(7, "mug/x", view)).collect();
+        for axis in 0..3 {
+            let angles: Vec<f64> = views.iter().map(|view| view.rotation[axis]).collect();
+            assert!(angles.iter().all(|angle| (FRAC_PI_2..=PI).contains(&angle.abs())));
+            // Four parts of an eighth of a turn each, two on either side.
+            for (low, high) in
+                [(-PI, -0.75 * PI), (-0.75 * PI, -FRAC_PI_2), (FRAC_PI_2, 0.75 * PI), (0.75 * PI, PI)]
+            {
+                let count = angles.iter().filter(|angle| (low..high).contains(*angle)).count();
+                assert!((900..1100).contains(&count), "axis {axis}, {low} to {high}: {count}");
+            }
+        }
+        // All else is drawn as in 3DIEBench.
+        let other = LatentRanges::BENCH.sample(7, "mug/x", 3);
+        assert_eq!(views[3].to_vec()[3..], other.to_vec()[3..]);
+        let text = serde_json::to_string(&ranges).expect("serialises");
+        assert!(text.contains("\"rotation_gap\":[-1.5707963267948966,1.5707963267948966]"), "{text}");
+        assert_eq!(serde_json::from_str::<LatentRanges>(&text).expect("parses"), ranges);
+        let narrow = LatentRanges { rotation: [Range { low: 0.0, high: PI }; 3], ..ranges };
+        assert!(narrow.validate().expect_err("no room").to_string().contains("not inside the range"));
     }
 
     #[test]

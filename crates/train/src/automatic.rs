@@ -2,7 +2,7 @@
 //! The preset `own` leaves all of them open. What is chosen is a function of the number of training objects, of the size of stored
 //! views and of the kind of device alone, and is written to the run's `config.toml`.
 
-use dataset::{Split, SplitBy, Views};
+use dataset::{Split, SplitBy};
 use engine::Device;
 
 use crate::config::Config;

@@ -37,7 +37,7 @@ const MOST_HELD_OUT_VIEWS: usize = 50;
 /// What `config.data` names.
 pub(crate) enum Source {
     /// Stored views.
-    Stored(Dataset),
+    Stored(Arc<dyn Views>),
     /// Objects to be rendered.
     Objects(ObjectSet),
 }
@@ -51,7 +51,7 @@ pub(crate) fn find(config: &Config) -> Result<Source> {
         DataSpec::Folder(folder) => {
             let dataset = open_folder(&folder, &config.lists)?;
             let split = config.split.or(Views::split_by(&dataset));
-            Ok(Source::Stored(dataset.with_split(split)?))
+            Ok(Source::Stored(Arc::new(dataset.with_split(split)?)))
         }
         DataSpec::Procedural(size) => {
             Ok(Source::Objects(ObjectSet::procedural(size, config.procedural.seed)))
@@ -62,8 +62,7 @@ pub(crate) fn find(config: &Config) -> Result<Source> {
 /// Opens the views that `config.data` names, for training on `device`.
 pub fn open(config: &Config, device: &Device) -> Result<Data> {
     match find(config)? {
-        Source::Stored(dataset) => {
-            let views: Arc<dyn Views> = Arc::new(dataset);
+        Source::Stored(views) => {
             check(config, &*views)?;
             Ok(Data::on_host(views, device))
         }
@@ -74,7 +73,7 @@ pub fn open(config: &Config, device: &Device) -> Result<Data> {
 /// Opens the views that `config.data` names, for somebody who looks at each of them once: images come from the host.
 pub fn open_views(config: &Config) -> Result<Arc<dyn Views>> {
     match find(config)? {
-        Source::Stored(dataset) => Ok(Arc::new(dataset)),
+        Source::Stored(views) => Ok(views),
         Source::Objects(set) => {
             let (ids, options) = (set.ids(), on_the_fly_options(config));
             let renderer = CpuRenderer::new(set, config.procedural.quality);

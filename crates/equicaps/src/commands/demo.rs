@@ -13,7 +13,7 @@ use dataset::card::{Format, Origin, Settings};
 use dataset::jpeg::ChannelOrder;
 use dataset::work::Shard;
 use dataset::{CpuRenderer, Dataset, ObjectSet, ProceduralSize, Split, SplitBy, Views};
-use evaluate::evaluation::Wanted;
+use evaluate::evaluation::{DataSource, Wanted};
 use evaluate::features::data_key;
 use evaluate::protocol::Task;
 use evaluate::weights::{self, Which};
@@ -255,9 +255,7 @@ fn evaluate_all(
         let request = evaluation::Request {
             weights: &weights,
             several: false,
-            views,
-            data,
-            data_key: &key,
+            data: &[DataSource { views, path: data, key: &key }],
             wanted: &wanted,
             protocol,
             device: "cpu",

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use anyhow::bail;
 use dataset::{Split, Views};
 use engine::{Device, Precision};
-use evaluate::evaluation::{self, Event, Wanted};
+use evaluate::evaluation::{self, DataSource, Event, Wanted};
 use evaluate::features::{Extraction, data_key};
 use evaluate::weights::{self, Opened, Weights, Which};
 use evaluate::{Encoder, Preset, Protocol, Results};
@@ -33,6 +33,8 @@ use crate::{Interrupted, UsageError, interrupt};
     equicaps evaluate runs/equicaps --data 3DIEBench --epochs all --tasks rotation,classification
   The network before training:
     equicaps evaluate runs/equicaps --data 3DIEBench --untrained
+  Out of range: the probes of one dataset on another (render --preset 3diebench-ood):
+    equicaps evaluate runs/equicaps --data 3DIEBench --also ood
   On what the run was trained on (stored views, meshes or procedural objects):
     equicaps evaluate runs/mine
 
@@ -48,6 +50,9 @@ pub struct Arguments {
     /// A dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS [default: the run's data]
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
+    /// A further dataset, tested with the probes of the first; may be repeated
+    #[arg(long, value_name = "DATA")]
+    also: Vec<String>,
     /// Folder of the split files, where they are not in the same folder
     #[arg(long, value_name = "DIR")]
     lists: Option<String>,
@@ -101,12 +106,8 @@ pub struct Request<'a> {
     pub weights: &'a Weights,
     /// Whether several checkpoints of one run are evaluated.
     pub several: bool,
-    /// The views.
-    pub views: &'a Arc<dyn Views>,
-    /// Where they come from.
-    pub data: &'a str,
-    /// Hash of the data.
-    pub data_key: &'a str,
+    /// The views, and further datasets that are tested with the same probes.
+    pub data: &'a [DataSource<'a>],
     /// What to measure.
     pub wanted: &'a Wanted,
     /// How.
@@ -132,9 +133,16 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let which = which(arguments)?;
     let all = weights::find(&arguments.weights, &which)?;
     let config = data_config(arguments, &all)?;
-    let views = train::data::open_views(&config)?;
-    terminal.note(format!("{}; held out: {}", views.description(), views.split_by().held_out()));
-    check_unseen(arguments, &config, &all, &*views, terminal)?;
+    let views = open(arguments, &config, &all, terminal)?;
+    let mut data = vec![(config.data.clone(), data_key(&*views)?, Arc::clone(&views))];
+    for also in &arguments.also {
+        let (lists, split) = (String::new(), views.split_by().into());
+        let config = Config { data: also.clone(), lists, split, ..config.clone() };
+        let views = open(arguments, &config, &all, terminal)?;
+        data.push((config.data, data_key(&*views)?, views));
+    }
+    let data: Vec<DataSource<'_>> =
+        data.iter().map(|(path, key, views)| DataSource { views, path, key }).collect();
     let all: Vec<Weights> = all.into_iter().map(|weights| weights.at_size(arguments.image_size)).collect();
     let base = match (&arguments.out, arguments.weights.is_dir()) {
         (Some(out), _) => out.clone(),
@@ -145,7 +153,6 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             _ => bail!(UsageError("give --out DIR for the results of a checkpoint outside of a run".into())),
         },
     };
-    let key = data_key(&*views)?;
     let mut found = Vec::new();
     let mut folders = Vec::new();
     for weights in &all {
@@ -157,9 +164,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         let request = Request {
             weights,
             several: all.len() > 1,
-            views: &views,
-            data: &config.data,
-            data_key: &key,
+            data: &data,
             wanted: &wanted,
             protocol: Protocol::new(
                 arguments.preset,
@@ -197,6 +202,19 @@ fn data_config(arguments: &Arguments, all: &[Weights]) -> anyhow::Result<Config>
         config.split = arguments.split;
     }
     Ok(config)
+}
+
+/// Opens the data that `config` names, unless `all` were trained on what they hold out.
+fn open(
+    arguments: &Arguments,
+    config: &Config,
+    all: &[Weights],
+    terminal: &Terminal,
+) -> anyhow::Result<Arc<dyn Views>> {
+    let views = train::data::open_views(config)?;
+    terminal.note(format!("{}; held out: {}", views.description(), views.split_by().held_out()));
+    check_unseen(arguments, config, all, &*views, terminal)?;
+    Ok(views)
 }
 
 /// Refuses to test on what was trained on, and warns where nobody can know.
@@ -276,7 +294,8 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
     let extraction = Extraction {
         cache: Some(request.cache.clone()),
         weights_key: subject.weights_key.clone(),
-        data_key: request.data_key.to_owned(),
+        // Every dataset has its own.
+        data_key: String::new(),
         kind: match device.precision() {
             Precision::F32 => encoder.side().to_string(),
             other => format!("{}-{}", encoder.side(), other.name()),
@@ -290,7 +309,6 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
     let outcome = evaluation::run(
         &mut encoder,
         subject,
-        request.views,
         request.data,
         request.wanted,
         &request.protocol,
@@ -330,7 +348,7 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
     evaluation_folder::write(request.out, &outcome, request.images, &device)?;
     if request.images {
         terminal.note("rotating an object in pose space");
-        let has_translation = request.views.has_translation();
+        let has_translation = outcome.truth.has_translation;
         pose_sweep::write(&mut encoder, request.out, request.protocol.seed, has_translation)?;
     }
     Ok(outcome.results)

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod also;
 mod by_views;
 mod check_renders;
 mod datasets;

@@ -66,7 +66,10 @@ fn passes_see_all_held_out_objects_with_views_of_their_own() {
         };
         let passes = group.passes(&mut witness).unwrap();
         assert_eq!((passes.len(), asked.len()), (5, 5));
-        assert!(passes.iter().all(|pass| pass[0].0 == 1.0), "{task}: the right answers score 1");
+        assert!(
+            passes.iter().all(|pass| pass.values[0].unwrap().0 == 1.0),
+            "{task}: the right answers score 1"
+        );
         for (index, samples) in asked.iter().enumerate() {
             assert_eq!(objects_of(samples, views), [5, 6, 7], "{task}");
             let labels: &[i32] = if task == Task::Classification { &[2, 0, 1] } else { &[] };

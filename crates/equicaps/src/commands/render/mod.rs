@@ -67,7 +67,7 @@ enum Subcommand {
 #[group(skip)]
 #[command(group = clap::ArgGroup::new("objects_from").required(true).args(["meshes", "procedural"]))]
 struct DatasetArguments {
-    /// Which published dataset to follow
+    /// Which published dataset to follow, or 3diebench-ood: rotations out of the range of 3DIEBench
     #[arg(long, value_enum, default_value_t = Preset::BenchT)]
     preset: Preset,
     /// Folder of meshes: ShapeNetCore v2, or CLASS/OBJECT.ext, or CLASS/OBJECT/*.ext (obj, glb, gltf, ply, off, stl)

@@ -10,7 +10,7 @@ use dataset::latent_table::NAMES;
 use dataset::work::Shard;
 use scene::{LatentRanges, Range};
 
-/// The published datasets.
+/// The published datasets, and one beyond their range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
     /// Rotations only
@@ -19,6 +19,9 @@ pub enum Preset {
     /// Rotations and translations
     #[value(name = "3diebench-t")]
     BenchT,
+    /// Rotations that 3DIEBench never has: angles of 90 to 180 degrees either way
+    #[value(name = "3diebench-ood")]
+    BenchOod,
 }
 
 impl Preset {
@@ -27,6 +30,7 @@ impl Preset {
         match self {
             Self::Bench => LatentRanges::BENCH,
             Self::BenchT => LatentRanges::BENCH_T,
+            Self::BenchOod => LatentRanges::BENCH_OOD,
         }
     }
 }
@@ -180,7 +184,7 @@ fn parse_number(text: &str) -> Result<f64, String> {
 impl RangeOption {
     /// Changes `ranges`.
     pub fn apply(&self, ranges: &mut LatentRanges) -> Result<(), String> {
-        let no_translation = || format!("3diebench has no {}; use --preset 3diebench-t", self.name);
+        let no_translation = || format!("this preset has no {}; use --preset 3diebench-t", self.name);
         match self.name.as_str() {
             "rotation" => ranges.rotation = [self.range; 3],
             "translation" => *ranges.translation.as_mut().ok_or_else(no_translation)? = [self.range; 3],
