@@ -7,7 +7,9 @@
 pub mod arrays;
 pub mod card;
 pub mod check;
+mod checksums;
 pub mod cuda;
+pub mod descriptors;
 pub mod durable;
 pub mod error;
 mod image_file;

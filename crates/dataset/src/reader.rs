@@ -84,7 +84,7 @@ impl Dataset {
         let latents = read_latents(root, lists_folder, &objects, views)?;
         let train = objects.iter().filter(|object| object.split == Split::Train).count();
         let storage = match card.as_ref().map_or(Format::Files, |card| card.settings.format) {
-            Format::Files => Storage::Files,
+            Format::Files => Storage::files(lists_folder, [train * views, (objects.len() - train) * views])?,
             Format::Shards => Storage::archives(root, [train * views, (objects.len() - train) * views])?,
         };
         let mut dataset =
@@ -123,6 +123,11 @@ impl Dataset {
     /// The JPEG bytes of one view.
     pub fn read_jpeg(&self, object: usize, view: usize) -> Result<Vec<u8>> {
         self.storage.read(&self.root, &self.objects[object], view, self.row(object, view))
+    }
+
+    /// How many of its images have a checksum, which reading verifies; datasets made by others have none.
+    pub fn images_with_checksum(&self) -> usize {
+        (0..self.latents.rows()).filter(|&row| self.storage.checksum(row).is_some()).count()
     }
 
     /// One view, decoded as RGB at its stored size.

@@ -67,6 +67,7 @@ pub struct Interrupted;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    dataset::descriptors::prepare();
     let terminal = Terminal::new(arguments.common.json, arguments.common.quiet);
     match run(arguments, &terminal).map(|outcome| outcome.print(&terminal)) {
         Ok(code) => code,

@@ -3,7 +3,8 @@
 use rayon::prelude::*;
 
 use crate::arrays;
-use crate::card::{Card, Counts, json};
+use crate::card::{Card, Counts, Format, json};
+use crate::checksums::{checksum_list, table};
 use crate::error::{Error, Result};
 use crate::lists::{CLASSES, folder_entry, image_list, label_list, latent_list};
 use crate::object::{Object, Split};
@@ -115,6 +116,9 @@ fn try_finish(store: &Store) -> Result<Finished> {
     for split in Split::ALL {
         publish_lists(store, split, &usable)?;
     }
+    if plan.settings.format == Format::Files {
+        publish_checksums(store, &statuses)?;
+    }
     let classes = classes(&plan.objects);
     store.publish(CLASSES, &json(&classes))?;
     store.publish(SKIPPED, &json(&skipped))?;
@@ -149,4 +153,17 @@ fn publish_lists(store: &Store, split: Split, usable: &[&Object]) -> Result<()> 
     store.publish(&image_list(split), &arrays::strings(&folders))?;
     store.publish(&label_list(split), &arrays::integers(&labels))?;
     store.publish(&latent_list(split), &arrays::rows(columns, &latents))
+}
+
+/// The checksums of all images, in the order of the lists.
+fn publish_checksums(store: &Store, statuses: &[Status]) -> Result<()> {
+    for split in Split::ALL {
+        let is_usable =
+            |index: &usize| statuses[*index] == Status::Done && store.plan().objects[*index].split == split;
+        let usable: Vec<usize> = (0..statuses.len()).filter(is_usable).collect();
+        let checksums: Vec<Vec<u32>> =
+            usable.par_iter().map(|&index| store.checksums(index)).collect::<Result<_>>()?;
+        store.publish(&checksum_list(split), &table(checksums.into_iter().flatten()))?;
+    }
+    Ok(())
 }

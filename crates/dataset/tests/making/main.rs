@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod at_once;
+mod damage;
 mod devices;
 
 use std::collections::BTreeMap;
