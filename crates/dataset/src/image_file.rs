@@ -18,8 +18,16 @@ pub const OTHER_EXTENSIONS: [&str; 9] = ["webp", "heic", "heif", "avif", "bmp", 
 
 /// The image at `side` x `side` pixels, RGB, turned as its EXIF data say.
 pub fn load(path: &Path, side: usize) -> Result<Vec<u8>> {
-    let bytes = std::fs::read(path).map_err(Error::read(path))?;
+    let bytes = read_regular(path)?;
     decode(&bytes, side).map_err(|message| Error::content(path, message))
+}
+
+/// The bytes of a regular file: nothing would ever come out of a pipe that nobody writes to.
+pub(crate) fn read_regular(path: &Path) -> Result<Vec<u8>> {
+    if !std::fs::metadata(path).map_err(Error::read(path))?.is_file() {
+        return Err(Error::content(path, "is not a regular file"));
+    }
+    std::fs::read(path).map_err(Error::read(path))
 }
 
 fn decode(bytes: &[u8], side: usize) -> std::result::Result<Vec<u8>, String> {

@@ -22,6 +22,7 @@ mod loader;
 mod object;
 mod on_the_fly;
 pub mod order;
+mod pattern;
 pub mod plan;
 mod reader;
 mod resize;

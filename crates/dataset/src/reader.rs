@@ -245,7 +245,10 @@ fn read_latents(root: &Path, lists_folder: &Path, objects: &[Object], views: usi
                 let (shape, values) = arrays::read_floats(path)?;
                 let expected = objects.len() * views;
                 match shape[..] {
-                    [rows, columns] if rows == expected => (columns, path.clone(), values),
+                    [rows, columns] if rows == expected => {
+                        refuse_not_finite(path, &values, columns)?;
+                        (columns, path.clone(), values)
+                    }
                     _ => {
                         let message = format!("expected {expected} rows of latents, found shape {shape:?}");
                         return Err(Error::content(path, message));
@@ -269,6 +272,14 @@ fn read_latents(root: &Path, lists_folder: &Path, objects: &[Object], views: usi
         .ok_or_else(|| Error::content(root, "the latents do not form a table"))
 }
 
+/// Refuses a table of latents, `columns` in a row, with a NaN or an infinity: losses and metrics would be NaN.
+fn refuse_not_finite(path: &Path, values: &[f64], columns: usize) -> Result<()> {
+    let Some(at) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
+    let (row, column) = (at / columns.max(1), at % columns.max(1));
+    let name = crate::latent_table::NAMES.get(column).copied().unwrap_or("a latent");
+    Err(Error::content(path, format!("{name} in row {row} is {}, expected a finite number", values[at])))
+}
+
 /// Latents from `latent_i.npy` of every view: (columns, where they were found, values).
 fn read_single_latents(root: &Path, objects: &[&Object], views: usize) -> Result<(usize, PathBuf, Vec<f64>)> {
     let read = |object: &&Object| -> Result<Vec<Vec<f64>>> {
@@ -277,7 +288,10 @@ fn read_single_latents(root: &Path, objects: &[&Object], views: usize) -> Result
             let path = folder.join(&file_names(view)[1]);
             let (shape, values) = arrays::read_floats(&path)?;
             match shape[..] {
-                [7 | 10] => Ok(values),
+                [7 | 10] => {
+                    refuse_not_finite(&path, &values, values.len())?;
+                    Ok(values)
+                }
                 _ => Err(Error::content(&path, format!("expected 7 or 10 latents, found shape {shape:?}"))),
             }
         };

@@ -7,6 +7,7 @@ use crate::arrays;
 use crate::checksums;
 use crate::descriptors::OpenFiles;
 use crate::error::{Error, FileError, Result};
+use crate::image_file::read_regular;
 use crate::object::{Object, Split};
 use crate::tar;
 
@@ -114,7 +115,7 @@ impl Storage {
         let bytes = match self {
             Self::Files { .. } => {
                 let path = root.join(&object.synset).join(&object.name).join(format!("image_{view}.jpg"));
-                std::fs::read(&path).map_err(Error::read(&path))?
+                read_regular(&path)?
             }
             Self::Archives { archives, files, places } => {
                 let place = places[row];

@@ -125,6 +125,7 @@ pub fn run(
     event(Event::Begin("features".to_owned(), (truth.objects() * truth.views) as u64, "views"));
     let features = features::extract(encoder, views, extraction, |n| event(Event::Advance(n)), stop)?;
     seconds.insert("features".to_owned(), began.elapsed().as_secs_f64());
+    refuse_not_finite(&features)?;
     let began = Instant::now();
     let possible = |task: &Task| {
         truth.has_translation || !matches!(task, Task::TranslationObject | Task::TranslationBase)
@@ -186,5 +187,27 @@ pub fn run(
         device: device.name(),
         seconds,
     };
-    Ok(Outcome { results, features, truth })
+    match results.not_finite() {
+        Some(what) => Err(Error::Request(format!("{what} is not a number; nothing was written"))),
+        None => Ok(Outcome { results, features, truth }),
+    }
+}
+
+/// Refuses features with a NaN or an infinity, which every metric would hide or spread.
+fn refuse_not_finite(features: &Features) -> Result<()> {
+    let tables = [
+        ("representation", &features.representation),
+        ("embedding", &features.equivariant),
+        ("activations", &features.invariant),
+    ];
+    for (name, table) in tables {
+        if let Some(at) = table.values.iter().position(|value| !value.is_finite()) {
+            let view = at / table.width.max(1);
+            return Err(Error::Request(format!(
+                "the {name} of view {view} of the dataset has a number that is not finite: the weights are not usable \
+                 (has the training diverged?)"
+            )));
+        }
+    }
+    Ok(())
 }

@@ -13,7 +13,7 @@ use methods::{
 use crate::batches;
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::learner::Learner;
 use crate::schedule::Schedule;
 use crate::weights::{self, Taken};
@@ -39,6 +39,7 @@ impl NetworkLearner {
             recompute: config.recompute,
         };
         let method = MethodConfig { classes, ..config.method.clone() };
+        check_memory(config, device)?;
         Ok(Self {
             step: Step::new(&method, device, config.seed, options)?,
             adam: config.adam(),
@@ -58,6 +59,27 @@ impl NetworkLearner {
     pub fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<Taken> {
         weights::load_fitting(&mut self.step.network_mut().store, checkpoint)
     }
+}
+
+/// Refuses a step that the machine cannot hold, before anything is loaded or computed.
+fn check_memory(config: &Config, device: &Device) -> Result<()> {
+    let (Device::Cpu(_), Some(free), false) = (device, engine::host_memory::available(), config.recompute)
+    else {
+        return Ok(());
+    };
+    let needed = config.method.least_step_bytes();
+    if needed <= free {
+        return Ok(());
+    }
+    let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+    Err(Error::Setting(format!(
+        "a step of batch = {} at image_size = {} needs more than {:.1} GB of memory, and {:.1} GB are free; a smaller \
+         batch or image_size, or recompute = true, needs less",
+        config.method.batch,
+        config.method.image_size,
+        gigabytes(needed),
+        gigabytes(free)
+    )))
 }
 
 impl Learner for NetworkLearner {

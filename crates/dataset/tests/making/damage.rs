@@ -89,6 +89,35 @@ fn datasets_without_checksums_are_read_and_told_apart() {
 }
 
 #[test]
+fn latents_that_are_no_numbers_are_named() {
+    let folder = made(Format::Files);
+    let table = folder.path().join("all_latents_train.npy");
+    let good = fs::read(&table).unwrap();
+    let mut bad = good.clone();
+    let begin = good.len() - 10 * 8 * 2 + 4 * 8;
+    bad[begin..begin + 8].copy_from_slice(&f64::NAN.to_le_bytes());
+    fs::write(&table, &bad).unwrap();
+    let rows = (good.len() - 128) / 80;
+    let expected =
+        format!("all_latents_train.npy: spot_theta in row {} is NaN, expected a finite number", rows - 2);
+    let message = Dataset::open(folder.path()).unwrap_err().to_string();
+    assert!(message.ends_with(&expected), "{message}");
+    // Without the tables, in the files of the views.
+    for side in ["train", "val"] {
+        fs::remove_file(folder.path().join(format!("all_latents_{side}.npy"))).unwrap();
+    }
+    Dataset::open(folder.path()).unwrap();
+    let (name, bytes) =
+        tree(folder.path()).into_iter().find(|(name, _)| name.ends_with("latent_1.npy")).unwrap();
+    let mut bad = bytes.clone();
+    let end = bad.len();
+    bad[end - 8..].copy_from_slice(&f64::INFINITY.to_le_bytes());
+    fs::write(folder.path().join(&name), &bad).unwrap();
+    let message = Dataset::open(folder.path()).unwrap_err().to_string();
+    assert!(message.contains(&name) && message.contains("trans_z in row 0 is inf"), "{message}");
+}
+
+#[test]
 fn damaged_checksums_are_named() {
     let folder = made(Format::Files);
     let path = folder.path().join("checksums_val.npy");

@@ -1,12 +1,14 @@
 //! What a configuration may say: the ranges of its numbers.
 
-use methods::BackboneName;
-
 use super::Config;
 use crate::error::{Error, Result};
 
 /// More threads or waiting batches than any machine has use for; beyond it a number is a slip of the finger.
 const MOST_WORKERS: usize = 4096;
+/// Views of an object, as many as a dataset may have.
+const MOST_VIEWS: usize = 1_000_000;
+/// Pairs of a held-out object in one evaluation.
+const MOST_PASSES: u64 = 100_000;
 /// A pebibyte.
 const MOST_MEMORY_MIB: usize = 1 << 30;
 
@@ -18,14 +20,7 @@ impl Config {
         rule(self.epochs > 0, "epochs must be at least 1")?;
         rule(self.epochs <= 99_999, "epochs must be at most 99999")?;
         rule(self.method.batch >= 2, "batch must be at least 2: variances over one object are undefined")?;
-        let multiple = if self.method.backbone == BackboneName::VitTiny { 16 } else { 32 };
-        rule(
-            self.method.image_size >= 32 && self.method.image_size.is_multiple_of(multiple),
-            &format!(
-                "image_size is {}, but must be a multiple of {multiple}, 32 or more",
-                self.method.image_size
-            ),
-        )?;
+        self.method.size_problem().map_or(Ok(()), |problem| Err(Error::Setting(problem)))?;
         rule(self.learning_rate > 0.0, "learning_rate must be positive")?;
         rule((0.0..=1.0).contains(&self.refresh), "refresh must be between 0 and 1")?;
         rule(
@@ -55,7 +50,10 @@ impl Config {
         rule(self.method.loss.temperature > 0.0, "loss.temperature must be positive")?;
         rule(self.checkpoints.keep >= 1, "checkpoints.keep must be at least 1")?;
         rule(self.checkpoints.every_minutes >= 0.0, "checkpoints.every_minutes must not be negative")?;
-        rule(self.procedural.views >= 2, "procedural.views must be at least 2")?;
+        rule(
+            (2..=MOST_VIEWS).contains(&self.procedural.views),
+            &format!("procedural.views must be between 2 and {MOST_VIEWS}"),
+        )?;
         rule(
             self.procedural.memory_mib <= MOST_MEMORY_MIB,
             &format!("procedural.memory_mib must be at most {MOST_MEMORY_MIB}"),
@@ -71,6 +69,10 @@ impl Config {
         rule(
             self.probes.held_out_objects >= 1 && self.probes.held_out_passes >= 1,
             "probes.held_out_objects and probes.held_out_passes must be at least 1 (probes.held_out_every = 0 never looks)",
+        )?;
+        rule(
+            self.probes.held_out_passes <= MOST_PASSES,
+            &format!("probes.held_out_passes must be at most {MOST_PASSES}"),
         )?;
         rule(self.logging.every_steps >= 1, "logging.every_steps must be at least 1")?;
         rule(self.guards.explosion > 0.0, "guards.explosion must be positive")
