@@ -14,6 +14,8 @@ use crate::jpeg::ChannelOrder;
 
 /// The card's file name.
 pub(crate) const CARD: &str = "dataset.json";
+/// The card for people.
+pub(crate) const README: &str = "README.md";
 
 /// How images lie on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -92,7 +92,7 @@ pub fn sentence(error: &anyhow::Error) -> String {
             text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
         }
     }
-    text
+    dataset::printable(&text).into_owned()
 }
 
 fn run(arguments: Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {

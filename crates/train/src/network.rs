@@ -39,7 +39,7 @@ impl NetworkLearner {
             recompute: config.recompute,
         };
         let method = MethodConfig { classes, ..config.method.clone() };
-        check_memory(config, device)?;
+        check_memory(config, views.split(Split::Train).len(), device)?;
         Ok(Self {
             step: Step::new(&method, device, config.seed, options)?,
             adam: config.adam(),
@@ -62,12 +62,13 @@ impl NetworkLearner {
 }
 
 /// Refuses a step that the machine cannot hold, before anything is loaded or computed.
-fn check_memory(config: &Config, device: &Device) -> Result<()> {
+fn check_memory(config: &Config, objects: usize, device: &Device) -> Result<()> {
     let (Device::Cpu(_), Some(free), false) = (device, engine::host_memory::available(), config.recompute)
     else {
         return Ok(());
     };
-    let needed = config.method.least_step_bytes();
+    let batch = config.method.batch.min(objects);
+    let needed = MethodConfig { batch, ..config.method.clone() }.least_step_bytes();
     if needed <= free {
         return Ok(());
     }
@@ -75,7 +76,7 @@ fn check_memory(config: &Config, device: &Device) -> Result<()> {
     Err(Error::Setting(format!(
         "a step of batch = {} at image_size = {} needs more than {:.1} GB of memory, and {:.1} GB are free; a smaller \
          batch or image_size, or recompute = true, needs less",
-        config.method.batch,
+        batch,
         config.method.image_size,
         gigabytes(needed),
         gigabytes(free)

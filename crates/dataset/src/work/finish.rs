@@ -38,7 +38,8 @@ pub fn finish(root: &std::path::Path) -> Result<Finished> {
     }
 }
 
-const SKIPPED: &str = "skipped.json";
+/// File name of the skip list.
+pub(super) const SKIPPED: &str = "skipped.json";
 
 /// Reads the skip list of a complete dataset.
 pub fn read_skipped(root: &std::path::Path) -> Result<Vec<Skipped>> {
@@ -135,7 +136,7 @@ fn try_finish(store: &Store) -> Result<Finished> {
         }),
         ..Card::begun(settings)
     };
-    store.publish("README.md", card.to_markdown().as_bytes())?;
+    store.publish(crate::card::README, card.to_markdown().as_bytes())?;
     store.publish(crate::card::CARD, &card.to_json())?;
     Ok(Finished::Complete { card: Box::new(card), skipped })
 }

@@ -15,6 +15,7 @@ use crate::object::{Object, Split};
 use crate::plan::Plan;
 use crate::storage::{archive_name, file_names, index_name, index_rows, sample_key};
 use crate::tar;
+use crate::work::names;
 
 /// Name of the work folder.
 pub(crate) const WORK: &str = ".equicaps";
@@ -72,6 +73,7 @@ impl Store {
     }
 
     fn open_now(root: &Path, mut plan: Plan, allow_mixed_devices: bool) -> Result<Opened> {
+        names::check(&plan)?;
         let mut is_joined = false;
         // The card comes before everything else: where something is there without it, it may have come meanwhile.
         let card = match Card::read(root)? {

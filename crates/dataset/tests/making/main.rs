@@ -275,6 +275,37 @@ fn other_settings_and_foreign_folders_are_refused() {
 }
 
 #[test]
+fn names_that_a_dataset_cannot_have_are_refused_before_anything_is_made() {
+    let refusal = |format, class: &str, name: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Fake::new(u64::MAX);
+        let options = ProduceOptions {
+            jobs: 1,
+            shard: Shard::WHOLE,
+            allow_mixed_devices: false,
+            stop: &source.stop,
+            on_begin: &|_, _| {},
+            on_images: &|_| {},
+        };
+        let mut ids = ids();
+        ids.push((class.to_owned(), name.to_owned()));
+        let made = produce(folder.path(), Plan::new(settings(format), &ids), &source, &options);
+        if made.is_err() {
+            assert!(tree(folder.path()).is_empty(), "{class}");
+        }
+        made.err().map(|error| error.to_string())
+    };
+    for class in [".equicaps", "dataset.json", "Readme.md", "train_images.npy", "checksums_val.npy"] {
+        let message = refusal(Format::Files, class, "object").unwrap();
+        assert!(message.contains("the dataset has a file of this name; rename the class"), "{message}");
+    }
+    assert_eq!(refusal(Format::Shards, "dataset.json", "object"), None);
+    for name in ["a\\b", "..", "a/b"] {
+        assert!(refusal(Format::Shards, "class", name).unwrap().contains("cannot be the name of an object"));
+    }
+}
+
+#[test]
 fn a_damaged_object_is_made_again_while_the_dataset_is_open() {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), Format::Files, 1, Shard::WHOLE, 30).unwrap();
