@@ -16,6 +16,8 @@ use crate::split::held_out_views;
 
 /// The card's file name.
 pub(crate) const CARD: &str = "dataset.json";
+/// The card for people.
+pub(crate) const README: &str = "README.md";
 
 /// How images lie on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -260,11 +262,12 @@ impl Card {
         text += "## Files\n\n";
         text += match s.format {
             Format::Files => {
-                "- `SYNSET/OBJECT/image_i.jpg` (JPEG, quality 95, 4:2:0) and `latent_i.npy` (float64): view i of an object\n"
+                "- `SYNSET/OBJECT/image_i.jpg` (JPEG, quality 95, 4:2:0) and `latent_i.npy` (float64): view i of an object\n\
+                 - `checksums_{train,val}.npy`: CRC-32 of every image, int64, in the order of the latents\n"
             }
             Format::Shards => {
                 "- `shards/train-NNNNNN.tar`, `shards/val-NNNNNN.tar`: samples `SYNSET/OBJECT/VIEW` of `jpg`, `latent.npy`, `cls` (WebDataset)\n\
-                 - `shards/*.npy`: beside each archive, (offset, length) in bytes of the images in it, int64, one row a view\n"
+                 - `shards/*.npy`: beside each archive, (offset, length, CRC-32) of the images in it, in bytes, int64, one row a view\n"
             }
         };
         text += "- `{train,val}_images.npy`, `{train,val}_labels.npy`: object folders `/SYNSET/OBJECT/` and their class labels\n\

@@ -24,6 +24,8 @@ pub struct Report {
     pub objects: usize,
     /// Images.
     pub images: usize,
+    /// Those of them whose bytes were compared with a checksum.
+    pub images_with_checksum: usize,
     /// One sentence a problem.
     pub problems: Vec<String>,
 }
@@ -47,7 +49,14 @@ pub fn check(dataset: &Dataset, on_object: &(dyn Fn() + Sync)) -> Report {
         .collect();
     problems.extend(images.into_iter().flatten());
     let objects = dataset.objects().len();
-    Report { objects, images: objects * dataset.views(), problems }
+    let images = objects * dataset.views();
+    let images_with_checksum = dataset.images_with_checksum();
+    if (1..images).contains(&images_with_checksum) {
+        let without = images - images_with_checksum;
+        problems
+            .push(format!("{without} images have no checksum, the others do: an index is missing or old"));
+    }
+    Report { objects, images, images_with_checksum, problems }
 }
 
 /// Labels are ranks of synsets, no object is listed twice, counts agree with the card.
@@ -144,7 +153,7 @@ fn check_latents(dataset: &Dataset) -> Vec<String> {
         .collect()
 }
 
-/// Every image decodes at the right size, and its latent file says what the table says.
+/// Every image has its checksum, where there is one, and decodes at the right size, and its latent file says what the table says.
 fn check_object(dataset: &Dataset, number: usize, single_latents: bool) -> Vec<String> {
     let object = &dataset.objects()[number];
     let side = dataset.side();

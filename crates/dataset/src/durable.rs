@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::descriptors::with_reserve;
 use crate::error::{Error, FileError, Result};
 
 /// The ending of unfinished files.
@@ -31,7 +32,8 @@ pub fn write_with(
     beside.push(format!(".{}{UNFINISHED}", std::process::id()));
     let beside = path.with_file_name(beside);
     let result = (|| {
-        let mut writer = BufWriter::with_capacity(1 << 20, File::create(&beside)?);
+        let file = with_reserve(|| File::create(&beside))?;
+        let mut writer = BufWriter::with_capacity(1 << 20, file);
         fill(&mut writer)?;
         let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         file.sync_all()?;
@@ -58,7 +60,7 @@ pub fn remove_unfinished(folder: &Path) {
 }
 
 fn write_synced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = with_reserve(|| File::create(path))?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -70,7 +72,7 @@ pub fn create_folder(path: &Path) -> Result<()> {
 
 /// Syncs a folder, so that the names in it survive a power cut. Not every file system can; that is no error.
 fn sync_folder(path: &Path) {
-    if let Ok(folder) = File::open(path) {
+    if let Ok(folder) = with_reserve(|| File::open(path)) {
         let _ = folder.sync_all();
     }
 }
@@ -129,7 +131,7 @@ impl Staging {
     ) -> Result<()> {
         let staged = self.fresh();
         let filled = (|| {
-            let mut file = File::create(&staged)?;
+            let mut file = with_reserve(|| File::create(&staged))?;
             let value = fill(&mut file)?;
             file.sync_all()?;
             Ok(value)
@@ -164,8 +166,9 @@ impl Staging {
         written.map_err(Error::write(path))
     }
 
-    /// Publishes a folder of files at once; where one is there already, it stays. Every file is synced first.
-    pub(crate) fn publish_folder(&self, path: &Path, files: &[(String, Vec<u8>)]) -> Result<()> {
+    /// Publishes a folder of files at once; where one is there already, it stays. Every file is synced first. Says
+    /// whether it was written.
+    pub(crate) fn publish_folder(&self, path: &Path, files: &[(String, Vec<u8>)]) -> Result<bool> {
         let staged = self.fresh();
         let result = self.fill_folder(&staged, path, files);
         if result.is_err() {
@@ -174,7 +177,7 @@ impl Staging {
         result
     }
 
-    fn fill_folder(&self, staged: &Path, path: &Path, files: &[(String, Vec<u8>)]) -> Result<()> {
+    fn fill_folder(&self, staged: &Path, path: &Path, files: &[(String, Vec<u8>)]) -> Result<bool> {
         fs::create_dir(staged).map_err(Error::write(path))?;
         for (name, bytes) in files {
             write_synced(&staged.join(name), bytes).map_err(Error::write(&path.join(name)))?;
@@ -186,11 +189,12 @@ impl Staging {
             // Another process was faster; its files are the same.
             Err(_) if path.is_dir() => {
                 let _ = fs::remove_dir_all(staged);
+                return Ok(false);
             }
             Err(error) => return Err(Error::write(path)(error)),
         }
         sync_folder_of(path);
-        Ok(())
+        Ok(true)
     }
 
     /// Takes a broken file or folder out of the way.

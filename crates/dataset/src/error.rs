@@ -4,11 +4,13 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::printable::printable_path;
+
 /// What can go wrong with a file. The system's reason is part of the sentence, not a source of its own to be told again.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// A file or folder could not be read.
-    #[error("cannot read {}: {}", path.display(), plain(reason))]
+    #[error("cannot read {}: {}", printable_path(path), plain(reason))]
     Read {
         /// What was read.
         path: PathBuf,
@@ -16,7 +18,7 @@ pub enum FileError {
         reason: std::io::Error,
     },
     /// A file or folder could not be written.
-    #[error("cannot write {}: {}", path.display(), plain(reason))]
+    #[error("cannot write {}: {}", printable_path(path), plain(reason))]
     Write {
         /// What was written.
         path: PathBuf,
@@ -24,7 +26,7 @@ pub enum FileError {
         reason: std::io::Error,
     },
     /// A file was read but does not hold what it should.
-    #[error("{}: {message}", path.display())]
+    #[error("{}: {message}", printable_path(path))]
     Content {
         /// The file concerned.
         path: PathBuf,

@@ -3,6 +3,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
+use image::codecs::png::PngDecoder;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageReader, RgbImage};
 
@@ -17,13 +18,21 @@ pub const OTHER_EXTENSIONS: [&str; 9] = ["webp", "heic", "heif", "avif", "bmp", 
 
 /// The image at `side` x `side` pixels, RGB, turned as its EXIF data say.
 pub fn load(path: &Path, side: usize) -> Result<Vec<u8>> {
-    let bytes = std::fs::read(path).map_err(Error::read(path))?;
+    let bytes = read_regular(path)?;
     decode(&bytes, side).map_err(|message| Error::content(path, message))
+}
+
+/// The bytes of a regular file: nothing would ever come out of a pipe that nobody writes to.
+pub(crate) fn read_regular(path: &Path) -> Result<Vec<u8>> {
+    if !std::fs::metadata(path).map_err(Error::read(path))?.is_file() {
+        return Err(Error::content(path, "is not a regular file"));
+    }
+    std::fs::read(path).map_err(Error::read(path))
 }
 
 fn decode(bytes: &[u8], side: usize) -> std::result::Result<Vec<u8>, String> {
     let (width, height, pixels) = if bytes.starts_with(b"\x89PNG") {
-        let image = image::load_from_memory(bytes).map_err(|e| format!("not a readable PNG: {e}"))?.to_rgb8();
+        let image = decode_png(bytes)?;
         (image.width() as usize, image.height() as usize, image.into_raw())
     } else if bytes.starts_with(&[0xFF, 0xD8]) {
         let image = jpeg::decode(bytes)?;
@@ -48,6 +57,25 @@ fn decode(bytes: &[u8], side: usize) -> std::result::Result<Vec<u8>, String> {
     let mut square = DynamicImage::ImageRgb8(square);
     square.apply_orientation(turn);
     Ok(square.into_rgb8().into_raw())
+}
+
+/// DEFLATE makes at most 1032 bytes of one, and a byte is at most eight pixels.
+const MOST_PNG_PIXELS_A_BYTE: u64 = 8 * 1032;
+
+fn decode_png(bytes: &[u8]) -> std::result::Result<RgbImage, String> {
+    let broken = |error: image::ImageError| format!("not a readable PNG: {error}");
+    let decoder = PngDecoder::new(Cursor::new(bytes)).map_err(broken)?;
+    // Asked before memory is taken: a small file can claim a huge image.
+    let (width, height) = decoder.dimensions();
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels > jpeg::MOST_PIXELS as u64 / 2 {
+        return Err(format!("the PNG is too large: {width} x {height} pixels"));
+    }
+    if pixels / MOST_PNG_PIXELS_A_BYTE > bytes.len() as u64 {
+        let length = bytes.len();
+        return Err(format!("the PNG claims {width} x {height} pixels, which {length} bytes cannot hold"));
+    }
+    Ok(DynamicImage::from_decoder(decoder).map_err(broken)?.into_rgb8())
 }
 
 /// What the EXIF data say; upright where there are none.
@@ -107,5 +135,15 @@ mod tests {
         assert_eq!(wrong(b"hello"), "is neither a JPEG nor a PNG");
         assert_eq!(wrong(b""), "the file is empty");
         assert!(wrong(b"\x89PNG\r\n\x1a\n").contains("not a readable PNG"));
+        // A header alone, with its checksum: 16384 x 8192 and 65536 x 65536 pixels.
+        let png = |width: u32, height: u32| {
+            let header =
+                [b"IHDR", &width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 2, 0, 0, 0]].concat();
+            let sum = crc32fast::hash(&header).to_be_bytes();
+            [b"\x89PNG\r\n\x1a\n\0\0\0\r", &header[..], &sum, b"\0\0\0\0IDAT\x35\xaf\x06\x1e"].concat()
+        };
+        let claims = wrong(&png(16384, 8192));
+        assert!(claims.starts_with("the PNG claims 16384 x 8192 pixels, which "), "{claims}");
+        assert_eq!(wrong(&png(65536, 65536)), "the PNG is too large: 65536 x 65536 pixels");
     }
 }

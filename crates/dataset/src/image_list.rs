@@ -1,7 +1,7 @@
 //! Images that people name: files, folders, patterns, lists, and the views of packed datasets.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use walkdir::{DirEntry, WalkDir};
 use crate::card::Format;
 use crate::error::{Error, Result};
 use crate::image_file::{self, EXTENSIONS, OTHER_EXTENSIONS};
+use crate::pattern::{is_pattern, matching};
 use crate::{Dataset, Object, Views};
 
 /// An image: a file, or a view of a packed dataset under the path it would have unpacked.
@@ -63,7 +64,7 @@ pub fn collect(arguments: &[OsString]) -> Result<ImageList> {
             list.add_lines(Path::new(file))?;
         } else if path.is_dir() {
             list.add_folder(path)?;
-        } else if text.contains(['*', '?']) && !path.exists() {
+        } else if is_pattern(&text) && !path.exists() {
             list.add_pattern(&text)?;
         } else {
             list.add_one(path)?;
@@ -85,11 +86,21 @@ impl ImageList {
         let before = self.images.len();
         let mut others = BTreeSet::new();
         let is_hidden = |entry: &DirEntry| entry.file_name().to_string_lossy().starts_with('.');
+        // Links may lead to one folder by many ways.
+        let mut seen = HashSet::new();
+        let mut is_new = |entry: &DirEntry| {
+            !entry.file_type().is_dir() || entry.path().canonicalize().is_ok_and(|real| seen.insert(real))
+        };
         let walk = WalkDir::new(folder).follow_links(true);
         let walk = walk.sort_by(|a, b| natural(a.file_name(), b.file_name())).into_iter();
-        for entry in walk.filter_entry(|entry| entry.depth() == 0 || !is_hidden(entry)) {
+        for entry in walk.filter_entry(|entry| (entry.depth() == 0 || !is_hidden(entry)) && is_new(entry)) {
             let path = match entry {
                 Ok(entry) if entry.file_type().is_dir() => continue,
+                // A pipe or a device would be waited for, or never end.
+                Ok(entry) if !entry.file_type().is_file() => {
+                    self.warnings.push(format!("skipped {}: not a regular file", entry.path().display()));
+                    continue;
+                }
                 Ok(entry) => entry.into_path(),
                 // A link to a folder that leads here.
                 Err(error) if error.loop_ancestor().is_some() => continue,
@@ -130,9 +141,8 @@ impl ImageList {
 
     /// Files that match `pattern`; brackets stand for themselves.
     fn add_pattern(&mut self, pattern: &str) -> Result<()> {
-        let wrong = |error| Error::Request(format!("{pattern}: {error}"));
-        let paths = glob::glob(&pattern.replace('[', "[[]")).map_err(|error| wrong(error.to_string()))?;
-        let mut paths: Vec<PathBuf> = paths.flatten().filter(|path| path.is_file()).collect();
+        let mut paths = matching(pattern);
+        paths.retain(|path| path.is_file());
         if paths.is_empty() {
             return Err(Error::Request(format!("no file matches {pattern}")));
         }
@@ -200,6 +210,32 @@ fn os_str(bytes: &[u8]) -> std::borrow::Cow<'_, OsStr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Sixty folders, each with two links to the next: 2^60 ways to the last one.
+    #[cfg(unix)]
+    #[test]
+    fn a_lattice_of_links_and_a_pipe_do_not_take_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for number in 0..60 {
+            let here = root.join(format!("d{number}"));
+            std::fs::create_dir(&here).unwrap();
+            std::fs::write(here.join("x.png"), b"x").unwrap();
+            for link in ["a", "b"] {
+                std::os::unix::fs::symlink(root.join(format!("d{}", number + 1)), here.join(link)).unwrap();
+            }
+        }
+        let pipe = root.join("d59/pipe.jpg");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        let list = collect(&[root.into()]).unwrap();
+        let images = list.images.iter().filter(|image| image.path.ends_with("x.png")).count();
+        assert_eq!(images, 60);
+        if made.is_ok_and(|status| status.success()) {
+            assert!(list.warnings.iter().any(|w| w.ends_with("pipe.jpg: not a regular file")), "{list:?}");
+            assert!(image_file::load(&pipe, 16).unwrap_err().to_string().ends_with("is not a regular file"));
+            assert!(collect(&[pipe.into()]).is_err());
+        }
+    }
 
     #[test]
     fn folders_patterns_and_lists_in_natural_order() {

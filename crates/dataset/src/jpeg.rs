@@ -16,7 +16,10 @@ pub const QUALITY: u8 = 95;
 pub(crate) const LARGEST_SIDE: usize = 8192;
 
 /// Most pixels of an image that [`decode`] takes, which may be anybody's photograph.
-const MOST_PIXELS: usize = 1 << 28;
+pub(crate) const MOST_PIXELS: usize = 1 << 28;
+
+/// Every 8x8 block of one colour at least has a bit of its own, so a byte stands for 512 pixels at most.
+const MOST_PIXELS_A_BYTE: usize = 512;
 
 /// The order of the colour channels in a stored image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +91,10 @@ fn decode_within(bytes: &[u8], image: &mut Image, fits: impl Fn(usize, usize) ->
     if !fits(width, height) {
         return Err(format!("the JPEG is too large: {width} x {height} pixels"));
     }
+    if width * height / MOST_PIXELS_A_BYTE > bytes.len() {
+        let length = bytes.len();
+        return Err(format!("the JPEG claims {width} x {height} pixels, which {length} bytes cannot hold"));
+    }
     let needed = decoder.output_buffer_size().ok_or("not a readable JPEG: no dimensions")?;
     if needed != width * height * 3 {
         return Err("not a readable JPEG: it cannot be decoded as RGB".to_owned());
@@ -156,12 +163,23 @@ mod tests {
     fn large_claims_are_refused_before_memory_is_taken() {
         let mut bytes = encode(&gradient(16), 16, ChannelOrder::Rgb).unwrap();
         let frame = bytes.windows(2).position(|w| w == [0xFF, 0xC0]).unwrap();
+        bytes[frame + 5..frame + 9].copy_from_slice(&[0x40, 0x00, 0x40, 0x00]);
+        let length = bytes.len();
+        let expected = format!("the JPEG claims 16384 x 16384 pixels, which {length} bytes cannot hold");
+        assert_eq!(decode(&bytes).unwrap_err(), expected);
         bytes[frame + 5..frame + 9].copy_from_slice(&[0x23, 0x28, 0x00, 0x10]);
         let message = decode_into(&bytes, &mut Image::default()).unwrap_err();
         assert_eq!(message, "the JPEG is too large: 16 x 9000 pixels");
         assert!(decode(&bytes).map_or_else(|why| !why.contains("too large"), |large| large.height == 9000));
         bytes[frame + 5..frame + 9].fill(0xFF);
         assert!(decode(&bytes).unwrap_err().contains("too large: 65535 x 65535"));
+    }
+
+    #[test]
+    fn an_empty_photograph_is_within_the_bound() {
+        let side = 2048;
+        let bytes = encode(&vec![128; side * side * 3], side as u16, ChannelOrder::Rgb).unwrap();
+        assert_eq!(decode(&bytes).unwrap().width, side);
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub fn read_objects(folder: &Path, split: SplitBy) -> Result<Vec<Object>> {
 }
 
 /// `/SYNSET/OBJECT/` to its two names; `None` for anything that could lead elsewhere.
-fn parse_folder_entry(entry: &str) -> Option<(String, String)> {
+pub(crate) fn parse_folder_entry(entry: &str) -> Option<(String, String)> {
     let (synset, name) = entry.trim_matches('/').split_once('/')?;
     let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['/', '\\', '\0']);
     (plain(synset) && plain(name)).then(|| (synset.to_owned(), name.to_owned()))

@@ -95,7 +95,7 @@ impl Dataset {
             SplitBy::Views => objects.len() * card.as_ref().map_or(0, |card| card.settings.views_of(side)),
         };
         let storage = match card.as_ref().map_or(Format::Files, |card| card.settings.format) {
-            Format::Files => Storage::Files,
+            Format::Files => Storage::files(lists_folder, Split::ALL.map(of_side))?,
             Format::Shards => Storage::archives(root, Split::ALL.map(of_side))?,
         };
         let mut dataset = Self {
@@ -182,6 +182,11 @@ impl Dataset {
     /// The JPEG bytes of one view.
     pub fn read_jpeg(&self, object: usize, view: usize) -> Result<Vec<u8>> {
         self.storage.read(&self.root, &self.objects[object], view, self.number(object, view))
+    }
+
+    /// How many of its images have a checksum, which reading verifies; datasets made by others have none.
+    pub fn images_with_checksum(&self) -> usize {
+        (0..self.latents.rows()).filter(|&row| self.storage.checksum(row).is_some()).count()
     }
 
     /// One view, decoded as RGB at its stored size.
@@ -313,7 +318,10 @@ fn read_latents(
                 let (shape, values) = arrays::read_floats(path)?;
                 let expected = objects.len() * views;
                 match shape[..] {
-                    [rows, columns] if rows == expected => (columns, path.clone(), values),
+                    [rows, columns] if rows == expected => {
+                        refuse_not_finite(path, &values, columns)?;
+                        (columns, path.clone(), values)
+                    }
                     _ => {
                         let message = format!("expected {expected} rows of latents, found shape {shape:?}");
                         return Err(Error::content(path, message));
@@ -337,6 +345,14 @@ fn read_latents(
         .ok_or_else(|| Error::content(root, "the latents do not form a table"))
 }
 
+/// Refuses a table of latents, `columns` in a row, with a NaN or an infinity: losses and metrics would be NaN.
+fn refuse_not_finite(path: &Path, values: &[f64], columns: usize) -> Result<()> {
+    let Some(at) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
+    let (row, column) = (at / columns.max(1), at % columns.max(1));
+    let name = crate::latent_table::NAMES.get(column).copied().unwrap_or("a latent");
+    Err(Error::content(path, format!("{name} in row {row} is {}, expected a finite number", values[at])))
+}
+
 /// Latents from `latent_i.npy` of every view: (columns, where they were found, values).
 fn read_single_latents(root: &Path, objects: &[&Object], views: usize) -> Result<(usize, PathBuf, Vec<f64>)> {
     let read = |object: &&Object| -> Result<Vec<Vec<f64>>> {
@@ -345,7 +361,10 @@ fn read_single_latents(root: &Path, objects: &[&Object], views: usize) -> Result
             let path = folder.join(&file_names(view)[1]);
             let (shape, values) = arrays::read_floats(&path)?;
             match shape[..] {
-                [7 | 10] => Ok(values),
+                [7 | 10] => {
+                    refuse_not_finite(&path, &values, values.len())?;
+                    Ok(values)
+                }
                 _ => Err(Error::content(&path, format!("expected 7 or 10 latents, found shape {shape:?}"))),
             }
         };

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use crate::arrays;
+use crate::checksums;
+use crate::descriptors::OpenFiles;
 use crate::error::{Error, FileError, Result};
+use crate::image_file::read_regular;
 use crate::object::{Object, Split};
 use crate::tar;
 
@@ -39,21 +41,19 @@ pub fn sample_key(object: &Object, view: usize) -> String {
 #[derive(Debug)]
 pub enum Storage {
     /// The published layout.
-    Files,
+    Files {
+        /// Of every view (row = views * object + view), where they are known.
+        checksums: Option<Vec<u32>>,
+    },
     /// Archives.
     Archives {
         /// The archives in order.
-        archives: Vec<Archive>,
+        archives: Vec<PathBuf>,
+        /// Those of them that are open.
+        files: OpenFiles,
         /// For every view, in the order of the archives: where it is.
         places: Vec<Place>,
     },
-}
-
-/// One archive; opened when first needed.
-#[derive(Debug)]
-pub struct Archive {
-    path: PathBuf,
-    file: OnceLock<File>,
 }
 
 /// Where one image is.
@@ -62,9 +62,15 @@ pub struct Place {
     archive: u32,
     length: u32,
     offset: u64,
+    checksum: Option<u32>,
 }
 
 impl Storage {
+    /// Single files; `counts` are the number of views on each side of the split, whose lists are in `lists_folder`.
+    pub fn files(lists_folder: &Path, counts: [usize; 2]) -> Result<Self> {
+        Ok(Self::Files { checksums: checksums::read_tables(lists_folder, counts)? })
+    }
+
     /// Finds the archives of both sides of the split and reads their indices. `counts` are the number of views on
     /// each side.
     pub fn archives(root: &Path, counts: [usize; 2]) -> Result<Self> {
@@ -79,15 +85,20 @@ impl Storage {
                 }
                 let rows = read_index(root, split, number)?;
                 let bytes = std::fs::metadata(&path).map_err(Error::read(&path))?.len();
-                let inside = |&(offset, length): &(u64, u32)| {
-                    offset.checked_add(u64::from(length)).is_some_and(|end| end <= bytes)
+                let inside = |row: &IndexRow| {
+                    row.offset.checked_add(u64::from(row.length)).is_some_and(|end| end <= bytes)
                 };
                 if !rows.iter().all(inside) {
                     return Err(Error::content(&path, "its index names images beyond its end"));
                 }
                 let archive = archives.len() as u32;
-                places.extend(rows.into_iter().map(|(offset, length)| Place { archive, offset, length }));
-                archives.push(Archive { path, file: OnceLock::new() });
+                places.extend(rows.into_iter().map(|row| Place {
+                    archive,
+                    offset: row.offset,
+                    length: row.length,
+                    checksum: row.checksum,
+                }));
+                archives.push(path);
             }
             let found = places.len() - before;
             if found != count {
@@ -95,48 +106,49 @@ impl Storage {
                 return Err(Error::content(&root.join(SHARDS), message));
             }
         }
-        Ok(Self::Archives { archives, places })
+        Ok(Self::Archives { archives, files: OpenFiles::new(), places })
     }
 
-    /// The JPEG bytes of `view` of `object`, which is image `row` of the archives.
+    /// The JPEG bytes of `view` of `object`, which is image `row` in the order of the archives, or of the tables of
+    /// checksums; damaged ones are refused where their checksum is known.
     pub fn read(&self, root: &Path, object: &Object, view: usize, row: usize) -> Result<Vec<u8>> {
-        match self {
-            Self::Files => {
+        let bytes = match self {
+            Self::Files { .. } => {
                 let path = root.join(&object.synset).join(&object.name).join(format!("image_{view}.jpg"));
-                std::fs::read(&path).map_err(Error::read(&path))
+                read_regular(&path)?
             }
-            Self::Archives { archives, places } => {
+            Self::Archives { archives, files, places } => {
                 let place = places[row];
-                let archive = &archives[place.archive as usize];
+                let path = &archives[place.archive as usize];
+                let file = files.get(place.archive, path).map_err(Error::read(path))?;
                 let mut bytes = vec![0; place.length as usize];
-                archive.read(place.offset, &mut bytes)?;
-                Ok(bytes)
+                read_exact_at(&file, &mut bytes, place.offset).map_err(Error::read(path))?;
+                bytes
             }
+        };
+        checksums::verify(&bytes, self.checksum(row), || self.name(root, object, view, row))?;
+        Ok(bytes)
+    }
+
+    /// What the bytes of the image in `row` must sum up to, where that is known.
+    pub fn checksum(&self, row: usize) -> Option<u32> {
+        match self {
+            Self::Files { checksums } => checksums.as_ref().map(|checksums| checksums[row]),
+            Self::Archives { places, .. } => places[row].checksum,
         }
     }
 
     /// What to call an image in messages.
     pub fn name(&self, root: &Path, object: &Object, view: usize, row: usize) -> PathBuf {
         match self {
-            Self::Files => root.join(&object.synset).join(&object.name).join(format!("image_{view}.jpg")),
-            Self::Archives { archives, places } => {
-                let archive = &archives[places[row].archive as usize].path;
+            Self::Files { .. } => {
+                root.join(&object.synset).join(&object.name).join(format!("image_{view}.jpg"))
+            }
+            Self::Archives { archives, places, .. } => {
+                let archive = &archives[places[row].archive as usize];
                 archive.join(format!("{}.jpg", sample_key(object, view)))
             }
         }
-    }
-}
-
-impl Archive {
-    fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        let file = match self.file.get() {
-            Some(file) => file,
-            None => {
-                let file = File::open(&self.path).map_err(Error::read(&self.path))?;
-                self.file.get_or_init(|| file)
-            }
-        };
-        read_exact_at(file, bytes, offset).map_err(Error::read(&self.path))
     }
 }
 
@@ -158,37 +170,57 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> std::io:
     Ok(())
 }
 
-/// The (offset, length) rows of one archive, from its index or, where that is missing, from the archive itself.
-fn read_index(root: &Path, split: Split, number: usize) -> Result<Vec<(u64, u32)>> {
+/// One row of an index.
+struct IndexRow {
+    offset: u64,
+    length: u32,
+    checksum: Option<u32>,
+}
+
+/// The rows of one archive, from its index or, where that is missing, from the archive itself.
+fn read_index(root: &Path, split: Split, number: usize) -> Result<Vec<IndexRow>> {
     let path = root.join(index_name(split, number));
-    let (values, path) = match arrays::read_integers(&path) {
-        Ok((shape, values)) if matches!(shape[..], [_, 2]) => (values, path),
+    let (columns, values, path) = match arrays::read_integers(&path) {
+        Ok((shape, values)) if matches!(shape[..], [_, 2 | 3]) => (shape[1], values, path),
         Ok((shape, _)) => {
-            return Err(Error::content(
-                &path,
-                format!("expected two columns (offset, length), found {shape:?}"),
-            ));
+            let message =
+                format!("expected two or three columns (offset, length, checksum), found {shape:?}");
+            return Err(Error::content(&path, message));
         }
         Err(Error::File(FileError::Read { reason, .. })) if reason.kind() == std::io::ErrorKind::NotFound => {
             let path = root.join(archive_name(split, number));
-            (index_of(&path)?, path)
+            (2, index_of(&path)?, path)
         }
         Err(error) => return Err(error),
     };
-    let row = |pair: &[i64]| Some((u64::try_from(pair[0]).ok()?, u32::try_from(pair[1]).ok()?));
-    let rows: Option<Vec<_>> = values.chunks_exact(2).map(row).collect();
-    rows.ok_or_else(|| Error::content(&path, "an offset or a length is out of range"))
+    let row = |row: &[i64]| -> Result<IndexRow> {
+        let wrong = || Error::content(&path, "an offset or a length is out of range");
+        Ok(IndexRow {
+            offset: u64::try_from(row[0]).map_err(|_| wrong())?,
+            length: u32::try_from(row[1]).map_err(|_| wrong())?,
+            checksum: row.get(2).map(|&value| checksums::from_integer(value, &path)).transpose()?,
+        })
+    };
+    values.chunks_exact(columns).map(row).collect()
 }
 
 /// Lists the images of an archive: offset, length, offset, length ...
-pub fn index_of(path: &Path) -> Result<Vec<i64>> {
+fn index_of(path: &Path) -> Result<Vec<i64>> {
     let mut file = File::open(path).map_err(Error::read(path))?;
     let members = tar::members(&mut file, path)?;
-    Ok(index_rows(&members, 0))
+    Ok(images(&members).flat_map(|member| [member.offset as i64, member.length as i64]).collect())
 }
 
-/// The index rows of the images among `members`, `base` bytes into the archive.
-pub fn index_rows(members: &[tar::Member], base: u64) -> Vec<i64> {
-    let images = members.iter().filter(|member| member.name.ends_with(".jpg"));
-    images.flat_map(|member| [(base + member.offset) as i64, member.length as i64]).collect()
+fn images(members: &[tar::Member]) -> impl Iterator<Item = &tar::Member> {
+    members.iter().filter(|member| member.name.ends_with(".jpg"))
+}
+
+/// The index rows (offset, length, checksum) of the images of a `fragment`, which has `members` and begins `base`
+/// bytes into the archive.
+pub fn index_rows(fragment: &[u8], members: &[tar::Member], base: u64) -> Vec<[i64; 3]> {
+    let row = |member: &tar::Member| {
+        let data = &fragment[member.offset as usize..(member.offset + member.length) as usize];
+        [(base + member.offset) as i64, member.length as i64, i64::from(checksums::of(data))]
+    };
+    images(members).map(row).collect()
 }

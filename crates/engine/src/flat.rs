@@ -95,11 +95,12 @@ impl WholeMut<'_> {
 
 /// Where each part starts, in elements, and after the last the length of the whole.
 pub fn offsets(shapes: &[Shape]) -> Vec<usize> {
-    let mut offset = 0;
+    let mut offset: usize = 0;
     let mut all = Vec::with_capacity(shapes.len() + 1);
     for shape in shapes {
         all.push(offset);
-        offset += shape.len().next_multiple_of(PART_ALIGNMENT);
+        let length = shape.len().checked_next_multiple_of(PART_ALIGNMENT).unwrap_or(usize::MAX);
+        offset = offset.saturating_add(length);
     }
     all.push(offset);
     all

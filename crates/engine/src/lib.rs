@@ -24,6 +24,7 @@ mod device;
 mod error;
 mod flat;
 mod graph;
+pub mod host_memory;
 mod initialise;
 pub mod ops;
 mod parameters;

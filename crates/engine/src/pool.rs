@@ -8,10 +8,14 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::host_memory;
 use crate::tensor::Storage;
 
 /// Alignment of every buffer in bytes: a cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;
+
+/// Requests of so many bytes are compared with what the machine has free.
+const LARGE: usize = 1 << 26;
 
 /// What a pool holds, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +69,10 @@ impl CpuPool {
                 let Ok(layout) = Layout::from_size_align(capacity, ALIGNMENT) else {
                     return Err(out_of_memory);
                 };
+                // The system promises more memory than it has, and ends the process that then uses it.
+                if capacity >= LARGE && host_memory::available().is_some_and(|free| free < capacity as u64) {
+                    return Err(out_of_memory);
+                }
                 // SAFETY: the size is not zero (`size_class` is at least one alignment).
                 let Some(address) = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }) else {
                     return Err(out_of_memory);
@@ -122,7 +130,7 @@ fn release(address: NonNull<u8>, capacity: usize) {
 /// Rounds up to one of eight steps per power of two (at most 12.5 % more), so that nearly equal requests share.
 fn size_class(bytes: usize) -> usize {
     let bytes = bytes.max(ALIGNMENT);
-    let step = (bytes.next_power_of_two() / 16).max(ALIGNMENT);
+    let step = (bytes.checked_next_power_of_two().unwrap_or(1 << (usize::BITS - 1)) / 16).max(ALIGNMENT);
     bytes.checked_next_multiple_of(step).unwrap_or(usize::MAX)
 }
 

@@ -24,9 +24,9 @@ impl Shape {
         &self.dims[..self.rank]
     }
 
-    /// Number of elements.
+    /// Number of elements; `usize::MAX`, for which there is no memory anywhere, where that is no number.
     pub fn len(&self) -> usize {
-        self.dims().iter().product()
+        self.dims().iter().fold(1, |product: usize, &size| product.saturating_mul(size))
     }
 
     /// Whether there are no elements.
@@ -70,5 +70,23 @@ impl std::fmt::Debug for Shape {
 impl std::fmt::Display for Shape {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{:?}", self.dims())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::error::Error;
+    use crate::tensor::{DType, Tensor};
+
+    #[test]
+    fn sizes_beyond_every_memory_are_refused_not_wrapped() {
+        let huge = Shape::new(&[1 << 32, 1 << 32, 3]);
+        assert_eq!((huge.len(), Shape::new(&[0, usize::MAX, 2]).len()), (usize::MAX, 0));
+        for shape in [huge, Shape::new(&[usize::MAX / 2]), Shape::new(&[1 << 61])] {
+            let refused = Tensor::zeros(&Device::cpu(), shape, DType::F32);
+            assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{shape}");
+        }
     }
 }

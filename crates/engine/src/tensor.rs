@@ -131,7 +131,7 @@ impl Tensor {
     /// A tensor with unspecified contents, to be written at once.
     pub fn empty(device: &Device, shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
         let shape = shape.into();
-        let storage = Storage::allocate(device, shape.len() * dtype.size())?;
+        let storage = Storage::allocate(device, shape.len().saturating_mul(dtype.size()))?;
         Ok(Self { shape, dtype, storage: Arc::new(storage) })
     }
 

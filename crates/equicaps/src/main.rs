@@ -68,6 +68,7 @@ pub struct Interrupted;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    dataset::descriptors::prepare();
     let terminal = Terminal::new(arguments.common.json, arguments.common.quiet);
     match run(arguments, &terminal).map(|outcome| outcome.print(&terminal)) {
         Ok(code) => code,
@@ -92,7 +93,7 @@ pub fn sentence(error: &anyhow::Error) -> String {
             text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
         }
     }
-    text
+    dataset::printable(&text).into_owned()
 }
 
 fn run(arguments: Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {

@@ -31,14 +31,18 @@ impl Terminal {
 
     /// A warning, on standard error, `--quiet` or not.
     pub fn warn(&self, text: impl AsRef<str>) {
-        say(format!("warning: {}", text.as_ref()));
+        say(format!("warning: {}", dataset::printable(text.as_ref())));
     }
 
     /// The command's result: `json` where `--json` was given, `text` otherwise. Fails where it cannot be written (a full
     /// disk behind standard output).
     pub fn result(&self, text: &str, json: &serde_json::Value) -> std::io::Result<()> {
         let mut out = std::io::stdout();
-        let written = if self.json { writeln!(out, "{json}") } else { writeln!(out, "{text}") };
+        let written = if self.json {
+            writeln!(out, "{json}")
+        } else {
+            writeln!(out, "{}", dataset::printable_lines(text))
+        };
         match written.and_then(|()| out.flush()) {
             // A reader that has seen enough (`| head`) is no reason to fail.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -82,15 +86,15 @@ impl Terminal {
     }
 }
 
-/// A path as text and JSON can hold it: what is not UTF-8 in it is replaced.
+/// A path as text and JSON can hold it: what is not UTF-8 in it is replaced, control characters are escaped.
 pub fn shown(path: impl AsRef<Path>) -> String {
-    path.as_ref().display().to_string()
+    dataset::printable_path(path.as_ref())
 }
 
 /// A line on standard error. That nobody listens any more (a terminal that was closed, a pipe whose reader ended) is no
 /// reason to end what goes on for hours, as `eprintln!` would.
 pub fn say(text: impl AsRef<str>) {
-    let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
+    let _ = writeln!(std::io::stderr(), "{}", dataset::printable_lines(text.as_ref()));
 }
 
 /// A line on standard error in place of a progress bar that may stand there.
@@ -144,7 +148,7 @@ impl Progress {
     /// A short text beside the bar, for example the current loss; nothing where there is no bar.
     pub fn message(&self, text: impl Into<String>) {
         if let Kind::Bar(bar) = &self.kind {
-            bar.set_message(text.into());
+            bar.set_message(dataset::printable(&text.into()).into_owned());
         }
     }
 

@@ -223,6 +223,7 @@ pub fn run(
         return Err(Error::Request("there are no data to evaluate on".to_owned()));
     };
     seconds.insert("features".to_owned(), began.elapsed().as_secs_f64());
+    all.iter().try_for_each(|encoded| refuse_not_finite(&encoded.features))?;
     let began = Instant::now();
     let possible = |task: &Task| {
         first.truth.has_translation || !matches!(task, Task::TranslationObject | Task::TranslationBase)
@@ -300,6 +301,30 @@ pub fn run(
         device: device.name(),
         seconds,
     };
-    let Encoded { truth, features, .. } = all.swap_remove(0);
-    Ok(Outcome { results, features, truth })
+    match results.not_finite() {
+        Some(what) => Err(Error::Request(format!("{what} is not a number; nothing was written"))),
+        None => {
+            let Encoded { truth, features, .. } = all.swap_remove(0);
+            Ok(Outcome { results, features, truth })
+        }
+    }
+}
+
+/// Refuses features with a NaN or an infinity, which every metric would hide or spread.
+fn refuse_not_finite(features: &Features) -> Result<()> {
+    let tables = [
+        ("representation", &features.representation),
+        ("embedding", &features.equivariant),
+        ("activations", &features.invariant),
+    ];
+    for (name, table) in tables {
+        if let Some(at) = table.values.iter().position(|value| !value.is_finite()) {
+            let view = at / table.width.max(1);
+            return Err(Error::Request(format!(
+                "the {name} of view {view} of the dataset has a number that is not finite: the weights are not usable \
+                 (has the training diverged?)"
+            )));
+        }
+    }
+    Ok(())
 }

@@ -296,6 +296,19 @@ impl Results {
         Ok(())
     }
 
+    /// The name of a measurement that is NaN or infinite, if there is one: `representations.rotation.value`. JSON has
+    /// no such numbers, so the file could not be read again.
+    pub fn not_finite(&self) -> Option<String> {
+        let parts = [
+            ("representations", serde_json::to_value(&self.representations)),
+            ("embeddings", serde_json::to_value(&self.embeddings)),
+            ("retrieval", serde_json::to_value(self.retrieval.iter().collect::<Vec<_>>())),
+        ];
+        parts
+            .iter()
+            .find_map(|(name, value)| null_in(value.as_ref().ok()?).map(|rest| format!("{name}{rest}")))
+    }
+
     /// Reads a `results.json`.
     pub fn read(path: &Path) -> Result<Self> {
         let bad = |message: String| Error::File { path: path.to_path_buf(), message };
@@ -313,6 +326,19 @@ impl Results {
         let text = serde_json::to_string_pretty(self)
             .map_err(|error| Error::File { path: path.to_path_buf(), message: error.to_string() })?;
         Ok(dataset::durable::write(path, format!("{text}\n").as_bytes()).map_err(dataset::Error::from)?)
+    }
+}
+
+/// The place of a null in `value`, `.a.b`; places in lists are not named.
+fn null_in(value: &serde_json::Value) -> Option<String> {
+    use serde_json::Value;
+    match value {
+        Value::Null => Some(String::new()),
+        Value::Array(values) => values.iter().find_map(null_in),
+        Value::Object(values) => {
+            values.iter().find_map(|(name, value)| null_in(value).map(|rest| format!(".{name}{rest}")))
+        }
+        _ => None,
     }
 }
 
@@ -352,6 +378,11 @@ mod tests {
             seconds: BTreeMap::new(),
         };
         let known = results(&[(Task::Rotation, 0.1), (Task::Colour, 0.2)]);
+        assert_eq!(known.not_finite(), None);
+        for value in [f64::NAN, f64::INFINITY] {
+            let broken = results(&[(Task::Rotation, 0.1), (Task::Colour, value)]);
+            assert_eq!(broken.not_finite().as_deref(), Some("representations.colour.value.value"));
+        }
         let kept = |known: Results| {
             let mut new = results(&[(Task::Rotation, 0.9)]);
             new.keep(known);

@@ -31,7 +31,7 @@ pub fn largest_batch(config: &MethodConfig, device: &Device, available: usize) -
 }
 
 /// Grey images, no motion.
-fn plain_batch(config: &MethodConfig, device: &Device, pairs: usize) -> Result<PairBatch> {
+pub(crate) fn plain_batch(config: &MethodConfig, device: &Device, pairs: usize) -> Result<PairBatch> {
     let size = config.image_size;
     let bytes: Vec<u8> = (0..pairs * size * size * 3).map(|i| (i % 251) as u8).collect();
     let view = || Images::from_bytes(device, [pairs, size, size], &bytes, [0.5; 3], [0.25; 3]);

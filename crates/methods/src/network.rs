@@ -39,6 +39,9 @@ pub struct Loss {
 impl Model {
     /// Declares all parameters in `builder`: `backbone.*`, then the method's.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Result<Self> {
+        if let Some(detail) = config.too_large() {
+            return Err(Error::shape("network", detail));
+        }
         let (sizes, network) = (config.backbone(), &config.network);
         if let Some(detail) = sizes.refuses(config.image_size) {
             return Err(Error::shape("network", detail));

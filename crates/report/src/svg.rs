@@ -15,10 +15,11 @@ pub enum SvgUse {
     Inline,
 }
 
-/// Text with the five characters of XML escaped, for SVG and HTML alike.
+/// Text with the five characters of XML escaped, for SVG and HTML alike. Control characters, which XML cannot hold at
+/// all, and marks of writing direction are written out.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in dataset::printable_lines(text).chars() {
         match character {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
@@ -159,4 +160,16 @@ fn write_mark(svg: &mut String, mark: &Mark, purpose: SvgUse) {
             Err(_) => Ok(()),
         },
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_any_characters_are_legal_xml() {
+        let name = "a<b>&\u{1b}[2J\u{0}\u{202e}\u{ffff}\r";
+        assert_eq!(escape(name), "a&lt;b&gt;&amp;\\u{1b}[2J\\u{0}\\u{202e}\\u{ffff}\\r");
+        assert_eq!(escape("two\nlines"), "two\nlines");
+    }
 }

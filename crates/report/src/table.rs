@@ -56,7 +56,7 @@ impl Cell {
     pub fn text(&self) -> String {
         match self {
             Self::Missing => "\u{2013}".to_owned(),
-            Self::Text(text) => text.clone(),
+            Self::Text(text) => dataset::printable(text).into_owned(),
             Self::Number { value, decimals, spread: None } => rounded(*value, *decimals),
             Self::Number { value, decimals, spread: Some(spread) } => {
                 format!("{} \u{b1} {spread:.decimals$}", rounded(*value, *decimals))

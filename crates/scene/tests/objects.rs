@@ -117,6 +117,28 @@ fn loading_normalises_and_gives_reasons_without_the_root() {
     assert!((BoundingBox::of(&mesh).expect("an extent").diagonal() - 1.0).abs() < 1e-6);
 }
 
+/// The reason for which an object is skipped becomes a file of the dataset: it must not depend on where meshes are.
+#[test]
+fn a_reason_is_the_same_wherever_the_meshes_are() {
+    let reason = |name: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join(name).join("meshes");
+        std::fs::create_dir_all(root.join("cars")).expect("makes folders");
+        std::fs::write(folder.path().join(name).join("secret.bin"), [0; 64]).expect("writes");
+        let gltf = r#"{"asset":{"version":"2.0"},"buffers":[{"uri":"../../secret.bin","byteLength":36}],
+            "bufferViews":[{"buffer":0,"byteLength":36}],
+            "accessors":[{"bufferView":0,"componentType":5126,"count":3,"type":"VEC3"}],
+            "meshes":[{"primitives":[{"attributes":{"POSITION":0}}]}],
+            "nodes":[{"mesh":0}],"scenes":[{"nodes":[0]}],"scene":0}"#;
+        std::fs::write(root.join("cars/a.gltf"), gltf).expect("writes");
+        let objects = discover(&root).expect("finds objects");
+        objects[0].load(&LoadOptions::under(&root)).expect_err("leads out of the folder")
+    };
+    let (here, there) = (reason("here"), reason("some/where/else"));
+    assert_eq!(here, there);
+    assert!(here.contains("lies outside of the folder of the meshes"), "{here}");
+}
+
 #[test]
 fn messages_name_files_from_the_root_whatever_the_root_is_called() {
     // Where the root's name is the end of other folders' names, too.

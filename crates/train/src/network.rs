@@ -13,7 +13,7 @@ use methods::{
 use crate::batches::{self, training_plan};
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::learner::Learner;
 use crate::schedule::Schedule;
 use crate::weights::{self, Taken};
@@ -39,10 +39,12 @@ impl NetworkLearner {
             recompute: config.recompute,
         };
         let method = MethodConfig { classes, ..config.method.clone() };
+        let plan = training_plan(config, views)?;
+        check_memory(config, plan.batch_sizes().into_iter().max().unwrap_or(0), device)?;
         Ok(Self {
             step: Step::new(&method, device, config.seed, options)?,
             adam: config.adam(),
-            schedule: Schedule::of(config, training_plan(config, views)?.steps_per_epoch()),
+            schedule: Schedule::of(config, plan.steps_per_epoch()),
             feed: Feed::new(device)?,
             readings: VecDeque::new(),
         })
@@ -58,6 +60,27 @@ impl NetworkLearner {
     pub fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<Taken> {
         weights::load_fitting(&mut self.step.network_mut().store, checkpoint)
     }
+}
+
+/// Refuses a step that the machine cannot hold, before anything is loaded or computed.
+fn check_memory(config: &Config, batch: usize, device: &Device) -> Result<()> {
+    let (Device::Cpu(_), Some(free), false) = (device, engine::host_memory::available(), config.recompute)
+    else {
+        return Ok(());
+    };
+    let needed = MethodConfig { batch, ..config.method.clone() }.least_step_bytes();
+    if needed <= free {
+        return Ok(());
+    }
+    let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+    Err(Error::Setting(format!(
+        "a step of batch = {} at image_size = {} needs more than {:.1} GB of memory, and {:.1} GB are free; a smaller \
+         batch or image_size, or recompute = true, needs less",
+        batch,
+        config.method.image_size,
+        gigabytes(needed),
+        gigabytes(free)
+    )))
 }
 
 impl Learner for NetworkLearner {

@@ -3,7 +3,8 @@
 use rayon::prelude::*;
 
 use crate::arrays;
-use crate::card::{Card, Counts, json};
+use crate::card::{Card, Counts, Format, json};
+use crate::checksums::{checksum_list, table};
 use crate::error::{Error, Result};
 use crate::lists::{CLASSES, folder_entry, image_list, label_list, latent_list};
 use crate::object::{Object, Split, SplitBy};
@@ -37,7 +38,8 @@ pub fn finish(root: &std::path::Path) -> Result<Finished> {
     }
 }
 
-const SKIPPED: &str = "skipped.json";
+/// File name of the skip list.
+pub(super) const SKIPPED: &str = "skipped.json";
 
 /// Reads the skip list of a complete dataset.
 pub fn read_skipped(root: &std::path::Path) -> Result<Vec<Skipped>> {
@@ -115,6 +117,9 @@ fn try_finish(store: &Store) -> Result<Finished> {
     for split in Split::ALL {
         publish_lists(store, split, &usable)?;
     }
+    if plan.settings.format == Format::Files {
+        publish_checksums(store, &statuses)?;
+    }
     let classes = classes(&plan.objects);
     store.publish(CLASSES, &json(&classes))?;
     store.publish(SKIPPED, &json(&skipped))?;
@@ -135,7 +140,7 @@ fn try_finish(store: &Store) -> Result<Finished> {
         }),
         ..Card::begun(settings)
     };
-    store.publish("README.md", card.to_markdown().as_bytes())?;
+    store.publish(crate::card::README, card.to_markdown().as_bytes())?;
     store.publish(crate::card::CARD, &card.to_json())?;
     Ok(Finished::Complete { card: Box::new(card), skipped })
 }
@@ -156,4 +161,25 @@ fn publish_lists(store: &Store, split: Split, usable: &[&Object]) -> Result<()> 
     store.publish(&image_list(split), &arrays::strings(&folders))?;
     store.publish(&label_list(split), &arrays::integers(&labels))?;
     store.publish(&latent_list(split), &arrays::rows(columns, &latents))
+}
+
+/// The checksums of all images, in the order of the lists.
+fn publish_checksums(store: &Store, statuses: &[Status]) -> Result<()> {
+    let plan = store.plan();
+    let train = plan.settings.views_of(Split::Train);
+    for split in Split::ALL {
+        let (is_here, views) = match (plan.settings.split, split) {
+            (SplitBy::Objects, _) => (Some(split), 0..plan.settings.views),
+            (SplitBy::Views, Split::Train) => (None, 0..train),
+            (SplitBy::Views, Split::Val) => (None, train..plan.settings.views),
+        };
+        let is_usable = |index: &usize| {
+            statuses[*index] == Status::Done && is_here.is_none_or(|side| plan.objects[*index].split == side)
+        };
+        let usable: Vec<usize> = (0..statuses.len()).filter(is_usable).collect();
+        let of = |&index: &usize| Ok(store.checksums(index)?[views.clone()].to_vec());
+        let checksums: Vec<Vec<u32>> = usable.par_iter().map(of).collect::<Result<_>>()?;
+        store.publish(&checksum_list(split), &table(checksums.into_iter().flatten()))?;
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@
 //! done again, whoever did it. Archives are put together from fragments as soon as all their objects are settled.
 
 mod finish;
+mod names;
 mod produce;
 mod store;
 

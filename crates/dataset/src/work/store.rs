@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrays;
 use crate::card::{CARD, Card, Format, json};
+use crate::checksums;
 use crate::durable::{self, Staging};
 use crate::error::{Error, FileError, Result};
 use crate::object::{Object, Split, SplitBy};
 use crate::plan::Plan;
 use crate::storage::{archive_name, file_names, index_name, index_rows, sample_key};
 use crate::tar;
+use crate::work::names;
 
 /// Name of the work folder.
 pub(crate) const WORK: &str = ".equicaps";
@@ -71,6 +73,7 @@ impl Store {
     }
 
     fn open_now(root: &Path, mut plan: Plan, allow_mixed_devices: bool) -> Result<Opened> {
+        names::check(&plan)?;
         let mut is_joined = false;
         // The card comes before everything else: where something is there without it, it may have come meanwhile.
         let card = match Card::read(root)? {
@@ -170,6 +173,10 @@ impl Store {
         self.root.join(WORK).join("fragments").join(format!("{index:07}-val.tar"))
     }
 
+    fn checksums_path(&self, index: usize) -> PathBuf {
+        self.root.join(WORK).join("checksums").join(format!("{index:07}.npy"))
+    }
+
     fn skip_path(&self, index: usize) -> PathBuf {
         self.root.join(WORK).join("skipped").join(format!("{index:07}.json"))
     }
@@ -179,7 +186,7 @@ impl Store {
     pub fn status(&self, index: usize, repair: bool) -> Result<Status> {
         let object = &self.plan.objects[index];
         let done = match self.plan.settings.format {
-            Format::Files => self.folder_is_complete(object, repair)?,
+            Format::Files => self.folder_is_complete(index, object, repair)?,
             Format::Shards => self.fragment_path(index).exists(),
         };
         if done {
@@ -209,7 +216,7 @@ impl Store {
         }
     }
 
-    fn folder_is_complete(&self, object: &Object, repair: bool) -> Result<bool> {
+    fn folder_is_complete(&self, index: usize, object: &Object, repair: bool) -> Result<bool> {
         let folder = self.object_folder(object);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -221,6 +228,7 @@ impl Store {
         let complete = (0..self.plan.settings.views)
             .all(|view| file_names(view).iter().all(|name| names.contains(name)));
         if !complete && repair {
+            remove_if_there(&self.checksums_path(index))?;
             self.staging.discard(&folder)?;
         }
         Ok(complete)
@@ -232,12 +240,16 @@ impl Store {
         let latents = |view| arrays::vector(&self.plan.latents(object, view).to_vec());
         match self.plan.settings.format {
             Format::Files => {
+                let sums: Vec<u32> = images.iter().map(|image| checksums::of(image)).collect();
                 let files: Vec<(String, Vec<u8>)> = images
                     .into_iter()
                     .enumerate()
                     .flat_map(|(view, image)| file_names(view).into_iter().zip([image, latents(view)]))
                     .collect();
-                self.staging.publish_folder(&self.object_folder(object), &files)?;
+                // Of the folder that is there only: another process's may have been made on another device.
+                if self.staging.publish_folder(&self.object_folder(object), &files)? {
+                    self.staging.publish(&self.checksums_path(index), &checksums::table(sums))?;
+                }
             }
             Format::Shards => {
                 let train = self.plan.settings.views_of(Split::Train);
@@ -249,6 +261,10 @@ impl Store {
                     tar::append(fragment, &format!("{key}.latent.npy"), &latents(view));
                     tar::append(fragment, &format!("{key}.cls"), object.label.to_string().as_bytes());
                 }
+                for fragment in &mut fragments {
+                    let sum = checksums::of(fragment);
+                    fragment.extend_from_slice(&sum.to_le_bytes());
+                }
                 // The first one comes last: where it is, the object is done.
                 if self.plan.settings.split == SplitBy::Views {
                     self.staging.publish(&self.held_out_path(index), &fragments[1])?;
@@ -257,6 +273,24 @@ impl Store {
             }
         }
         remove_if_there(&self.skip_path(index))
+    }
+
+    /// The checksums of the images of object `index`, whose folder is there: those of its images when they were
+    /// written or, where the process was killed before it had noted them, of what is in the folder.
+    pub fn checksums(&self, index: usize) -> Result<Vec<u32>> {
+        let views = self.plan.settings.views;
+        let path = self.checksums_path(index);
+        if let Ok((shape, values)) = arrays::read_integers(&path)
+            && shape == [views]
+        {
+            return values.into_iter().map(|value| checksums::from_integer(value, &path)).collect();
+        }
+        let folder = self.object_folder(&self.plan.objects[index]);
+        let of_view = |view| {
+            let path = folder.join(&file_names(view)[0]);
+            Ok(checksums::of(&fs::read(&path).map_err(Error::read(&path))?))
+        };
+        (0..views).map(of_view).collect()
     }
 
     /// Object `index` cannot be used.
@@ -336,6 +370,16 @@ impl Store {
         };
         match packed.and_then(|()| self.pack(archive, &path, &fragments)) {
             Ok(()) => {}
+            // Rendered again when the command is run again.
+            Err(Error::File(FileError::Content { path, message }))
+                if fragments.contains(&path) || held_out.contains(&path) =>
+            {
+                remove_if_there(&path)?;
+                return Err(Error::content(
+                    &path,
+                    format!("{message}; run the same command again to render it again"),
+                ));
+            }
             // Another process sealed it meanwhile and took the fragments away.
             Err(Error::File(FileError::Read { reason, .. }))
                 if reason.kind() == ErrorKind::NotFound && path.exists() => {}
@@ -349,7 +393,7 @@ impl Store {
 
     /// Writes index and archive from fragments; the archive appears last.
     fn pack(&self, (split, number): (Split, usize), path: &Path, fragments: &[PathBuf]) -> Result<()> {
-        let mut index = Vec::new();
+        let mut index: Vec<[i64; 3]> = Vec::new();
         let mut problem = None;
         let staged = self.staging.publish_with_then(
             path,
@@ -369,7 +413,7 @@ impl Store {
                     }
                 }
                 file.write_all(&tar::END)?;
-                Ok(arrays::integer_rows(2, &index))
+                Ok(arrays::integer_rows(3, index.as_flattened()))
             },
             |index| self.staging.publish(&self.root.join(index_name(split, number)), &index),
         );
@@ -390,13 +434,28 @@ fn copy_fragment(
     fragment: &Path,
     archive: &mut File,
     offset: u64,
-) -> std::result::Result<(Vec<i64>, u64), CopyError> {
+) -> std::result::Result<(Vec<[i64; 3]>, u64), CopyError> {
     let mut bytes = fs::read(fragment).map_err(Error::read(fragment)).map_err(CopyError::Fragment)?;
+    take_checksum(&mut bytes).map_err(|message| CopyError::Fragment(Error::content(fragment, message)))?;
     let length = bytes.len();
     bytes.extend_from_slice(&tar::END);
     let members = tar::members(&mut Cursor::new(&bytes), fragment).map_err(CopyError::Fragment)?;
     archive.write_all(&bytes[..length]).map_err(CopyError::Archive)?;
-    Ok((index_rows(&members, offset), length as u64))
+    Ok((index_rows(&bytes, &members, offset), length as u64))
+}
+
+/// Takes the checksum off the end of a fragment. One that was written before there were checksums is whole blocks.
+fn take_checksum(fragment: &mut Vec<u8>) -> std::result::Result<(), &'static str> {
+    if fragment.len().is_multiple_of(512) {
+        return Ok(());
+    }
+    match fragment.split_last_chunk() {
+        Some((rest, sum)) if checksums::of(rest) == u32::from_le_bytes(*sum) => {
+            fragment.truncate(fragment.len() - 4);
+            Ok(())
+        }
+        _ => Err("the views of an object are damaged"),
+    }
 }
 
 fn refuse_other_settings(root: &Path, card: &Card, plan: &Plan) -> Result<()> {

@@ -5,6 +5,7 @@
 
 mod at_once;
 mod by_views;
+mod damage;
 mod devices;
 
 use std::collections::BTreeMap;
@@ -283,6 +284,37 @@ fn other_settings_and_foreign_folders_are_refused() {
     let error = make(foreign.path(), Format::Files, 1, Shard::WHOLE, 4).unwrap_err().to_string();
     assert!(error.contains("is not empty and holds no dataset"), "{error}");
     assert_eq!(tree(foreign.path()).len(), 1);
+}
+
+#[test]
+fn names_that_a_dataset_cannot_have_are_refused_before_anything_is_made() {
+    let refusal = |format, class: &str, name: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Fake::new(u64::MAX);
+        let options = ProduceOptions {
+            jobs: 1,
+            shard: Shard::WHOLE,
+            allow_mixed_devices: false,
+            stop: &source.stop,
+            on_begin: &|_, _| {},
+            on_images: &|_| {},
+        };
+        let mut ids = ids();
+        ids.push((class.to_owned(), name.to_owned()));
+        let made = produce(folder.path(), Plan::new(settings(format), &ids), &source, &options);
+        if made.is_err() {
+            assert!(tree(folder.path()).is_empty(), "{class}");
+        }
+        made.err().map(|error| error.to_string())
+    };
+    for class in [".equicaps", "dataset.json", "Readme.md", "train_images.npy", "checksums_val.npy"] {
+        let message = refusal(Format::Files, class, "object").unwrap();
+        assert!(message.contains("the dataset has a file of this name; rename the class"), "{message}");
+    }
+    assert_eq!(refusal(Format::Shards, "dataset.json", "object"), None);
+    for name in ["a\\b", "..", "a/b"] {
+        assert!(refusal(Format::Shards, "class", name).unwrap().contains("cannot be the name of an object"));
+    }
 }
 
 #[test]

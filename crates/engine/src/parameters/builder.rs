@@ -4,9 +4,13 @@ use super::{Buffer, BufferId, BufferValue, Entry, Layout, ParameterId, Parameter
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::flat::FlatBuffer;
+use crate::host_memory;
 use crate::initialise::Initialise;
 use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
+
+/// Values, gradients and Adam's two moments.
+const FLAT_BUFFERS: usize = 4;
 
 /// Collects the entries of a store before its memory is laid out.
 #[derive(Debug, Default)]
@@ -54,6 +58,20 @@ impl StoreBuilder {
     pub fn build(self, device: &Device, seed: u64) -> Result<ParameterStore> {
         let inner: Vec<Shape> =
             self.entries.iter().map(|entry| entry.layout.inner_shape(entry.shape)).collect();
+        // Said before values are drawn, which takes a while for many of them.
+        let bytes =
+            inner.iter().map(Shape::len).fold(0, usize::saturating_add).saturating_mul(FLAT_BUFFERS * 4);
+        let free = match device {
+            Device::Cpu(_) => host_memory::available(),
+            Device::Cuda(_) => None,
+        };
+        if free.is_some_and(|free| free < bytes as u64) {
+            return Err(Error::OutOfMemory {
+                device: "cpu".into(),
+                needed: bytes,
+                in_use: device.memory().in_use,
+            });
+        }
         let flat = |what| FlatBuffer::zeros(what, device, &inner, DType::F32);
         let buffers = self
             .buffers

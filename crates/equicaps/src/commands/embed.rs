@@ -40,7 +40,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = What::Representation)]
     what: What,
     /// Input size in pixels [default: training size]
-    #[arg(long, value_name = "PIXELS")]
+    #[arg(long, value_name = "PIXELS", value_parser = crate::commands::frame::image_size())]
     image_size: Option<usize>,
 }
 

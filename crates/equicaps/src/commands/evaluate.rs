@@ -96,7 +96,7 @@ pub struct Arguments {
     #[arg(long = "no-images", alias = "no-pictures")]
     no_images: bool,
     /// Input size in pixels [default: training size]
-    #[arg(long, value_name = "PIXELS")]
+    #[arg(long, value_name = "PIXELS", value_parser = crate::commands::frame::image_size())]
     image_size: Option<usize>,
 }
 

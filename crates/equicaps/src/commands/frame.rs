@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use clap::builder::RangedU64ValueParser;
 use engine::Device;
 use report::{Cell, Column, Table};
 use serde::Serialize;
@@ -32,6 +33,16 @@ impl CheckedDevice {
 pub fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e6);
     number.ok_or_else(|| "expected a positive number of seconds".to_owned())
+}
+
+/// The size of a network's images in pixels, within what makes sense.
+pub fn image_size() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(32..=methods::LARGEST_IMAGE as u64)
+}
+
+/// Sizes of things that a benchmark makes up; beyond it a number is a slip of the finger.
+pub fn amount() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=1_000_000)
 }
 
 /// Something that a device computed, beside what the CPU computes.

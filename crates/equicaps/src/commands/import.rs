@@ -35,7 +35,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TRANSFORM")]
     transform: Option<String>,
     /// Input size in pixels [default: by the shape of the projector, or 256]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::commands::frame::image_size())]
     image_size: Option<usize>,
 }
 

@@ -144,7 +144,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
                 init_from: arguments.init_from.as_deref(),
                 choices_of: arguments.choices_of.as_deref(),
             };
-            Session::begin(root, config.clone(), data, start, &mut tell)?
+            Session::begin(root, config.clone(), data, start, &mut tell).map_err(usage)?
         }
     };
     let folder = session.folder().clone();

@@ -120,6 +120,23 @@ fn data_that_disappear_end_the_run_saved() {
     assert!(end("run") == end("whole"), "the end is that of a run whose data were there all the time");
 }
 
+/// Thirty archives and a limit of 32 open files, some of which the program needs for itself.
+#[cfg(target_os = "linux")]
+#[test]
+fn more_archives_than_files_may_be_open_are_trained_on_and_saved() {
+    let root = tempfile::tempdir().unwrap();
+    let data = root.path().join("data");
+    render_views("2x15", &data, &["--preset", "3diebench", "--format", "shards", "--objects-per-tar", "1"]);
+    let archives = fs::read_dir(data.join("shards")).unwrap().count() / 2;
+    assert_eq!(archives, 30);
+    let data = data.to_string_lossy().into_owned();
+    let run = root.path().join("run");
+    let words = shell_words(&train(&data, &run, 2));
+    let output = Command::new("sh").args(["-c", &format!("ulimit -n 32; {words}")]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(run.join("checkpoints/epoch_00002.safetensors").exists());
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_result_that_cannot_be_written_is_a_failure() {

@@ -228,6 +228,15 @@ fn mistakes_are_named() {
     assert_eq!(wrong(&["--data", "procedural:1x2"], "a step needs two training objects"), 1);
     assert_eq!(wrong(&["--seed", "9223372036854775808"], "is not in 0..="), 2);
     assert_eq!(wrong(&["--set", "method=sie"], "give --method sie"), 2);
+    let size = "image_size is 4294967296, but must be a multiple of 32 between 32 and 8192";
+    assert_eq!(wrong(&["--set", "image_size=4294967296"], size), 2);
+    let width = "network.width is 4611686018427387904, but must be at most 4096";
+    assert_eq!(wrong(&["--set", "network.width=4611686018427387904"], width), 2);
+    assert_eq!(wrong(&["--set", "network.width=8000000"], "must be at most 4096"), 2);
+    assert_eq!(wrong(&["--set", "procedural.views=9223372036854775807"], "between 2 and 1000000"), 2);
+    // More than any machine that runs tests has.
+    let memory = ["--set", "network.width=4096", "--set", "image_size=8192"];
+    assert_eq!(wrong(&memory, "GB of memory, and "), 2);
     let (status, message) = failure(&mut equicaps(&["train", "--data", "procedural:2x5"]));
     assert!(status == 2 && message.contains("--run DIR"), "{message}");
     let (status, message) = failure(&mut resume(root.path(), &[]));

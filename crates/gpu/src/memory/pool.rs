@@ -46,7 +46,7 @@ pub(crate) struct Pool {
 }
 
 fn round_up(bytes: usize, multiple: usize) -> usize {
-    bytes.div_ceil(multiple).max(1) * multiple
+    bytes.div_ceil(multiple).max(1).saturating_mul(multiple)
 }
 
 impl Pool {

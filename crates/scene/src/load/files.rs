@@ -105,7 +105,7 @@ impl Files {
             }
         }
         Err(if outside {
-            format!("{shown:?} lies outside {}", self.root.display())
+            format!("{shown:?} lies outside of the folder of the meshes")
         } else {
             format!("{shown:?} does not exist")
         })

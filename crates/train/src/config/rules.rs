@@ -1,6 +1,6 @@
 //! What a configuration may say: the ranges of its numbers.
 
-use methods::BackboneName;
+use methods::MethodConfig;
 
 use super::Config;
 use crate::error::{Error, Result};
@@ -11,6 +11,10 @@ const MOST_WORKERS: usize = 4096;
 const MOST_PAIRS: usize = 65_536;
 /// Beyond it routing is decided before anything is learnt.
 const MOST_ROUTING_STD: f64 = 100.0;
+/// Views of an object, as many as a dataset may have.
+const MOST_VIEWS: usize = 1_000_000;
+/// Pairs of a held-out object in one evaluation.
+const MOST_PASSES: u64 = 100_000;
 /// A pebibyte.
 const MOST_MEMORY_MIB: usize = 1 << 30;
 
@@ -20,16 +24,11 @@ impl Config {
         let rule =
             |holds: bool, text: &str| holds.then_some(()).ok_or_else(|| Error::Setting(text.to_owned()));
         rule(self.epochs <= 99_999, "epochs must be at most 99999")?;
+        // One that is still to be chosen is in range.
+        let image_size = if self.method.image_size == 0 { 32 } else { self.method.image_size };
+        let sizes = MethodConfig { image_size, ..self.method.clone() };
         rule(self.method.batch != 1, "batch must be at least 2: variances over one object are undefined")?;
-        let multiple = if self.method.backbone == BackboneName::VitTiny { 16 } else { 32 };
-        rule(
-            self.method.image_size == 0
-                || self.method.image_size >= 32 && self.method.image_size.is_multiple_of(multiple),
-            &format!(
-                "image_size is {}, but must be a multiple of {multiple}, 32 or more",
-                self.method.image_size
-            ),
-        )?;
+        sizes.size_problem().map_or(Ok(()), |problem| Err(Error::Setting(problem)))?;
         rule(self.learning_rate > 0.0, "learning_rate must be positive")?;
         rule(self.refresh <= 1.0, "refresh must be between 0 and 1, or below 0 to be chosen")?;
         rule(
@@ -67,7 +66,10 @@ impl Config {
         rule(self.method.loss.temperature > 0.0, "loss.temperature must be positive")?;
         rule(self.checkpoints.keep >= 1, "checkpoints.keep must be at least 1")?;
         rule(self.checkpoints.every_minutes >= 0.0, "checkpoints.every_minutes must not be negative")?;
-        rule(self.procedural.views != 1, "procedural.views must be at least 2")?;
+        rule(
+            self.procedural.views != 1 && self.procedural.views <= MOST_VIEWS,
+            &format!("procedural.views must be between 2 and {MOST_VIEWS}"),
+        )?;
         rule(
             self.procedural.memory_mib <= MOST_MEMORY_MIB,
             &format!("procedural.memory_mib must be at most {MOST_MEMORY_MIB}"),
@@ -83,6 +85,10 @@ impl Config {
         rule(
             self.probes.held_out_objects >= 1 && self.probes.held_out_passes >= 1,
             "probes.held_out_objects and probes.held_out_passes must be at least 1 (probes.held_out_every = 0 never looks)",
+        )?;
+        rule(
+            self.probes.held_out_passes <= MOST_PASSES,
+            &format!("probes.held_out_passes must be at most {MOST_PASSES}"),
         )?;
         rule(self.logging.every_steps >= 1, "logging.every_steps must be at least 1")?;
         rule(self.guards.explosion > 0.0, "guards.explosion must be positive")

@@ -17,7 +17,7 @@ use serde::Serialize;
 use train::config::PrecisionName;
 
 use crate::UsageError;
-use crate::commands::frame::text_table;
+use crate::commands::frame::{amount, text_table};
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
@@ -29,19 +29,19 @@ use crate::terminal::Terminal;
   equicaps bench evaluate --objects 200 --views 10 --epochs 5 --device cpu")]
 pub struct Arguments {
     /// Objects, training and held-out together
-    #[arg(long, value_name = "N", default_value_t = 52_472)]
+    #[arg(long, value_name = "N", default_value_t = 52_472, value_parser = amount())]
     objects: usize,
     /// Held-out objects [default: a fifth]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = amount())]
     held_out: Option<usize>,
     /// Views of every object
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = amount())]
     views: usize,
     /// Width of representations
-    #[arg(long, value_name = "N", default_value_t = 512)]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = amount())]
     width: usize,
     /// Capsules of the embedding
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = amount())]
     capsules: usize,
     /// Side of the capsules' matrices: 3 (rotations) or 4 (motions)
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(3..=4))]
@@ -50,7 +50,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 300)]
     epochs: u32,
     /// Query objects of each side [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = amount())]
     queries: Option<usize>,
     /// Rows of one product on a GPU: queries x candidates
     #[arg(long, value_name = "QxC", value_parser = parse_blocks)]

@@ -33,10 +33,10 @@ pub struct Arguments {
     #[arg(long, value_name = "T", default_value = "rotation")]
     transform: Transform,
     /// Pairs of images in a step
-    #[arg(long, value_name = "B", default_value_t = 1024, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(2..))]
+    #[arg(long, value_name = "B", default_value_t = 1024, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(2..=methods::LARGEST_BATCH as u64))]
     pub(super) batch: usize,
     /// Size of the images in pixels
-    #[arg(long, value_name = "S", default_value_t = 256)]
+    #[arg(long, value_name = "S", default_value_t = 256, value_parser = crate::commands::frame::image_size())]
     pub(super) size: usize,
     /// Device: cpu, cuda:0, ...
     #[arg(long, value_name = "D", default_value = "cpu")]

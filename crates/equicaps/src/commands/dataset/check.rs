@@ -36,9 +36,10 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         // What cannot even be opened has one problem.
         Err(error) => dataset::check::Report { problems: vec![error.to_string()], ..Default::default() },
     };
-    let dataset::check::Report { objects, images, problems, .. } = report;
+    let dataset::check::Report { objects, images, images_with_checksum, problems } = report;
     let failed = !problems.is_empty();
-    let checked = Checked { folder: shown(&arguments.dataset.folder), objects, images, problems };
+    let checked =
+        Checked { folder: shown(&arguments.dataset.folder), objects, images, images_with_checksum, problems };
     Ok(Outcome::new(&checked)?.failed_if(failed))
 }
 
@@ -48,6 +49,7 @@ struct Checked {
     folder: String,
     objects: usize,
     images: usize,
+    images_with_checksum: usize,
     problems: Vec<String>,
 }
 
@@ -64,6 +66,14 @@ impl fmt::Display for Checked {
             0 => "no problems".to_owned(),
             problems => crate::outcome::count(problems, "problem"),
         };
-        write!(formatter, "{folder}: {objects} objects, {images} images, {verdict}")
+        write!(formatter, "{folder}: {objects} objects, {images} images, {verdict}")?;
+        if self.images_with_checksum == 0 && *images > 0 {
+            write!(
+                formatter,
+                "\nThe dataset has no checksums: an image with other pixels than it was made with goes unnoticed if it \
+                 can be decoded."
+            )?;
+        }
+        Ok(())
     }
 }
