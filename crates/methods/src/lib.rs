@@ -58,7 +58,7 @@ pub use config::{
 pub use health::Health;
 pub use measurement::{Ask, Measurement, Reading, StepOutput};
 pub use memory::largest_batch;
-pub use method::{Embedding, Method, Motion, Part, PartName, Place, Source, Term};
+pub use method::{Embedding, Method, Motion, Part, PartName, Place, Projector, Source, Term};
 pub use names::UnknownName;
 pub use network::{Loss, Model, Network};
 pub use probes::{Answers, Probes, ProbesConfig, Questions};

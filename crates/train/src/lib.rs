@@ -30,7 +30,7 @@ pub mod summary;
 mod tensorboard;
 #[cfg(test)]
 mod testing;
-mod torch_file;
+pub mod torch_file;
 mod trainer;
 #[cfg(test)]
 mod trainer_tests;
