@@ -13,6 +13,7 @@ mod demo;
 mod devices;
 mod embed;
 mod evaluate;
+mod export;
 mod frame;
 mod import;
 mod meshes;
@@ -49,6 +50,8 @@ pub enum Command {
     Neighbours(neighbours::Arguments),
     /// Transform a pose embedding by a known rotation and list the nearest images
     Steer(steer::Arguments),
+    /// Write a trained network for other programs: ONNX, PyTorch, safetensors, Hugging Face
+    Export(export::Arguments),
     /// Convert weights of the published code (.pth) to a checkpoint
     Import(import::Arguments),
     /// List the training methods, or show one with its preset and layers
@@ -75,6 +78,7 @@ impl Command {
             Self::Embed(arguments) => embed::run(&arguments, terminal),
             Self::Neighbours(arguments) => neighbours::run(&arguments, terminal),
             Self::Steer(arguments) => steer::run(&arguments, terminal),
+            Self::Export(arguments) => export::run(&arguments, terminal),
             Self::Import(arguments) => import::run(&arguments, terminal),
             Self::Methods(arguments) => methods::run(&arguments),
             Self::Devices(_) => devices::run(),
