@@ -21,7 +21,8 @@ def load(weights=None):
     else:
         tensors = torch.load(weights, map_location="cpu", weights_only=True)
     network = Network()
-    network.load_state_dict(tensors)
+    # A checkpoint of a run holds more: predictor, probes, optimiser.
+    network.load_state_dict({name: tensors[name] for name in network.state_dict() if name in tensors})
     return network.eval().requires_grad_(False)
 
 

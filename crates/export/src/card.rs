@@ -52,8 +52,8 @@ pub(crate) fn config(exported: &Exported) -> Value {
         "epochs": exported.epochs,
         "image_size": exported.image_size,
         "num_channels": 3,
-        "image_mean": MEAN,
-        "image_std": STD,
+        "image_mean": MEAN.map(decimal),
+        "image_std": STD.map(decimal),
         "normalisation_inside": true,
         "hidden_size": exported.backbone.output_width(),
         "outputs": outputs,
@@ -62,6 +62,11 @@ pub(crate) fn config(exported: &Exported) -> Value {
         "torch_dtype": "float32",
         "equicaps_version": env!("CARGO_PKG_VERSION"),
     })
+}
+
+/// The number with the digits that it was written with.
+fn decimal(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
 }
 
 /// `README.md`; `difference` is what the export's own check found.
@@ -84,7 +89,7 @@ pub(crate) fn readme(exported: &Exported, weights: &Weights, difference: f64) ->
         .collect();
     let call = match exported.projectors.is_empty() {
         true => "representation = network(images)",
-        false => "outputs = network(images)            # a dictionary by the names above",
+        false => "outputs = network(images)            # a dictionary by the names below",
     };
     let measured = measured(exported, weights).unwrap_or_default();
     format!(
@@ -131,7 +136,10 @@ fn facts(exported: &Exported, weights: &Weights) -> Vec<(&'static str, String)> 
     facts.push(("seed", config.seed.to_string()));
     let sessions = run_of(weights).and_then(|run| environment::read(&run.environment_path()).ok());
     if let Some(last) = sessions.and_then(|sessions| sessions.into_iter().next_back()) {
-        facts.push(("data", last.data));
+        // A card is for others: folders of this machine are not.
+        let (path, rest) = last.data.split_once(": ").unwrap_or(("", &last.data));
+        let name = path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty());
+        facts.push(("data", name.map_or_else(|| rest.to_owned(), |name| format!("{name}: {rest}"))));
         facts.push(("trained on", last.device));
         let commit = last.commit.map_or_else(String::new, |commit| format!(" ({commit})"));
         facts.push(("program", format!("equicaps {}{commit}", last.version)));

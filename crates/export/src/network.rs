@@ -45,6 +45,9 @@ pub struct Exported {
     pub projectors: Vec<Projector>,
     /// The weights.
     pub tensors: Tensors,
+    /// Weights of the rest of the network (predictor, head), where the projector is exported: a checkpoint with one but
+    /// without the other is no checkpoint of this network.
+    pub others: Tensors,
 }
 
 /// One output of the network.
@@ -82,10 +85,9 @@ impl Tensors {
         self.0.values().map(count).sum()
     }
 
-    /// All tensors of a network whose names begin with one of `prefixes`.
-    fn of(network: &Network, prefixes: &[&str]) -> Result<Self> {
+    /// All tensors of a network whose names are `wanted`.
+    fn of(network: &Network, wanted: impl Fn(&str) -> bool) -> Result<Self> {
         let store = &network.store;
-        let wanted = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let mut tensors = BTreeMap::new();
         for id in store.parameters().filter(|&id| wanted(store.name(id))) {
             let stored = Stored {
@@ -143,6 +145,7 @@ impl Exported {
             Projector::Capsules { prefix, .. } | Projector::Perceptron { prefix, .. } => *prefix,
         });
         let prefixes: Vec<&str> = std::iter::once("backbone.").chain(prefixes).collect();
+        let is_own = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
         Ok(Self {
             name: weights.name.clone(),
             method: config.name,
@@ -152,7 +155,8 @@ impl Exported {
             image_size: config.image_size,
             backbone_name: config.backbone,
             backbone: config.backbone(),
-            tensors: Tensors::of(network, &prefixes)?,
+            tensors: Tensors::of(network, is_own)?,
+            others: Tensors::of(network, |name| part == Part::Projector && !is_own(name))?,
             projectors,
         })
     }
@@ -201,7 +205,8 @@ impl Exported {
 
     /// The network in a line.
     pub fn title(&self) -> String {
-        let epochs = self.epochs.map_or_else(String::new, |epochs| format!(", {epochs} epochs"));
+        let plural = if self.epochs == Some(1) { "" } else { "s" };
+        let epochs = self.epochs.map_or_else(String::new, |epochs| format!(", {epochs} epoch{plural}"));
         let Self { method, backbone_name, transform, .. } = self;
         format!("{} ({backbone_name}), trained for {transform}{epochs}", method.title())
     }

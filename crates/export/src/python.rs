@@ -21,9 +21,12 @@ pub(crate) fn module(exported: &Exported, weights: &str, check: &str) -> String 
          Normalisation is part of the network. Run this file to compare with what was exported.\n\"\"\"\n\n\
          import json\nimport sys\nfrom pathlib import Path\n\n\
          import torch\nfrom torch import nn\nfrom torch.nn import functional\n\n\
-         IMAGE_SIZE = {side}\nWEIGHTS = {weights:?}\nCHECK = {check:?}\nMEAN = {MEAN:?}\nSTD = {STD:?}\n",
+         IMAGE_SIZE = {side}\nWEIGHTS = {weights}\nCHECK = {check}\nMEAN = {MEAN:?}\nSTD = {STD:?}\n",
         title = exported.title(),
         outputs = words(exported),
+        // Text as JSON writes it is text as Python reads it.
+        weights = serde_json::Value::from(weights),
+        check = serde_json::Value::from(check),
     );
     let mut add = |part: &str| {
         text.push_str("\n\n");

@@ -190,7 +190,7 @@ fn write_checkpoint(exported: &Exported, weights: &Weights, path: &Path) -> Resu
         ]
         .map(|(key, value)| (key.to_owned(), value))
         .into(),
-        tensors: exported.tensors.0.clone(),
+        tensors: exported.tensors.0.clone().into_iter().chain(exported.others.0.clone()).collect(),
     };
     checkpoint.write_to(path)?;
     graph::model(exported, &Tensors(Checkpoint::read(path)?.tensors))

@@ -65,4 +65,5 @@ pub use probes::{Answers, Probes, ProbesConfig, Questions};
 pub use registry::{HasTensor, MethodName, Registration, register};
 pub use settings::{SettingError, Settings};
 pub use step::{Step, StepOptions};
+pub use suggest::nearest;
 pub use tally::{Tallies, Tally};

@@ -8,6 +8,7 @@ use crate::terminal::Terminal;
 
 mod bench;
 mod check;
+mod completions;
 mod dataset;
 mod demo;
 mod devices;
@@ -62,6 +63,10 @@ pub enum Command {
     Check(check::Arguments),
     /// Measure the speed on this machine
     Bench(bench::Arguments),
+    /// Print completions for a shell
+    Completions(completions::CompletionArguments),
+    /// Print the manual page, or write those of all commands
+    Man(completions::ManArguments),
 }
 
 impl Command {
@@ -84,6 +89,8 @@ impl Command {
             Self::Devices(_) => devices::run(),
             Self::Check(arguments) => check::run(&arguments, terminal),
             Self::Bench(arguments) => bench::run(&arguments, terminal),
+            Self::Completions(arguments) => completions::completions(&arguments),
+            Self::Man(arguments) => completions::man(&arguments),
         }
     }
 }

@@ -5,10 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use engine::Device;
+use engine::{Device, StoreBuilder};
 use evaluate::weights::{self, Opened, Weights, Which};
 use export::{Format, Part, Request};
-use methods::{BackboneName, MethodConfig, MethodName, Network};
+use methods::{BackboneName, MethodConfig, MethodName, Model, Network};
 use random::{Random, Stream};
 use train::checkpoint::{Checkpoint, Numbers, Position};
 use train::{Config, weights as network_weights};
@@ -185,8 +185,8 @@ fn what_cannot_be_exported_is_said_and_nothing_is_left_behind() {
 fn the_published_sizes_are_described() {
     for method in MethodName::all() {
         let config = MethodConfig { image_size: 64, ..MethodConfig::published(method).unwrap() };
-        let network = Network::build(&config, &Device::cpu(), 0).unwrap();
-        let method = network.model.method();
+        let model = Model::init(&config, &mut StoreBuilder::new()).unwrap();
+        let method = model.method();
         let parts: usize = method.parts().iter().map(|part| part.width).sum();
         let described: usize = method
             .projectors()
