@@ -1,16 +1,19 @@
 //! `equicaps`: the command line. Parses arguments, runs one command, and turns its outcome into the contract that
 //! all commands share:
 //!
-//! - with `--json` exactly one JSON object goes to standard output, everything else to standard error;
+//! - with `--json` exactly one JSON object goes to standard output, everything else to standard error; a failure is an
+//!   object too: `{"error": SENTENCE, "status": STATUS}`, or the result with `error` added;
 //! - exit status 0: done, 1: failed, 2: wrong usage, 75: interrupted; progress is saved, rerun to resume; 130: ended at once
 //!   by a second interruption.
 
 mod commands;
 mod device;
+mod hints;
 mod interrupt;
 mod outcome;
 mod terminal;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -67,20 +70,41 @@ pub struct UsageError(pub String);
 pub struct Interrupted;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
     dataset::descriptors::prepare();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let arguments = match Arguments::try_parse_from(&words) {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(error, &words),
+    };
     let terminal = Terminal::new(arguments.common.json, arguments.common.quiet);
     match run(arguments, &terminal).map(|outcome| outcome.print(&terminal)) {
         Ok(code) => code,
         Err(error) => {
-            if error.is::<Interrupted>() {
-                terminal::say(error.to_string());
-                return ExitCode::from(interrupt::TRY_AGAIN);
-            }
-            terminal::say(format!("error: {}", sentence(&error)));
-            if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::from(1) }
+            let text = sentence(&error);
+            let (status, line) = if error.is::<Interrupted>() {
+                (interrupt::TRY_AGAIN, text.clone())
+            } else {
+                (if error.is::<UsageError>() { 2 } else { 1 }, format!("error: {text}"))
+            };
+            terminal::say(line);
+            terminal.failure(&text, status);
+            ExitCode::from(status)
         }
     }
+}
+
+/// Says what is wrong with a command line, or shows the help that it asked for.
+fn refuse(mut error: clap::Error, words: &[OsString]) -> ExitCode {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    hints::add(&mut error, words);
+    let _ = error.print();
+    let text = error.render().to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let json = words.iter().any(|word| word == "--json");
+    Terminal::new(json, false).failure(first.strip_prefix("error: ").unwrap_or(first), 2);
+    ExitCode::from(2)
 }
 
 /// The error and its causes in one line; causes that the message already quotes are not repeated.

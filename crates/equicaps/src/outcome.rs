@@ -33,7 +33,10 @@ impl Outcome {
     }
 
     /// Status 1, with a sentence on standard error.
-    pub fn failed(self, why: String) -> Self {
+    pub fn failed(mut self, why: String) -> Self {
+        if let Value::Object(fields) = &mut self.json {
+            fields.insert("error".to_owned(), why.clone().into());
+        }
         Self { status: ExitCode::FAILURE, failure: Some(why), ..self }
     }
 

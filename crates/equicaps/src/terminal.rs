@@ -50,6 +50,14 @@ impl Terminal {
         }
     }
 
+    /// Why the command failed, as the one object on standard output where `--json` was given; people read standard error.
+    pub fn failure(&self, error: &str, status: u8) {
+        if self.json {
+            // That nobody reads it does not change the status.
+            let _ = self.result("", &serde_json::json!({ "error": error, "status": status }));
+        }
+    }
+
     /// A bar whose message says everything but how much of `total` is done; nothing where there is no terminal.
     pub fn bar(&self, total: u64, unit: &str) -> Progress {
         if self.quiet || !std::io::stderr().is_terminal() {
@@ -57,7 +65,7 @@ impl Terminal {
         }
         let bar = ProgressBar::new(total);
         if let Ok(style) =
-            ProgressStyle::with_template(&format!("{{bar:20}} {{pos}}/{{len}} {unit}  {{wide_msg}}"))
+            ProgressStyle::with_template(&format!("{{bar:10}} {{pos}}/{{len}} {unit}  {{wide_msg}}"))
         {
             bar.set_style(style);
         }

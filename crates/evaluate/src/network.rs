@@ -49,6 +49,11 @@ impl NetworkEncoder {
         self.network.model.config()
     }
 
+    /// The network itself.
+    pub fn network(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
     fn tensor(&self, values: &[f32], count: usize) -> Result<Tensor> {
         Ok(Tensor::from_slice(&self.device, [count, values.len() / count.max(1)], values)?)
     }

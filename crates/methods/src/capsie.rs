@@ -15,7 +15,7 @@ use model::CapsuleProjector;
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig};
 use crate::equicaps;
-use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
+use crate::method::{Embedding, Method, Motion, Part, PartName, Projector, Term};
 use crate::registry::Registration;
 use crate::regularise::{Predictor, both, regularisation};
 
@@ -49,7 +49,7 @@ impl CapsIe {
             capsules: projector.capsules,
             pose: projector.pose,
             predictor: Predictor::init(config, builder, projector.capsules * projector.pose),
-            projector: projector.init(builder, "projector."),
+            projector: projector.init(builder, equicaps::PREFIX),
             normalise: config.network.normalise_poses,
             loss: config.loss,
             divisor: config.covariance_divisor(),
@@ -69,6 +69,14 @@ impl Method for CapsIe {
 
     fn embed(&self, tape: &mut Tape<'_>, map: &Var, _: &Var) -> Result<Vec<(PartName, Var)>> {
         equicaps::embed(tape, &self.projector, map)
+    }
+
+    fn projectors(&self) -> Vec<Projector> {
+        vec![Projector::Capsules {
+            prefix: equicaps::PREFIX,
+            capsules: self.capsules,
+            side: self.pose.isqrt(),
+        }]
     }
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {

@@ -13,7 +13,7 @@ use model::{CapsuleProjector, CapsuleProjectorConfig};
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig, Regularise};
-use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
+use crate::method::{Embedding, Method, Motion, Part, PartName, Projector, Term};
 use crate::registry::Registration;
 use crate::regularise::{both, regularisation};
 
@@ -36,6 +36,9 @@ pub struct EquiCaps {
     loss: LossConfig,
     divisor: usize,
 }
+
+/// What the names of the capsule projector's parameters begin with.
+pub(crate) const PREFIX: &str = "projector.";
 
 /// The capsule projector of a configuration.
 pub(crate) fn projector(config: &MethodConfig) -> CapsuleProjectorConfig {
@@ -75,7 +78,7 @@ impl EquiCaps {
             return Err(Error::shape("network", detail));
         }
         Ok(Self {
-            projector: projector(config).init(builder, "projector."),
+            projector: projector(config).init(builder, PREFIX),
             capsules: config.network.capsules,
             side,
             loss: config.loss,
@@ -91,6 +94,10 @@ impl Method for EquiCaps {
 
     fn embed(&self, tape: &mut Tape<'_>, map: &Var, _: &Var) -> Result<Vec<(PartName, Var)>> {
         embed(tape, &self.projector, map)
+    }
+
+    fn projectors(&self) -> Vec<Projector> {
+        vec![Projector::Capsules { prefix: PREFIX, capsules: self.capsules, side: self.side }]
     }
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {

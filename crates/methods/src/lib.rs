@@ -61,7 +61,7 @@ pub use config::{
 pub use health::Health;
 pub use measurement::{Ask, Measurement, Reading, StepOutput};
 pub use memory::largest_batch;
-pub use method::{Embedding, Method, Motion, Part, PartName, Place, Source, Term};
+pub use method::{Embedding, Method, Motion, Part, PartName, Place, Projector, Source, Term};
 pub use names::UnknownName;
 pub use network::{Loss, Model, Network};
 pub use probes::{Answers, Probes, ProbesConfig, Questions};
@@ -69,4 +69,5 @@ pub use registry::{HasTensor, MethodName, Registration, register};
 pub use settings::{SettingError, Settings};
 pub use sizes::{LARGEST_BATCH, LARGEST_IMAGE};
 pub use step::{Step, StepOptions};
+pub use suggest::nearest;
 pub use tally::{Tallies, Tally};

@@ -176,6 +176,33 @@ pub enum Motion {
     Predictor,
 }
 
+/// Layers between a backbone and a part of the embedding, for those who write a network down in another language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Projector {
+    /// Capsules on the map: activations and poses.
+    Capsules {
+        /// What the names of its parameters begin with.
+        prefix: &'static str,
+        /// Number of capsules.
+        capsules: usize,
+        /// Side of a pose matrix.
+        side: usize,
+    },
+    /// A perceptron with batch norms on some columns of the representation.
+    Perceptron {
+        /// What it makes.
+        part: PartName,
+        /// What the names of its parameters begin with.
+        prefix: &'static str,
+        /// The first column that it reads.
+        first: usize,
+        /// So many columns.
+        input: usize,
+        /// Widths of its layers.
+        widths: Vec<usize>,
+    },
+}
+
 /// An objective on top of a backbone.
 pub trait Method: Debug + Send + Sync {
     /// The parts of its embedding, in order; none for a method without.
@@ -183,6 +210,12 @@ pub trait Method: Debug + Send + Sync {
 
     /// Those parts for one view: from the backbone's map (n, side, side, width) and representation (n, width).
     fn embed(&self, tape: &mut Tape<'_>, map: &Var, representation: &Var) -> Result<Vec<(PartName, Var)>>;
+
+    /// The layers that make those parts, in their order; none for a method that does not say, which cannot be exported
+    /// with its projector.
+    fn projectors(&self) -> Vec<Projector> {
+        Vec::new()
+    }
 
     /// The terms of the loss for both views.
     fn terms(&self, tape: &mut Tape<'_>, views: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>>;

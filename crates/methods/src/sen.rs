@@ -5,7 +5,7 @@ use engine::{Result, StoreBuilder, Tape, Tensor, Var};
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig};
-use crate::method::{Embedding, Method, Motion, Part, PartName, Term};
+use crate::method::{Embedding, Method, Motion, Part, PartName, Projector, Term};
 use crate::projection::Projection;
 use crate::registry::Registration;
 use crate::regularise::Predictor;
@@ -48,6 +48,10 @@ impl Method for Sen {
 
     fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
         Ok(vec![self.projector.forward(tape, h)?])
+    }
+
+    fn projectors(&self) -> Vec<Projector> {
+        vec![self.projector.describe(0)]
     }
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {

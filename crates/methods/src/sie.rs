@@ -12,7 +12,7 @@ use engine::{Error, Result, StoreBuilder, Tape, Tensor, Var};
 
 use crate::batch::{PairBatch, required};
 use crate::config::{LossConfig, MethodConfig};
-use crate::method::{Embedding, Method, Motion, Part, PartName, Place, Term, places};
+use crate::method::{Embedding, Method, Motion, Part, PartName, Place, Projector, Term, places};
 use crate::projection::Projection;
 use crate::registry::Registration;
 use crate::regularise::{Predictor, regularisation};
@@ -70,6 +70,10 @@ impl Method for Sie {
         let invariant = self.invariant.forward(tape, &invariant)?;
         let equivariant = ops::columns(tape, h, self.half, self.half)?;
         Ok(vec![invariant, self.equivariant.forward(tape, &equivariant)?])
+    }
+
+    fn projectors(&self) -> Vec<Projector> {
+        vec![self.invariant.describe(0), self.equivariant.describe(self.half)]
     }
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {

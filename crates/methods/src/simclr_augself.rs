@@ -7,7 +7,7 @@ use model::{MlpHead, MlpHeadConfig};
 
 use crate::batch::{PairBatch, required};
 use crate::config::MethodConfig;
-use crate::method::{Embedding, Method, Part, PartName, Term};
+use crate::method::{Embedding, Method, Part, PartName, Projector, Term};
 use crate::registry::Registration;
 use crate::simclr::SimClr;
 
@@ -49,6 +49,10 @@ impl Method for SimClrAugSelf {
 
     fn embed(&self, tape: &mut Tape<'_>, map: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
         self.contrast.embed(tape, map, h)
+    }
+
+    fn projectors(&self) -> Vec<Projector> {
+        self.contrast.projectors()
     }
 
     fn terms(&self, tape: &mut Tape<'_>, views: &[Embedding; 2], batch: &PairBatch) -> Result<Vec<Term>> {

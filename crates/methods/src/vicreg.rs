@@ -5,7 +5,7 @@ use engine::{Result, StoreBuilder, Tape, Var};
 
 use crate::batch::PairBatch;
 use crate::config::{LossConfig, MethodConfig};
-use crate::method::{Embedding, Method, Part, PartName, Term};
+use crate::method::{Embedding, Method, Part, PartName, Projector, Term};
 use crate::projection::Projection;
 use crate::registry::{HasTensor, Registration};
 use crate::regularise::regularisation;
@@ -52,6 +52,10 @@ impl Method for VicReg {
 
     fn embed(&self, tape: &mut Tape<'_>, _: &Var, h: &Var) -> Result<Vec<(PartName, Var)>> {
         Ok(vec![self.projector.forward(tape, h)?])
+    }
+
+    fn projectors(&self) -> Vec<Projector> {
+        vec![self.projector.describe(0)]
     }
 
     fn terms(&self, tape: &mut Tape<'_>, [x, y]: &[Embedding; 2], _batch: &PairBatch) -> Result<Vec<Term>> {

@@ -33,7 +33,7 @@ pub mod summary;
 mod tensorboard;
 #[cfg(test)]
 mod testing;
-mod torch_file;
+pub mod torch_file;
 mod trained_on;
 mod trainer;
 #[cfg(test)]

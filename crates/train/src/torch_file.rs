@@ -11,6 +11,9 @@ use pickle::{Dtype, Tensor, Value};
 
 mod archive;
 mod pickle;
+mod writer;
+
+pub use writer::write;
 
 /// Numbers of all tensors of a file, where it has fewer bytes: views of the same numbers may be stored more than once.
 const MOST_NUMBERS: usize = 1 << 20;

@@ -8,11 +8,13 @@ use crate::terminal::Terminal;
 
 mod bench;
 mod check;
+mod completions;
 mod dataset;
 mod demo;
 mod devices;
 mod embed;
 mod evaluate;
+mod export;
 mod frame;
 mod import;
 mod meshes;
@@ -49,6 +51,8 @@ pub enum Command {
     Neighbours(neighbours::Arguments),
     /// Transform a pose embedding by a known rotation and list the nearest images
     Steer(steer::Arguments),
+    /// Write a trained network for other programs: ONNX, PyTorch, safetensors, Hugging Face
+    Export(export::Arguments),
     /// Convert weights of the published code (.pth) to a checkpoint
     Import(import::Arguments),
     /// List the training methods, or show one with its preset and layers
@@ -59,6 +63,10 @@ pub enum Command {
     Check(check::Arguments),
     /// Measure the speed on this machine
     Bench(bench::Arguments),
+    /// Print completions for a shell
+    Completions(completions::CompletionArguments),
+    /// Print the manual page, or write those of all commands
+    Man(completions::ManArguments),
 }
 
 impl Command {
@@ -75,11 +83,14 @@ impl Command {
             Self::Embed(arguments) => embed::run(&arguments, terminal),
             Self::Neighbours(arguments) => neighbours::run(&arguments, terminal),
             Self::Steer(arguments) => steer::run(&arguments, terminal),
+            Self::Export(arguments) => export::run(&arguments, terminal),
             Self::Import(arguments) => import::run(&arguments, terminal),
             Self::Methods(arguments) => methods::run(&arguments),
             Self::Devices(_) => devices::run(),
             Self::Check(arguments) => check::run(&arguments, terminal),
             Self::Bench(arguments) => bench::run(&arguments, terminal),
+            Self::Completions(arguments) => completions::completions(&arguments),
+            Self::Man(arguments) => completions::man(&arguments),
         }
     }
 }

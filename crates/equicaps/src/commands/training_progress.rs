@@ -96,9 +96,9 @@ impl<'a> TrainingProgress<'a> {
         let epoch = format!("epoch {epoch}/{}", progress.epochs);
         let terms = terms.join(", ");
         if std::io::stderr().is_terminal() {
-            // What matters most comes first: the line ends where the window does.
+            // What matters most comes first: the line ends where the window does, and 80 columns hold all before the epoch.
             let bar = self.bar.get_or_insert_with(|| self.terminal.bar(total, "steps"));
-            bar.message(format!("{epoch}  loss {loss:.4}  {rate:.0} images/s  {left} left  ({terms})"));
+            bar.message(format!("{rate:.0} images/s  {left} left  loss {loss:.4}  {epoch}  ({terms})"));
             bar.reach(progress.position.step);
         } else if self.line.is_none_or(|last| last.elapsed() >= LINE_INTERVAL) {
             self.line = Some(Instant::now());

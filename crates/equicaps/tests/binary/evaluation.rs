@@ -180,6 +180,19 @@ fn networks_can_be_used_on_images() {
     let holds = |values: &[u8]| parquet.windows(values.len()).any(|window| window == values);
     assert!(holds(&npy[128..]) && holds(file.tensor("poses").unwrap().data()));
 
+    let export = ["export", "runs/equicaps", "--with", "projector", "--out"];
+    let exported = json(root, &[&export[..], &["network.onnx"]].concat());
+    assert_eq!(exported["outputs"]["poses"], serde_json::json!([4, 3, 3]));
+    finite(&exported["largest_difference"], 0.0, 1e-5);
+    let again = equicaps(root, &[&export[..], &["network.onnx", "--json"]].concat());
+    let failure: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(failure["error"], "network.onnx exists already; choose another name");
+    assert_eq!((again.status.code(), &failure["status"]), (Some(1), &1.into()));
+    // What is exported as safetensors is a checkpoint.
+    json(root, &[&export[..], &["network.safetensors"]].concat());
+    json(root, &["embed", "network.safetensors", "@all.npy.txt", "--out", "exported.npy"]);
+    assert_eq!(std::fs::read(root.join("exported.npy")).unwrap(), npy);
+
     let list = std::fs::read_to_string(root.join("all.npy.txt")).unwrap();
     let query = list.lines().next().unwrap();
     let near = json(root, &["neighbours", "runs/equicaps", query, "--among", "views", "--out", "near.png"]);

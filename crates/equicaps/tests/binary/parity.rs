@@ -56,6 +56,7 @@ fn unusable_files_end_with_status_2() {
     ] {
         let output = parity(fixture, &inputs, &more);
         assert_eq!(output.status.code(), Some(2), "{fixture:?} {more:?}");
-        assert!(!output.stderr.is_empty() && output.stdout.is_empty());
+        let failure: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+        assert!(!output.stderr.is_empty() && failure["error"].is_string() && failure["status"] == 2);
     }
 }
