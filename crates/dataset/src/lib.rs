@@ -50,5 +50,5 @@ pub use reader::Dataset;
 pub use shell_word::shell_word;
 pub use source::{CpuRenderer, DataSpec, ObjectSet, ProceduralSize};
 pub use split::{FEWEST_VIEWS, held_out_views};
-pub use training_plan::TrainingPlan;
+pub use training_plan::{Curriculum, TrainingPlan};
 pub use views::Views;

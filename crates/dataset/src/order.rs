@@ -6,6 +6,7 @@ use random::{Random, Stream, fnv1a};
 const EPOCH_ORDER: Stream = Stream::new("epoch-order");
 const PAIR: Stream = Stream::new("epoch-pair");
 const VIEW: Stream = Stream::new("epoch-view");
+const OTHERS: Stream = Stream::new("epoch-others");
 const REFRESH: Stream = Stream::new("epoch-refresh");
 
 /// A permutation of `0..objects`: the order in which epoch `epoch` visits the objects.
@@ -25,6 +26,19 @@ pub fn pair(seed: u64, epoch: u64, object: usize, views: usize) -> (usize, usize
     let first = random.below(views as u64) as usize;
     let second = random.below(views as u64 - 1) as usize;
     (first, if second < first { second } else { second + 1 })
+}
+
+/// Other candidates for the second view of a pair whose first view is `first`.
+pub(crate) fn other_seconds(
+    seed: u64,
+    epoch: u64,
+    object: usize,
+    views: usize,
+    first: usize,
+) -> impl Iterator<Item = usize> {
+    let mut random = Random::new(seed, OTHERS, position(epoch, object));
+    std::iter::from_fn(move || Some(random.below(views.max(2) as u64 - 1) as usize))
+        .map(move |second| if second < first { second } else { second + 1 })
 }
 
 /// Whether each of the two images of `object` in `epoch` is one of the share that is rendered anew.

@@ -28,7 +28,35 @@ pub struct TrainingPlan {
     pub epochs: u64,
     /// The share of an epoch's images that are rendered anew; 0 for views on disk.
     pub refresh: f64,
+    /// How pairs begin with small changes.
+    pub curriculum: Curriculum,
 }
+
+/// Small changes first: the second view of a pair is, of several candidates, the nearest to the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Curriculum {
+    /// Candidates at the start; 1 takes the pairs as they come.
+    pub candidates: usize,
+    /// Epochs over which they become one.
+    pub epochs: u64,
+}
+
+impl Curriculum {
+    /// Pairs as they come.
+    pub const NONE: Self = Self { candidates: 1, epochs: 0 };
+
+    /// Candidates in `round` of rounds of which an epoch has `pairs`.
+    fn candidates_in(self, round: u64, pairs: usize) -> usize {
+        let rounds = self.epochs * pairs as u64;
+        match rounds.checked_sub(round) {
+            None | Some(0) => 1,
+            Some(left) => 1 + (self.candidates.saturating_sub(1) as u64 * left).div_ceil(rounds) as usize,
+        }
+    }
+}
+
+/// How far apart two views of an object are: `(object, first, second)`.
+pub type Distance = dyn Fn(usize, usize, usize) -> f64 + Send;
 
 /// How often each view of the pool has been replaced by a fresh one.
 ///
@@ -38,20 +66,21 @@ pub struct TrainingPlan {
 /// round, object) alone.
 struct Pool {
     plan: TrainingPlan,
+    distance: Box<Distance>,
     /// By object and place; empty where nothing is ever replaced.
     replaced: Vec<u32>,
 }
 
 impl Pool {
     /// The pool before the first round.
-    fn new(plan: TrainingPlan) -> Self {
+    fn new(plan: TrainingPlan, distance: Box<Distance>) -> Self {
         let places = if plan.refresh > 0.0 { plan.objects * plan.views } else { 0 };
-        Self { plan, replaced: vec![0; places] }
+        Self { plan, distance, replaced: vec![0; places] }
     }
 
     /// The pool before `epoch`.
-    fn before(plan: TrainingPlan, epoch: u64) -> Self {
-        let mut pool = Self::new(plan);
+    fn before(plan: TrainingPlan, epoch: u64, distance: Box<Distance>) -> Self {
+        let mut pool = Self::new(plan, distance);
         if plan.refresh > 0.0 {
             (0..epoch * plan.pairs as u64).for_each(|round| {
                 (0..plan.objects).for_each(|object| {
@@ -66,6 +95,7 @@ impl Pool {
     fn take(&mut self, round: u64, object: usize) -> [usize; 2] {
         let TrainingPlan { seed, views, stride, refresh, .. } = self.plan;
         let (first, second) = order::pair(seed, round, object, views);
+        let second = self.nearest(round, object, first, second);
         if refresh <= 0.0 {
             return [first, second];
         }
@@ -76,6 +106,29 @@ impl Pool {
             *replaced += u32::from(fresh[k]);
             place + *replaced as usize * stride
         })
+    }
+
+    /// What view the pool has of `object` at `place`.
+    fn view(&self, object: usize, place: usize) -> usize {
+        let TrainingPlan { views, stride, .. } = self.plan;
+        place + self.replaced.get(object * views + place).map_or(0, |&count| count as usize * stride)
+    }
+
+    /// The nearest to `first` of `second` and as many other candidates as `round` has.
+    fn nearest(&self, round: u64, object: usize, first: usize, second: usize) -> usize {
+        let TrainingPlan { seed, views, pairs, curriculum, .. } = self.plan;
+        let others = curriculum.candidates_in(round, pairs) - 1;
+        if others == 0 || views < 3 {
+            return second;
+        }
+        let from = self.view(object, first);
+        let distance = |place: usize| (self.distance)(object, from, self.view(object, place));
+        let candidates = order::other_seconds(seed, round, object, views, first).take(others);
+        let nearer = |(best, at): (usize, f64), place: usize| match distance(place) {
+            nearer if nearer < at => (place, nearer),
+            _ => (best, at),
+        };
+        candidates.fold((second, distance(second)), nearer).0
     }
 
     /// The items of all steps of `epoch`, which is the next one.
@@ -113,9 +166,15 @@ impl TrainingPlan {
         self.steps_per_epoch() * self.epochs
     }
 
-    /// The items of all steps from step `step` of epoch `first` on, both counted from 0, to the end.
-    pub fn steps_from(self, first: u64, step: u64) -> impl Iterator<Item = Vec<Item>> + Send + 'static {
-        let mut pool = Pool::before(self, first);
+    /// The items of all steps from step `step` of epoch `first` on, both counted from 0, to the end. A curriculum chooses
+    /// by `distance`.
+    pub fn steps_from(
+        self,
+        first: u64,
+        step: u64,
+        distance: Box<Distance>,
+    ) -> impl Iterator<Item = Vec<Item>> + Send + 'static {
+        let mut pool = Pool::before(self, first, distance);
         (first..self.epochs).flat_map(move |epoch| {
             let skip = if epoch == first { step } else { 0 };
             pool.steps(epoch).into_iter().skip(skip as usize)
@@ -138,7 +197,13 @@ mod tests {
         cut: Cut::Published,
         epochs: 0,
         refresh: 0.0,
+        curriculum: Curriculum::NONE,
     };
+
+    /// Views by their numbers.
+    fn plain() -> Box<Distance> {
+        Box::new(|_, first, second| first.abs_diff(second) as f64)
+    }
 
     proptest! {
         #[test]
@@ -146,13 +211,14 @@ mod tests {
             seed: u64, objects in 2_usize..40, batch in 2_usize..12, epochs in 1_u64..6, at in 0.0..1.0_f64,
             refresh in prop::sample::select(vec![0.0, 0.1, 0.7, 1.0]), pairs in 1_usize..5,
             cut in prop::sample::select(vec![Cut::Whole, Cut::Published]),
+            curriculum in (1_usize..4, 0_u64..4).prop_map(|(candidates, epochs)| Curriculum { candidates, epochs }),
         ) {
-            let plan = TrainingPlan { seed, objects, views: 7, stride: 7, pairs, batch, cut, epochs, refresh };
-            let whole: Vec<_> = plan.steps_from(0, 0).collect();
+            let plan = TrainingPlan { seed, objects, views: 7, stride: 7, pairs, batch, cut, epochs, refresh, curriculum };
+            let whole: Vec<_> = plan.steps_from(0, 0, plain()).collect();
             let per_epoch = plan.steps_per_epoch();
             prop_assert_eq!(whole.len() as u64, per_epoch * epochs);
             let step = (at * whole.len() as f64) as u64;
-            let rest: Vec<_> = plan.steps_from(step / per_epoch, step % per_epoch).collect();
+            let rest: Vec<_> = plan.steps_from(step / per_epoch, step % per_epoch, plain()).collect();
             prop_assert_eq!(&whole[step as usize..], &rest[..]);
             let sizes = plan.batch_sizes();
             prop_assert!(whole.iter().zip(sizes.iter().cycle()).all(|(items, size)| items.len() == 2 * size));
@@ -168,7 +234,7 @@ mod tests {
     #[test]
     fn items_are_first_views_then_second_views_of_the_same_objects() {
         let plan = TrainingPlan { seed: 3, objects: 9, views: 5, batch: 4, epochs: 1, ..PLAN };
-        let steps: Vec<_> = plan.steps_from(0, 0).collect();
+        let steps: Vec<_> = plan.steps_from(0, 0, plain()).collect();
         assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [8, 10]);
         for items in steps {
             let (first, second) = items.split_at(items.len() / 2);
@@ -179,7 +245,7 @@ mod tests {
     #[test]
     fn five_objects_fill_a_batch_and_pairs_of_one_object_differ() {
         let plan = TrainingPlan { objects: 5, views: 50, pairs: 102, batch: 512, epochs: 1, ..PLAN };
-        let steps: Vec<_> = plan.steps_from(0, 0).collect();
+        let steps: Vec<_> = plan.steps_from(0, 0, plain()).collect();
         assert_eq!(steps.len(), 1);
         let (first, second) = steps[0].split_at(510);
         let different: std::collections::HashSet<_> = first.iter().zip(second).collect();
@@ -189,7 +255,7 @@ mod tests {
     #[test]
     fn every_epoch_has_its_own_order_and_its_own_pairs() {
         let plan = TrainingPlan { seed: 3, objects: 12, views: 9, batch: 12, epochs: 2, ..PLAN };
-        let steps: Vec<_> = plan.steps_from(0, 0).collect();
+        let steps: Vec<_> = plan.steps_from(0, 0, plain()).collect();
         let order = |items: &[Item]| items[..12].iter().map(|item| item.0).collect::<Vec<_>>();
         assert_ne!(order(&steps[0]), order(&steps[1]));
         let pairs = |items: &[Item]| {
@@ -212,7 +278,7 @@ mod tests {
             refresh: 0.7,
             ..PLAN
         };
-        let views: Vec<usize> = plan.steps_from(0, 0).flatten().map(|(_, view)| view).collect();
+        let views: Vec<usize> = plan.steps_from(0, 0, plain()).flatten().map(|(_, view)| view).collect();
         assert!(views.iter().all(|view| view % 8 < 5) && views.iter().any(|view| *view > 40));
     }
 
@@ -230,7 +296,7 @@ mod tests {
                 ..PLAN
             };
             let (mut seen, mut fresh) = (std::collections::HashSet::new(), Vec::new());
-            for (step, items) in plan.steps_from(0, 0).enumerate() {
+            for (step, items) in plan.steps_from(0, 0, plain()).enumerate() {
                 // The pool is filled in the first epochs.
                 let new = items.into_iter().filter(|item| seen.insert(*item)).count();
                 if step >= 20 * 5 {
@@ -242,5 +308,24 @@ mod tests {
         assert_eq!(seen_before(0.0), 0.0);
         assert_eq!(seen_before(1.0), 1.0);
         assert!((seen_before(0.25) - 0.25).abs() < 0.03, "{}", seen_before(0.25));
+    }
+
+    #[test]
+    fn a_curriculum_begins_with_small_changes_and_ends_with_the_pairs_as_they_come() {
+        let plan = TrainingPlan { objects: 200, views: 50, batch: 200, epochs: 12, ..PLAN };
+        let near = TrainingPlan { curriculum: Curriculum { candidates: 16, epochs: 10 }, ..plan };
+        let mean = |items: &Vec<Item>| {
+            let (first, second) = items.split_at(200);
+            first.iter().zip(second).map(|(a, b)| a.1.abs_diff(b.1)).sum::<usize>() as f64 / 200.0
+        };
+        let usual: Vec<_> = plan.steps_from(0, 0, plain()).collect();
+        let steps: Vec<_> = near.steps_from(0, 0, plain()).collect();
+        let means: Vec<f64> = steps.iter().map(mean).collect();
+        assert!((14.0..20.0).contains(&mean(&usual[0])) && means[0] < 3.0, "{means:?}");
+        assert!(means[0] < means[5] && means[5] < means[9], "{means:?}");
+        assert_eq!(steps[10..], usual[10..]);
+        assert!(
+            steps.iter().flat_map(|items| items[..200].iter().zip(&items[200..])).all(|(a, b)| a.1 != b.1)
+        );
     }
 }

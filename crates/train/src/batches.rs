@@ -90,6 +90,7 @@ pub fn training_plan(config: &Config, views: &dyn Views) -> Result<TrainingPlan>
         cut: config.batches.cut(),
         epochs: config.epochs,
         refresh: config.refresh,
+        curriculum: config.curriculum,
     })
 }
 

@@ -6,8 +6,8 @@ mod rules;
 
 use std::path::Path;
 
-use dataset::SplitBy;
 use dataset::order::Cut;
+use dataset::{Curriculum, SplitBy};
 use engine::{AdamConfig, Precision};
 use methods::presets::{self, DEFAULTS, EARLIER, SCALES};
 use methods::{MethodConfig, MethodName, Settings, names};
@@ -33,6 +33,8 @@ pub struct Config {
     pub refresh: f64,
     pub pairs_per_object: usize,
     pub batches: BatchesName,
+    #[serde(with = "curriculum")]
+    pub curriculum: Curriculum,
     pub seed: u64,
     pub device: String,
     pub precision: PrecisionName,
@@ -192,6 +194,29 @@ pub struct Procedural {
     pub memory_mib: usize,
     pub objects_mib: usize,
     pub prepared_objects: usize,
+}
+
+/// The curriculum of the plan as a table.
+mod curriculum {
+    use dataset::Curriculum;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Settings {
+        candidates: usize,
+        epochs: u64,
+    }
+
+    pub fn serialize<S: Serializer>(curriculum: &Curriculum, serializer: S) -> Result<S::Ok, S::Error> {
+        let &Curriculum { candidates, epochs } = curriculum;
+        Settings { candidates, epochs }.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Curriculum, D::Error> {
+        let Settings { candidates, epochs } = Settings::deserialize(deserializer)?;
+        Ok(Curriculum { candidates, epochs })
+    }
 }
 
 /// The quality of rendering by its name.

@@ -16,6 +16,7 @@ use dataset::cuda::{RenderPool, look_ahead};
 use dataset::{Allocate, Loader, LoaderOptions, Split, SplitBy, TrainingPlan, Views, plan};
 use engine::{DType, Device, Tensor};
 use methods::{Ask, PairImages};
+use pose::ViewPose;
 
 use crate::bad_samples::Skipping;
 use crate::batches::{Item, PairBatch, training_plan};
@@ -202,7 +203,15 @@ impl Trainer<'_> {
 
     /// The items of the steps that are left.
     fn steps(&self) -> impl Iterator<Item = Vec<Item>> + Send + use<> {
-        self.plan.steps_from(self.position.epoch, self.position.step_in_epoch)
+        let views = Arc::clone(&self.views);
+        let rotation = move |object, view| {
+            let latents = views.latents(object, view);
+            ViewPose::published_precision(latents.rotation, [0.0; 3]).quaternion()
+        };
+        let distance = move |object, first, second| {
+            pose::rotation_distance(rotation(object, first), rotation(object, second))
+        };
+        self.plan.steps_from(self.position.epoch, self.position.step_in_epoch, Box::new(distance))
     }
 
     /// How long steps have waited for images that are rendered on the device.

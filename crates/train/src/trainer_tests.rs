@@ -330,7 +330,7 @@ fn bad_samples_fail_by_name_or_are_replaced_and_counted() {
     let (plain, mended) = (root.path().join("plain"), root.path().join("mended"));
     session(&plain, &config(&[]), &mut FakeLearner::new(), u64::MAX).0.unwrap();
     let plan = training_plan(&config(&[]), &FakeViews::new(4, 5)).unwrap();
-    let steps: Vec<_> = plan.steps_from(0, 0).collect();
+    let steps: Vec<_> = plan.steps_from(0, 0, Box::new(|_, _, _| 0.0)).collect();
     let late = steps[6].iter().find(|item| !steps[..6].concat().contains(item)).copied().unwrap();
     let views = FakeViews::new(4, 5).with_bad(move |item| item == late);
     let (outcome, _) = session_on(views, &mended, &config(&[]), &mut FakeLearner::new(), u64::MAX);

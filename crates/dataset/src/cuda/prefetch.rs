@@ -116,7 +116,7 @@ impl Prefetch {
 mod tests {
     use super::*;
     use crate::order::Cut;
-    use crate::training_plan::TrainingPlan;
+    use crate::training_plan::{Curriculum, TrainingPlan};
 
     /// Walks a run as training does: the sizes of all requests, and the images shown. Checks that every view is there when
     /// its batch comes.
@@ -124,9 +124,9 @@ mod tests {
         let mut prefetch = Prefetch::new(plan.views, places, at_once);
         let mut held = vec![None; places];
         let (mut requests, mut rendered, mut shown) = (Vec::new(), VecDeque::new(), 0);
-        let mut coming = plan.steps_from(0, 0);
+        let mut coming = plan.steps_from(0, 0, Box::new(|_, _, _| 0.0));
         let mut announced = 0;
-        for (step, items) in plan.steps_from(0, 0).enumerate() {
+        for (step, items) in plan.steps_from(0, 0, Box::new(|_, _, _| 0.0)).enumerate() {
             while announced <= step + look_ahead
                 && let Some(items) = coming.next()
             {
@@ -169,6 +169,7 @@ mod tests {
         cut: Cut::Published,
         epochs: 60,
         refresh: 0.1,
+        curriculum: Curriculum::NONE,
     };
 
     #[test]

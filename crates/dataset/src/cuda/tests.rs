@@ -14,7 +14,7 @@ use crate::loader::Item;
 use crate::on_the_fly::{OnTheFly, OnTheFlyOptions};
 use crate::order::Cut;
 use crate::source::{CpuRenderer, ObjectSet};
-use crate::training_plan::TrainingPlan;
+use crate::training_plan::{Curriculum, TrainingPlan};
 use crate::views::Views;
 use crate::work::ViewSource;
 
@@ -83,15 +83,16 @@ fn every_batch_shows_what_was_planned_whatever_fits_into_memory() {
             cut: Cut::Published,
             epochs: 12,
             refresh,
+            curriculum: Curriculum::NONE,
         };
         let memory = PoolMemory { pool: places * image, objects };
         let mut pool = RenderPool::new(views(), &context, SIDE, memory).unwrap();
         if fills {
             pool = pool.fill(0..15);
         }
-        let mut coming = plan.steps_from(0, 0).fuse();
+        let mut coming = plan.steps_from(0, 0, Box::new(|_, _, _| 0.0)).fuse();
         let mut announced = 0;
-        for (step, mut items) in plan.steps_from(0, 0).enumerate() {
+        for (step, mut items) in plan.steps_from(0, 0, Box::new(|_, _, _| 0.0)).enumerate() {
             while announced <= step + 8
                 && let Some(items) = coming.next()
             {

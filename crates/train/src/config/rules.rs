@@ -9,6 +9,8 @@ use crate::error::{Error, Result};
 const MOST_WORKERS: usize = 4096;
 /// Pairs of one object in an epoch.
 const MOST_PAIRS: usize = 65_536;
+/// Candidates for the second view of a pair.
+const MOST_CANDIDATES: usize = 1024;
 /// Beyond it routing is decided before anything is learnt.
 const MOST_ROUTING_STD: f64 = 100.0;
 /// Views of an object, as many as a dataset may have.
@@ -34,6 +36,10 @@ impl Config {
         rule(
             self.pairs_per_object <= MOST_PAIRS,
             &format!("pairs_per_object must be at most {MOST_PAIRS}; 0 chooses as many as fill a batch"),
+        )?;
+        rule(
+            (1..=MOST_CANDIDATES).contains(&self.curriculum.candidates),
+            &format!("curriculum.candidates must be between 1 and {MOST_CANDIDATES}"),
         )?;
         rule(
             (0.0..=MOST_ROUTING_STD).contains(&self.method.network.routing_std),
