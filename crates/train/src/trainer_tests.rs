@@ -370,7 +370,7 @@ fn other_settings_or_data_are_refused() {
         session(root.path(), &config(&["learning_rate=0.5"]), &mut FakeLearner::new(), u64::MAX);
     let message = outcome.unwrap_err().to_string();
     assert!(
-        message.ends_with("other settings than config.toml has now: learning_rate was 0.002 and is 0.5"),
+        message.ends_with("other settings than config.toml has now: learning_rate was 0.003 and is 0.5"),
         "{message}"
     );
     let other = FakeViews::new(4, 6);
