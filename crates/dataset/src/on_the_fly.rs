@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rayon::prelude::*;
 use scene::{LatentRanges, Latents};
 
 use crate::error::{Error, Result};
@@ -105,6 +106,20 @@ impl<S: ViewSource> OnTheFly<S> {
         let turns = objects.iter().map(|_| Mutex::default()).collect();
         let (prepared, images) = (Mutex::default(), Mutex::default());
         Self { source, options, objects, classes, prepared, is_good, turns, images }
+    }
+
+    /// The same without the objects that cannot be loaded, and why each of them cannot. All objects are loaded for that.
+    pub fn without_unusable(mut self) -> (Self, Vec<String>)
+    where
+        S: Send,
+    {
+        let problem = |object| self.prepared_once(object).err().map(|error| error.to_string());
+        let problems: Vec<Option<String>> = (0..self.objects.len()).into_par_iter().map(problem).collect();
+        let mut is_usable = problems.iter().map(Option::is_none);
+        self.objects.retain(|_| is_usable.next().unwrap_or(true));
+        self.is_good = self.objects.iter().map(|_| AtomicBool::new(true)).collect();
+        self.turns = self.objects.iter().map(|_| Mutex::default()).collect();
+        (self, problems.into_iter().flatten().collect())
     }
 
     /// The source.
@@ -256,6 +271,26 @@ mod tests {
         ) -> std::result::Result<Vec<u8>, Failure> {
             self.0.fetch_add(1, Ordering::Relaxed);
             Ok([*prepared, (latents[0].floor_hue * 255.0) as u8, 0].repeat(side * side))
+        }
+    }
+
+    #[test]
+    fn objects_that_cannot_be_loaded_are_left_out_and_the_others_keep_their_sides() {
+        let mut ids: Vec<_> = (0..10).map(|k| ("c".to_owned(), k.to_string())).collect();
+        ids.extend(["x", "y"].map(|name| ("c".to_owned(), name.to_owned())));
+        let all = OnTheFly::new(Counting::default(), &ids, options(0, 3));
+        let expected: Vec<Object> =
+            all.objects().iter().filter(|object| object.name.parse::<u8>().is_ok()).cloned().collect();
+        let (good, mut problems) = all.without_unusable();
+        problems.sort();
+        assert_eq!(
+            (good.objects(), problems.as_slice()),
+            (expected.as_slice(), ["c/x: no number".to_owned(), "c/y: no number".to_owned()].as_slice())
+        );
+        let mut pixels = vec![0; 8 * 8 * 3];
+        for object in 0..10 {
+            good.image(object, 1, 8, &mut pixels).unwrap();
+            assert_eq!(pixels[0], expected[object].name.parse().unwrap());
         }
     }
 

@@ -205,7 +205,7 @@ mod tests {
         let scores = Scores(vec![
             score("cup/a", Some(0.25), None),
             score("cup/b", Some(0.75), Some(0.5)),
-            score("car/c", Some(0.9), Some(1.0)),
+            score("car/c", Some(0.875), Some(1.0)),
         ]);
         let names: Vec<&str> = scores.worst_first().iter().map(|score| score.name.as_str()).collect();
         assert_eq!(names, ["cup/a", "cup/b", "car/c"]);

@@ -71,7 +71,7 @@ fn open(run: &RunMaterial, results: &Results) -> Result<Arc<dyn Views>> {
         config.lists.clear();
     }
     config.split = results.data.split.into();
-    Ok(train::data::open_views(&config)?)
+    Ok(train::data::open_views(&config, &mut |_| ())?)
 }
 
 fn neighbours(

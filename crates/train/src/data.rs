@@ -11,7 +11,7 @@ use methods::{MethodConfig, MethodName, Task, Transform};
 use scene::LatentRanges;
 
 use crate::batches::training_plan;
-use crate::config::{Config, LatentsName};
+use crate::config::{Config, LatentsName, OnBadSample};
 use crate::error::{Error, Result};
 
 /// The views of a run, and where it is trained on them.
@@ -70,14 +70,21 @@ pub fn open(config: &Config, device: &Device) -> Result<Data> {
     }
 }
 
-/// Opens the views that `config.data` names, for somebody who looks at each of them once: images come from the host.
-pub fn open_views(config: &Config) -> Result<Arc<dyn Views>> {
+/// Opens the views that `config.data` names, for somebody who does not train on them: images come from the host. Meshes that
+/// cannot be used are left out where the configuration says so, and `warn` gets the reasons.
+pub fn open_views(config: &Config, warn: &mut dyn FnMut(String)) -> Result<Arc<dyn Views>> {
     match find(config)? {
         Source::Stored(views) => Ok(views),
         Source::Objects(set) => {
             let (ids, options) = (set.ids(), on_the_fly_options(config));
             let renderer = CpuRenderer::new(set, config.procedural.quality);
-            Ok(Arc::new(OnTheFly::new(renderer, &ids, OnTheFlyOptions { memory: 0, ..options })))
+            let views = OnTheFly::new(renderer, &ids, options);
+            if config.loader.on_bad_sample == OnBadSample::Fail {
+                return Ok(Arc::new(views));
+            }
+            let (views, problems) = views.without_unusable();
+            problems.into_iter().for_each(|problem| warn(format!("left out: {problem}")));
+            Ok(Arc::new(views))
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::bail;
-use dataset::{Split, Views};
+use dataset::{Split, SplitBy, Views};
 use engine::{Device, Precision};
 use evaluate::evaluation::{self, DataSource, Event, Wanted};
 use evaluate::features::{Extraction, data_key};
@@ -15,7 +15,7 @@ use evaluate::{Encoder, Preset, Protocol, Results};
 use methods::verdict::PoseVerdict;
 use report::{evaluation_folder, pose_sweep};
 use serde::Serialize;
-use train::config::{PrecisionName, SplitName};
+use train::config::{OnBadSample, PrecisionName, SplitName};
 use train::{Config, RunFolder, Seen, TrainedOn};
 
 use crate::outcome::Outcome;
@@ -211,9 +211,9 @@ fn open(
     all: &[Weights],
     terminal: &Terminal,
 ) -> anyhow::Result<Arc<dyn Views>> {
-    let views = train::data::open_views(config)?;
+    let views = train::data::open_views(config, &mut |text| terminal.warn(text))?;
     terminal.note(format!("{}; held out: {}", views.description(), views.split_by().held_out()));
-    check_unseen(arguments, config, all, &*views, terminal)?;
+    check_unseen(arguments, config, all, views.split_by(), terminal)?;
     Ok(views)
 }
 
@@ -222,18 +222,16 @@ fn check_unseen(
     arguments: &Arguments,
     config: &Config,
     all: &[Weights],
-    views: &dyn Views,
+    split: SplitBy,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    let split = views.split_by();
     // All of them are checkpoints of one run.
     let Some(trained) = all.iter().find_map(|weights| weights.trained_on.as_ref()) else { return Ok(()) };
-    let data = if trained.split == split {
-        Some(TrainedOn::of_views(views))
-    } else {
-        let as_trained = Config { split: trained.split.into(), ..config.clone() };
-        train::data::open_views(&as_trained).ok().map(|views| TrainedOn::of_views(&*views))
-    };
+    // The data as that run would have them, with all objects.
+    let mut as_trained = Config { split: trained.split.into(), ..config.clone() };
+    as_trained.loader.on_bad_sample = OnBadSample::Fail;
+    let data = train::data::open_views(&as_trained, &mut |_| ()).ok();
+    let data = data.map(|views| TrainedOn::of_views(&*views));
     let run = arguments.weights.display();
     match trained.has_seen(split, data.as_ref()) {
         Seen::No => Ok(()),
