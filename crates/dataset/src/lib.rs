@@ -20,6 +20,7 @@ mod loader;
 mod object;
 mod on_the_fly;
 pub mod order;
+pub mod origin;
 pub mod plan;
 mod reader;
 mod resize;
