@@ -24,6 +24,7 @@ mod object;
 mod on_the_fly;
 pub mod order;
 mod pattern;
+pub mod origin;
 pub mod plan;
 mod printable;
 mod reader;

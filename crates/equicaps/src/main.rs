@@ -149,7 +149,9 @@ mod tests {
 
     /// Whether the command line takes `line`.
     fn parse(line: &str) {
-        let words = line.split(" #").next().unwrap_or(line).split_whitespace();
+        // What follows is the shell's.
+        let ends = [" #", " > ", " | "].iter().filter_map(|end| line.find(end)).min();
+        let words = line[..ends.unwrap_or(line.len())].split_whitespace();
         if let Err(error) = Arguments::try_parse_from(words) {
             panic!("`{line}`: {error}");
         }

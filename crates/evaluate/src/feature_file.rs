@@ -1,12 +1,10 @@
 //! Features of images in files that other programs read: NumPy, safetensors, Parquet.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+mod table;
 
-use parquet::data_type::{ByteArray, ByteArrayType, FloatType};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::parser::parse_message_type;
+use std::path::{Path, PathBuf};
+
+use dataset::origin::Origin;
 use safetensors::tensor::{Dtype, TensorView};
 
 use crate::Encoded;
@@ -19,7 +17,8 @@ pub enum Form {
     Npy,
     /// All features by name; the paths are in the metadata.
     Safetensors,
-    /// A row an image: `path`, and every kind of features as a list.
+    /// A row an image: `path`, what its dataset knows of it, and every kind of features as a list; poses of capsules as
+    /// lists of matrices.
     Parquet,
 }
 
@@ -56,8 +55,22 @@ fn tables(encoded: &Encoded) -> Vec<(&'static str, Kind, &[f32])> {
     all.into_iter().filter(|(_, _, values)| !values.is_empty()).collect()
 }
 
-/// Writes the features of the images at `paths`; `kind` says which ones a NumPy file holds.
-pub fn write(file: &Path, form: Form, paths: &[PathBuf], encoded: &Encoded, kind: Kind) -> Result<()> {
+/// Images and their features.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    /// Where the images are.
+    pub paths: &'a [PathBuf],
+    /// What their datasets know of them.
+    pub origins: &'a [Option<Origin>],
+    /// Their features.
+    pub encoded: &'a Encoded,
+    /// Capsules and the side of a pose matrix, for networks that have them.
+    pub capsules: Option<(usize, usize)>,
+}
+
+/// Writes the features of images; `kind` says which ones a NumPy file holds.
+pub fn write(file: &Path, form: Form, rows: Rows<'_>, kind: Kind) -> Result<()> {
+    let Rows { paths, encoded, .. } = rows;
     if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         dataset::durable::create_folder(parent)?;
     }
@@ -82,7 +95,17 @@ pub fn write(file: &Path, form: Form, paths: &[PathBuf], encoded: &Encoded, kind
             safetensors(names(), paths.len(), &tables).map_err(|error| unwritable(error.to_string()))?
         }
         Form::Parquet => {
-            parquet(names(), paths.len(), &tables).map_err(|error| unwritable(error.to_string()))?
+            let mut columns = vec![table::Column::Text("path", names().collect())];
+            columns.extend(table::known(rows.origins));
+            for (name, kind, values) in &tables {
+                let width = values.len() / paths.len().max(1);
+                let sides = match rows.capsules {
+                    Some((capsules, side)) if *kind == Kind::Poses => vec![capsules, side, side],
+                    _ => vec![width],
+                };
+                columns.push(table::Column::Floats(name, values, sides));
+            }
+            table::bytes(paths.len(), &columns).map_err(|error| unwritable(error.to_string()))?
         }
     };
     Ok(dataset::durable::write(file, &bytes).map_err(dataset::Error::from)?)
@@ -112,54 +135,11 @@ fn safetensors(
     safetensors::serialize(views, Some([("images".to_owned(), names)].into_iter().collect()))
 }
 
-/// Rows of a row group.
-const GROUP_ROWS: usize = 1 << 16;
-
-/// Plain and uncompressed, which every reader takes.
-fn parquet(
-    names: impl Iterator<Item = String>,
-    rows: usize,
-    tables: &Tables<'_>,
-) -> std::result::Result<Vec<u8>, parquet::errors::ParquetError> {
-    let list = |(name, ..): &(&str, Kind, &[f32])| {
-        format!("REQUIRED group {name} (LIST) {{ REPEATED group list {{ REQUIRED FLOAT element; }} }}")
-    };
-    let lists: String = tables.iter().map(list).collect();
-    let schema =
-        parse_message_type(&format!("message schema {{ REQUIRED BYTE_ARRAY path (STRING); {lists} }}"))?;
-    let properties = WriterProperties::builder()
-        .set_dictionary_enabled(false)
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_created_by(concat!("equicaps version ", env!("CARGO_PKG_VERSION")).to_owned())
-        .build();
-    let names: Vec<ByteArray> = names.map(|name| ByteArray::from(name.into_bytes())).collect();
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
-    for first in (0..rows).step_by(GROUP_ROWS) {
-        let last = rows.min(first + GROUP_ROWS);
-        let mut group = writer.next_row_group()?;
-        if let Some(mut column) = group.next_column()? {
-            column.typed::<ByteArrayType>().write_batch(&names[first..last], None, None)?;
-            column.close()?;
-        }
-        for (_, _, values) in tables {
-            let width = values.len() / rows.max(1);
-            let values = &values[first * width..last * width];
-            // The first number of a row begins a list (0), the others go on (1); none is missing (1).
-            let repetition: Vec<i16> = (0..values.len()).map(|at| i16::from(at % width != 0)).collect();
-            let definition = vec![1; values.len()];
-            if let Some(mut column) = group.next_column()? {
-                column.typed::<FloatType>().write_batch(values, Some(&definition), Some(&repetition))?;
-                column.close()?;
-            }
-        }
-        group.close()?;
-    }
-    writer.into_inner()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::table::GROUP_ROWS;
     use super::*;
+    use dataset::latent_table::NAMES;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::{ListAccessor, RowAccessor};
 
@@ -170,25 +150,63 @@ mod tests {
         let encoded = Encoded {
             representation: (0..rows * 7).map(|n| n as f32 * 0.5).collect(),
             invariant: Vec::new(),
-            equivariant: (0..rows * 2).map(|n| -(n as f32)).collect(),
+            equivariant: (0..rows * 8).map(|n| -(n as f32)).collect(),
         };
         let paths: Vec<PathBuf> = (0..rows).map(|row| PathBuf::from(format!("views/{row}.jpg"))).collect();
         let file = folder.path().join("new/all.parquet");
-        write(&file, Form::of(&file).unwrap(), &paths, &encoded, Kind::Representation).unwrap();
+        // Every third image is a view of a dataset.
+        let latents = |view: usize| scene::Latents {
+            rotation: [view as f64, 0.5, -0.5],
+            floor_hue: 0.1,
+            spot_theta: 0.2,
+            spot_phi: 0.3,
+            spot_hue: 0.4,
+            translation: None,
+        };
+        let origin = |view: usize| Origin {
+            class: "chair".to_owned(),
+            object: "03001627/a".to_owned(),
+            view,
+            split: "val",
+            latents: latents(view),
+        };
+        let origins: Vec<Option<Origin>> = (0..rows).map(|row| (row % 3 == 1).then(|| origin(row))).collect();
+        let all = Rows { paths: &paths, origins: &origins, encoded: &encoded, capsules: Some((2, 2)) };
+        write(&file, Form::of(&file).unwrap(), all, Kind::Representation).unwrap();
         let reader = SerializedFileReader::new(std::fs::File::open(&file).unwrap()).unwrap();
         let schema = reader.metadata().file_metadata().schema().get_fields().to_vec();
         let names: Vec<&str> = schema.iter().map(|field| field.name()).collect();
-        assert_eq!(names, ["path", "representation", "poses"]);
+        let known = ["class", "object", "view", "split"].into_iter().chain(NAMES.into_iter().take(7));
+        let expected = std::iter::once("path").chain(known).chain(["representation", "poses"]);
+        assert_eq!(names, expected.collect::<Vec<_>>());
         assert_eq!(reader.num_row_groups(), 2);
         let mut row = 0;
         for found in reader.get_row_iter(None).unwrap() {
             let found = found.unwrap();
             assert_eq!(found.get_string(0).unwrap(), &format!("views/{row}.jpg"));
-            for (column, width, expected) in [(1, 7, &encoded.representation), (2, 2, &encoded.equivariant)] {
-                let list = found.get_list(column).unwrap();
-                let numbers: Vec<f32> = (0..list.len()).map(|at| list.get_float(at).unwrap()).collect();
-                assert_eq!(numbers, expected[row * width..][..width]);
+            if row % 3 == 1 {
+                assert_eq!(found.get_string(1).unwrap(), "chair");
+                assert_eq!(found.get_int(3).unwrap(), row as i32);
+                assert_eq!(found.get_double(5).unwrap(), row as f64);
+            } else {
+                assert!(found.get_string(1).is_err() && found.get_double(5).is_err());
             }
+            let list = found.get_list(12).unwrap();
+            let numbers: Vec<f32> = (0..list.len()).map(|at| list.get_float(at).unwrap()).collect();
+            assert_eq!(numbers, encoded.representation[row * 7..][..7]);
+            // Two capsules, each a 2x2 matrix.
+            let poses = found.get_list(13).unwrap();
+            assert_eq!(poses.len(), 2);
+            let mut numbers = Vec::new();
+            for capsule in 0..2 {
+                let matrix = poses.get_list(capsule).unwrap();
+                assert_eq!(matrix.len(), 2);
+                for line in 0..2 {
+                    let line = matrix.get_list(line).unwrap();
+                    numbers.extend((0..line.len()).map(|at| line.get_float(at).unwrap()));
+                }
+            }
+            assert_eq!(numbers, encoded.equivariant[row * 8..][..8]);
             row += 1;
         }
         assert_eq!(row, rows);

@@ -3,7 +3,7 @@
 
 use engine::ops::Images;
 use engine::{Device, Tensor};
-use methods::{MEAN, MethodConfig, Motion, Network, PartName, STD, Transform};
+use methods::{MEAN, MethodConfig, Motion, Network, PartName, Projector, STD, Transform};
 use train::checkpoint::Checkpoint;
 use train::weights::{self, Loaded};
 
@@ -47,6 +47,15 @@ impl NetworkEncoder {
     /// The network's configuration.
     pub fn config(&self) -> &MethodConfig {
         self.network.model.config()
+    }
+
+    /// Capsules and the side of a pose matrix, where the embedding is made of such.
+    pub fn capsules(&self) -> Option<(usize, usize)> {
+        self.widths.equivariant?;
+        self.network.model.method().projectors().into_iter().find_map(|projector| match projector {
+            Projector::Capsules { capsules, side, .. } => Some((capsules, side)),
+            Projector::Perceptron { .. } => None,
+        })
     }
 
     /// The network itself.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dataset::Image;
+use dataset::origin::{Origin, origins};
 use evaluate::nearest::Neighbour;
 
 use crate::{Bitmap, Drawing, GridCell, ImageGrid, Result};
@@ -16,17 +17,27 @@ pub fn draw(
     side: usize,
 ) -> Result<Drawing> {
     let side = side.max(64);
-    let cell = |image: &Image, caption: String| -> Result<Option<GridCell>> {
+    let cell = |image: &Image, captions: Vec<String>| -> Result<Option<GridCell>> {
         let image = Bitmap::new(side as u32, side as u32, image.load(side)?)?;
-        Ok(Some(GridCell::new(Arc::new(image), caption)))
+        Ok(Some(GridCell { image: Some(Arc::new(image)), captions, frame: None }))
     };
+    let (query_origins, candidate_origins) = (origins(queries), origins(candidates));
     let name =
         |image: &Image| image.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut rows = Vec::new();
-    for (query, neighbours) in queries.iter().zip(found) {
-        let mut row = vec![cell(query, name(query))?];
+    for ((query, origin), neighbours) in queries.iter().zip(&query_origins).zip(found) {
+        let class = |origin: &Option<Origin>| origin.as_ref().map(|origin| origin.class.clone());
+        let captions = std::iter::once(name(query)).chain(class(origin)).collect();
+        let mut row = vec![cell(query, captions)?];
         for neighbour in neighbours {
-            row.push(cell(&candidates[neighbour.row], format!("{:.3}", neighbour.similarity))?);
+            let (image, its_origin) = (&candidates[neighbour.row], &candidate_origins[neighbour.row]);
+            let mut captions = vec![name(image)];
+            captions.extend(class(its_origin));
+            captions.push(match Origin::rotation_distance(origin.as_ref(), its_origin.as_ref()) {
+                Some(distance) => format!("{:.3}, rotation {distance:.2}", neighbour.similarity),
+                None => format!("{:.3}", neighbour.similarity),
+            });
+            row.push(cell(image, captions)?);
         }
         rows.push(row);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use evaluate::Encoder;
-use evaluate::feature_file::{self, Form, Kind};
+use evaluate::feature_file::{self, Form, Kind, Rows};
 use serde::Serialize;
 
 use crate::UsageError;
@@ -25,7 +25,8 @@ use crate::terminal::{Terminal, shown};
 
 A .npy file holds one float32 array (images, width); the paths are in OUT.txt, one per line.
 A .safetensors file holds all features, and the paths in its metadata.
-A .parquet file has a row for each image: path, representation, activations, poses.
+A .parquet file has a row for each image: path, representation, activations, poses; for views
+of a dataset also class, object, view, split and latents.
 Images are turned upright by their EXIF data and resized to the input size, without cropping.")]
 pub struct Arguments {
     #[command(flatten)]
@@ -74,8 +75,11 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let mut images = collect(&arguments.images, terminal)?;
     let mut network = arguments.network.open(arguments.image_size, terminal)?;
     let encoded = network.encode(&mut images)?;
+    let origins = if form == Form::Parquet { dataset::origin::origins(&images) } else { Vec::new() };
     let paths: Vec<PathBuf> = images.into_iter().map(|image| image.path).collect();
-    feature_file::write(out, form, &paths, &encoded, arguments.what.into())?;
+    let capsules = network.encoder.capsules();
+    let rows = Rows { paths: &paths, origins: &origins, encoded: &encoded, capsules };
+    feature_file::write(out, form, rows, arguments.what.into())?;
     let widths = network.encoder.widths();
     Outcome::new(&Embedded {
         images: paths.len(),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use dataset::Image;
+use dataset::origin::{Origin, origins};
 use evaluate::Encoder;
 use evaluate::nearest::{Neighbour, Similarity};
 use evaluate::prediction::{Transformation, normalise_prediction};
@@ -23,7 +24,7 @@ use crate::terminal::{Terminal, shown};
   equicaps neighbours runs/first a.jpg b.jpg --among 'views/*/*' -k 5 --by poses --out near.png
 
 Cosine similarity of representations, or of capsule-wise normalised poses; an image is never its
-own neighbour.")]
+own neighbour. Of views of a dataset the class and the distance of rotations (0 to 1) are shown.")]
 pub struct Arguments {
     #[command(flatten)]
     network: NetworkOptions,
@@ -85,10 +86,6 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     };
     let query_rows = rows(&mut queries)?;
     let candidate_rows = rows(&mut candidates)?;
-    // One file may go by several names (./a.jpg, a.jpg).
-    let places = |images: &[Image]| -> Vec<PathBuf> {
-        images.iter().map(|image| image.path.canonicalize().unwrap_or_else(|_| image.path.clone())).collect()
-    };
     let (query_places, candidate_places) = (places(&queries), places(&candidates));
     let same = |query: usize, candidate: usize| query_places[query] == candidate_places[candidate];
     let mut similarity = Similarity::new(&network.device)?;
@@ -97,12 +94,14 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         let title = "Nearest neighbours";
         nearest_images::draw(title, &queries, &candidates, &found, network.side())?.write(out)?;
     }
-    let query = |(query, near): (&Image, &Vec<Neighbour>)| Query {
-        query: shown(&query.path),
-        neighbours: list(near, &candidates),
+    let origins = [origins(&queries), origins(&candidates)];
+    let query = |(index, near): (usize, &Vec<Neighbour>)| Query {
+        query: shown(&queries[index].path),
+        class: origins[0][index].as_ref().map(|origin| origin.class.clone()),
+        neighbours: list(near, &candidates, origins[0][index].as_ref(), &origins[1]),
     };
     Outcome::new(&Neighbours {
-        queries: queries.iter().zip(&found).map(query).collect(),
+        queries: found.iter().enumerate().map(query).collect(),
         out: arguments.out.as_ref().map(shown),
     })
 }
@@ -117,6 +116,8 @@ struct Neighbours {
 #[derive(Serialize)]
 struct Query {
     query: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
     neighbours: Vec<Near>,
 }
 
@@ -125,25 +126,67 @@ struct Query {
 pub struct Near {
     image: String,
     similarity: f32,
+    #[serde(flatten)]
+    known: Option<Known>,
+    /// `1 - <q, q'>^2` to the query, where both are views of datasets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rotation_distance: Option<f64>,
 }
 
-/// `found`, the nearest first.
-pub fn list(found: &[Neighbour], candidates: &[Image]) -> Vec<Near> {
-    let near = |n: &Neighbour| Near { image: shown(&candidates[n.row].path), similarity: n.similarity };
+/// What a dataset knows of an image.
+#[derive(Serialize)]
+struct Known {
+    class: String,
+    object: String,
+    view: usize,
+    split: &'static str,
+}
+
+/// `found`, the nearest first, among `candidates` with these origins.
+pub fn list(
+    found: &[Neighbour],
+    candidates: &[Image],
+    query: Option<&Origin>,
+    origins: &[Option<Origin>],
+) -> Vec<Near> {
+    let near = |n: &Neighbour| {
+        let origin = origins[n.row].as_ref();
+        let known = origin.map(|Origin { class, object, view, split, .. }| Known {
+            class: class.clone(),
+            object: object.clone(),
+            view: *view,
+            split,
+        });
+        Near {
+            image: shown(&candidates[n.row].path),
+            similarity: n.similarity,
+            known,
+            rotation_distance: Origin::rotation_distance(query, origin),
+        }
+    };
     found.iter().map(near).collect()
+}
+
+/// Where images are. One file may go by several names (./a.jpg, a.jpg).
+pub fn places(images: &[Image]) -> Vec<PathBuf> {
+    images.iter().map(|image| image.path.canonicalize().unwrap_or_else(|_| image.path.clone())).collect()
 }
 
 impl fmt::Display for Near {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:.4}  {}", self.similarity, self.image)
+        write!(formatter, "{:.4}  {}", self.similarity, self.image)?;
+        if let Some(known) = &self.known {
+            write!(formatter, "  {}", known.class)?;
+        }
+        self.rotation_distance.iter().try_for_each(|distance| write!(formatter, "  rotation {distance:.2}"))
     }
 }
 
 impl fmt::Display for Neighbours {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
-        for Query { query, neighbours } in &self.queries {
-            lines.push(query.clone());
+        for Query { query, class, neighbours } in &self.queries {
+            lines.push(class.as_ref().map_or_else(|| query.clone(), |class| format!("{query}  {class}")));
             lines.extend(neighbours.iter().map(|near| format!("  {near}")));
         }
         formatter.write_str(&lines.join("\n"))

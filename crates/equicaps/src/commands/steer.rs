@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
+use dataset::origin::origins;
 use evaluate::Encoder;
 use evaluate::nearest::Similarity;
 use evaluate::prediction::{Transformation, normalise_prediction};
@@ -24,7 +25,7 @@ use crate::terminal::{Terminal, shown};
   equicaps steer runs/motion car_0.jpg --translate 0.2,0,0 --among car_views --out to.png
 
 The embedding of the image is multiplied by the relative motion (capsule methods) or transformed
-by the predictor; then the nearest embeddings are listed. Angles in degrees, about x, y, z in
+by the predictor; then the nearest embeddings are listed, without the image itself. Angles in degrees, about x, y, z in
 this order, relative to the view.")]
 pub struct Arguments {
     #[command(flatten)]
@@ -105,16 +106,21 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let mut rows = network.encode(&mut candidates)?.equivariant;
     transformation.normalise_candidates(&mut rows, width);
     let mut similarity = Similarity::new(&network.device)?;
-    let found = similarity.nearest(&prediction, &rows, width, arguments.k.into(), |_, _| false)?;
+    // Where the embedding comes from is no answer to where it goes.
+    let (from, places) = (neighbours::places(&source), neighbours::places(&candidates));
+    let is_source = |query: usize, candidate: usize| from[query] == places[candidate];
+    let found = similarity.nearest(&prediction, &rows, width, arguments.k.into(), is_source)?;
     if let Some(out) = &arguments.out {
         let title = format!("Steered by rotation ({x}, {y}, {z})");
         nearest_images::draw(&title, &source, &candidates, &found, network.side())?.write(out)?;
     }
+    let (origin, origins) = (origins(&source).remove(0), origins(&candidates));
+    let found = found.first().map(Vec::as_slice).unwrap_or_default();
     Outcome::new(&Steered {
         image: shown(&source[0].path),
         rotate: arguments.rotate.0,
         translate: arguments.translate.0,
-        nearest: neighbours::list(found.first().map(Vec::as_slice).unwrap_or_default(), &candidates),
+        nearest: neighbours::list(found, &candidates, origin.as_ref(), &origins),
         out: arguments.out.as_ref().map(shown),
     })
 }

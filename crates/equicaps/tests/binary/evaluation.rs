@@ -200,11 +200,16 @@ fn networks_can_be_used_on_images() {
     assert_eq!(found.len(), 3);
     assert!(found.iter().all(|neighbour| neighbour["image"] != query));
     assert!(root.join("near.png").is_file());
+    finite(&found[0]["rotation_distance"], 0.0, 1.0);
+    assert!(found[0]["class"].is_string() && near["queries"][0]["class"].is_string(), "{near}");
 
-    // Not moved at all, an image finds itself; SIE asks its predictor.
-    let steered = json(root, &["steer", "runs/equicaps", query, "--among", "views"]);
-    assert_eq!(steered["nearest"][0]["image"], query);
+    // An image does not find itself; not moved at all, it finds its copy. SIE asks its predictor.
+    std::fs::copy(root.join(query), root.join("copy.jpg")).unwrap();
+    let steered = json(root, &["steer", "runs/equicaps", query, "--among", "views", "copy.jpg"]);
+    assert_eq!(steered["nearest"][0]["image"], "copy.jpg");
+    assert!(steered["nearest"][0].get("class").is_none(), "{steered}");
     finite(&steered["nearest"][0]["similarity"], 0.999, 1.001);
+    assert!(steered["nearest"].as_array().unwrap().iter().all(|near| near["image"] != query));
     json(root, &["steer", "runs/sie", query, "--rotate", "0,0,45", "--among", "views", "--out", "s.svg"]);
 
     // One image that cannot be read among many, and names that are not text.
