@@ -6,6 +6,7 @@ use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 mod evaluate;
+mod faults;
 mod methods;
 mod ops;
 mod parity;
@@ -26,6 +27,8 @@ pub struct Arguments {
 enum Check {
     /// Compare probes and retrieval on a GPU with the CPU
     Evaluate(evaluate::Arguments),
+    /// Damage, kill and starve a small dataset, run and evaluation, and count what came of it
+    Faults(faults::Arguments),
     /// Compare a step of every method in every variant on a GPU with the CPU
     Methods(methods::Arguments),
     /// Compare every operation of the engine on a GPU with the CPU
@@ -42,6 +45,7 @@ enum Check {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.check {
         Check::Evaluate(arguments) => evaluate::run(arguments, terminal),
+        Check::Faults(arguments) => faults::run(arguments, terminal),
         Check::Methods(arguments) => methods::run(arguments),
         Check::Ops(arguments) => ops::run(arguments),
         Check::Parity(arguments) => parity::run(arguments),
