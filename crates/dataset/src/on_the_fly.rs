@@ -290,7 +290,7 @@ mod tests {
         let mut pixels = vec![0; 8 * 8 * 3];
         for object in 0..10 {
             good.image(object, 1, 8, &mut pixels).unwrap();
-            assert_eq!(pixels[0], expected[object].name.parse().unwrap());
+            assert_eq!(pixels[0], expected[object].name.parse::<u8>().unwrap());
         }
     }
 
