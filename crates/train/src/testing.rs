@@ -1,6 +1,8 @@
 //! Views and a learner of a few lines, for tests of everything around them.
 
+use std::cell::Cell;
 use std::f64::consts::FRAC_PI_2;
+use std::rc::Rc;
 
 use dataset::{Class, Object, Split, Views};
 use methods::{Ask, Health, Measurement, PairImages, Tallies, Tally};
@@ -131,6 +133,8 @@ pub(crate) struct FakeLearner {
     pub(crate) unseen: u64,
     /// What the probes were asked about.
     pub(crate) probed: Vec<Vec<Item>>,
+    /// Batches of steps and of probes so far, for somebody who watches.
+    pub(crate) done: Rc<Cell<u64>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -147,6 +151,7 @@ impl FakeLearner {
             spoiled_by: u64::MAX,
             unseen: u64::MAX,
             probed: Vec::new(),
+            done: Rc::default(),
         }
     }
 }
@@ -157,6 +162,7 @@ impl Learner for FakeLearner {
             return Err(dataset::Error::Request("out of memory".to_owned()).into());
         }
         self.steps += 1;
+        self.done.set(self.done.get() + 1);
         let PairImages::Host { views, .. } = batch.images else { panic!("images of the host") };
         for (k, bytes) in views.into_iter().enumerate() {
             let hash = random::fnv1a(bytes) as f32 / u64::MAX as f32;
@@ -191,6 +197,7 @@ impl Learner for FakeLearner {
 
     fn probe(&mut self, batch: PairBatch<'_>) -> Result<Tallies> {
         self.probed.push(batch.items);
+        self.done.set(self.done.get() + 1);
         let (mut tallies, labels) = (Tallies::default(), batch.targets.labels);
         let logits: Vec<f32> = labels.iter().flat_map(|&label| [-label as f32, label as f32]).collect();
         tallies.add("class_accuracy/representation", Tally::accuracy(&logits, &labels));
