@@ -10,6 +10,7 @@ mod evaluation;
 #[cfg(unix)]
 mod interruption;
 mod parity;
+mod plan;
 mod saying;
 mod storage;
 mod support;
