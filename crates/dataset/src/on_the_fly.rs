@@ -288,9 +288,9 @@ mod tests {
             (expected.as_slice(), ["c/x: no number".to_owned(), "c/y: no number".to_owned()].as_slice())
         );
         let mut pixels = vec![0; 8 * 8 * 3];
-        for object in 0..10 {
-            good.image(object, 1, 8, &mut pixels).unwrap();
-            assert_eq!(pixels[0], expected[object].name.parse::<u8>().unwrap());
+        for (number, object) in expected.iter().enumerate() {
+            good.image(number, 1, 8, &mut pixels).unwrap();
+            assert_eq!(pixels[0], object.name.parse::<u8>().unwrap());
         }
     }
 

@@ -40,7 +40,11 @@ pub struct Scores(pub Vec<Score>);
 #[serde(default)]
 struct Columns {
     name: Vec<String>,
+    /// Missing where rows are classes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     class: Vec<String>,
+    /// Missing where rows are single objects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     objects: Vec<usize>,
     rotation_error_degrees: Vec<Option<f64>>,
     rotation_r2: Vec<Option<f64>>,
@@ -59,6 +63,11 @@ impl From<Scores> for Columns {
             columns.rotation_r2.push(round(row.rotation_r2, 1e4));
             columns.mrr.push(round(row.mrr, 1e4));
         }
+        if columns.class == columns.name {
+            columns.class.clear();
+        } else {
+            columns.objects.clear();
+        }
         columns
     }
 }
@@ -68,7 +77,7 @@ impl From<Columns> for Scores {
         let number = |column: &[Option<f64>], row: usize| column.get(row).copied().flatten();
         let score = |(row, name): (usize, &String)| Score {
             name: name.clone(),
-            class: columns.class.get(row).cloned().unwrap_or_default(),
+            class: columns.class.get(row).unwrap_or(name).clone(),
             objects: columns.objects.get(row).copied().unwrap_or(1),
             rotation_error: number(&columns.rotation_error_degrees, row),
             rotation_r2: number(&columns.rotation_r2, row),
@@ -215,6 +224,9 @@ mod tests {
         let text = serde_json::to_string(&scores).unwrap();
         assert!(text.starts_with("{\"name\":[\"cup/a\",\"cup/b\",\"car/c\"]"), "{text}");
         assert_eq!(serde_json::from_str::<Scores>(&text).unwrap(), scores);
+        let text = serde_json::to_string(&scores.by_class()).unwrap();
+        assert!(text.starts_with("{\"name\":[\"car\",\"cup\"],\"objects\":[1,2]"), "{text}");
+        assert_eq!(serde_json::from_str::<Scores>(&text).unwrap(), scores.by_class());
         let mut later = Scores(vec![score("cup/a", None, Some(0.125)), score("car/new", None, Some(1.0))]);
         later.keep(scores);
         assert_eq!((later.0[0].rotation_r2, later.0[0].mrr), (Some(0.25), Some(0.125)));

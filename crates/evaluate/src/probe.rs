@@ -135,8 +135,9 @@ pub fn train_and_test(
             let losses = heads.losses()?;
             let values = group.validate(&mut |samples| heads.predict(samples), u64::from(epoch))?.values;
             for ((curve, loss), value) in curves.iter_mut().zip(losses).zip(values) {
-                let value = value.map_or(f64::NAN, |value| value.0);
-                curve.push((epoch + 1, loss / samples.count.max(1) as f64, value));
+                if let Some((value, _)) = value {
+                    curve.push((epoch + 1, loss / samples.count.max(1) as f64, value));
+                }
             }
         }
         progress(1);
