@@ -96,7 +96,7 @@ impl Column<'_> {
                 let level = |at: usize| {
                     let mut inner = width;
                     let begins = sides.iter().position(|side| {
-                        let begins = at % inner == 0;
+                        let begins = at.is_multiple_of(inner);
                         inner /= side;
                         begins
                     });
