@@ -33,6 +33,8 @@ pub fn write_with(
     let beside = path.with_file_name(beside);
     let result = (|| {
         let file = with_reserve(|| File::create(&beside))?;
+        // Tells others, for as long as it is open, that it is being written.
+        let _ = file.try_lock();
         let mut writer = BufWriter::with_capacity(1 << 20, file);
         fill(&mut writer)?;
         let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error)?;
@@ -44,7 +46,28 @@ pub fn write_with(
     }
     result.map_err(FileError::write::<FileError>(path))?;
     sync_folder_of(path);
+    remove_abandoned_beside(path);
     Ok(())
+}
+
+/// Removes what processes that were killed while they wrote `path` left beside it: those whose lock can be had.
+fn remove_abandoned_beside(path: &Path) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return;
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let other = entry.file_name();
+        let process = other.to_str().and_then(|other| {
+            other.strip_prefix('.')?.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(UNFINISHED)
+        });
+        if process.is_some_and(|process| process.bytes().all(|byte| byte.is_ascii_digit()))
+            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Removes what killed processes left unfinished in `folder`. Only for the owner of the folder.
@@ -325,6 +348,26 @@ mod tests {
         assert_eq!(message, format!("cannot write {}: the disk is full", path.display()));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_was_left_beside_a_file_goes_with_the_next_writing_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in
+            [".results.json.123.tmp", ".results.json.456.tmp", ".other.json.123.tmp", ".results.json.x.tmp"]
+        {
+            fs::write(at(name), b"half").unwrap();
+        }
+        let alive = File::open(at(".results.json.456.tmp")).unwrap();
+        alive.lock().unwrap();
+        write(&at("results.json"), b"whole").unwrap();
+        let mut names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        let expected =
+            [".other.json.123.tmp", ".results.json.456.tmp", ".results.json.x.tmp", "results.json"];
+        assert_eq!(names, expected);
     }
 
     #[test]

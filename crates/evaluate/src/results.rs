@@ -312,7 +312,7 @@ impl Results {
     /// Reads a `results.json`.
     pub fn read(path: &Path) -> Result<Self> {
         let bad = |message: String| Error::File { path: path.to_path_buf(), message };
-        let bytes = std::fs::read(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
+        let bytes = std::fs::read(path).map_err(dataset::Error::read(path))?;
         let results: Self = serde_json::from_slice(&bytes)
             .map_err(|error| bad(format!("is not a result of `equicaps evaluate`: {error}")))?;
         if results.format != FORMAT {

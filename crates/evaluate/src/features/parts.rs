@@ -87,6 +87,6 @@ pub(super) fn write(path: &Path, mut bytes: Vec<u8>) -> Result<()> {
     let written = std::fs::write(&beside, &bytes).and_then(|()| std::fs::rename(&beside, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&beside);
-        Error::File { path: path.to_path_buf(), message: format!("cannot be written: {error}") }
+        Error::Dataset(dataset::Error::write(path)(error))
     })
 }
