@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// `text` on one line: what is not to be printed as it is becomes an escape such as `\n` or `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    escaped(text, |character| is_unsafe(character))
+    escaped(text, is_unsafe)
 }
 
 /// As [`printable`], for text of several lines: newlines and tabs stay.
