@@ -234,8 +234,9 @@ mod tests {
             check_size(&config, &checkpoint)
         };
         assert_eq!(with_width(8), Ok(()));
-        let message = with_width(1 << 20).unwrap_err();
+        let message = with_width(4096).unwrap_err();
         assert!(message.starts_with("its sizes ask for a network of "), "{message}");
+        assert!(with_width(1 << 20).unwrap_err().contains("must be at most 4096"));
     }
 
     #[test]

@@ -48,6 +48,7 @@ fn published_folders_are_read_as_they_are() {
     std::fs::create_dir(&lists).unwrap();
     for split in ["train", "val"] {
         std::fs::remove_file(Path::new(&out).join(format!("all_latents_{split}.npy"))).unwrap();
+        std::fs::remove_file(Path::new(&out).join(format!("checksums_{split}.npy"))).unwrap();
         for list in ["images", "labels"] {
             let name = format!("{split}_{list}.npy");
             std::fs::rename(Path::new(&out).join(&name), Path::new(&lists).join(&name)).unwrap();

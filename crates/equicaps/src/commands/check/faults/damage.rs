@@ -30,17 +30,24 @@ pub fn run(small: &Small, rounds: u32, seed: u64) -> anyhow::Result<Vec<Row>> {
         train::checkpoint::list(&checkpoints)?.into_iter().map(|(_, file)| file).collect();
     for file in files.into_iter().take(1) {
         let read = || checkpoint_content(&file);
-        rows.extend(try_kind("run: checkpoint", &[file.clone()], rounds, seed, &read, false)?);
+        rows.extend(try_kind("run: checkpoint", std::slice::from_ref(&file), rounds, seed, &read, false)?);
     }
     let folder = RunFolder::open(&small.run)?;
     let config = || folder.config().and_then(|config| config.to_toml()).map(String::into_bytes).map_err(text);
     rows.extend(try_kind("run: config.toml", &[folder.config_path()], rounds, seed, &config, true)?);
     let path = folder.metrics_path();
     let metrics = || train::metrics::read(&path).map_err(text).map(|r| format!("{r:?}").into_bytes());
-    rows.extend(try_kind("run: metrics.jsonl", &[path.clone()], rounds, seed, &metrics, true)?);
+    rows.extend(try_kind("run: metrics.jsonl", std::slice::from_ref(&path), rounds, seed, &metrics, true)?);
     let path = small.evaluation.join("results.json");
     let results = || evaluate::Results::read(&path).map_err(text).map(|r| format!("{r:?}").into_bytes());
-    rows.extend(try_kind("evaluation: results.json", &[path.clone()], rounds, seed, &results, true)?);
+    rows.extend(try_kind(
+        "evaluation: results.json",
+        std::slice::from_ref(&path),
+        rounds,
+        seed,
+        &results,
+        true,
+    )?);
     let kept: Vec<PathBuf> =
         tree(&small.features)?.into_keys().map(|name| small.features.join(name)).collect();
     let again = || {

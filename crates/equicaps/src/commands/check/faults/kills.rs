@@ -13,11 +13,14 @@ use super::{Row, Verdict};
 /// Kills of one piece of work before it is left to finish.
 const KILLS: u32 = 3;
 
+/// Makes the command that begins work in a folder, or goes on with it.
+type Begin<'a> = dyn Fn(&Path) -> anyhow::Result<Command> + 'a;
+
 /// A kind of work: its name, how it is begun and gone on with, and what it must leave.
 struct Work<'a> {
     name: &'static str,
     expected: &'a Path,
-    command: Box<dyn Fn(&Path) -> anyhow::Result<Command> + 'a>,
+    command: Box<Begin<'a>>,
 }
 
 fn works(small: &Small) -> Vec<Work<'_>> {
