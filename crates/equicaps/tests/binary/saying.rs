@@ -83,7 +83,10 @@ fn a_mesh_folder_of_the_wrong_depth_leads_to_the_right_one() {
 
     let mut train =
         equicaps(&["train", "--quiet", "--preset", "demo", "--data", "objects/chair", "--run", "run"]);
-    set(set(train.current_dir(root.path()), &TINY), &["epochs=1", "procedural.views=2"]);
+    set(
+        set(train.current_dir(root.path()), &TINY),
+        &["epochs=1", "procedural.views=2", "pairs_per_object=1"],
+    );
     let trained = ok_json(&mut train);
     let warnings: Vec<&str> =
         trained["warnings"].as_array().unwrap().iter().filter_map(|w| w.as_str()).collect();
@@ -92,5 +95,5 @@ fn a_mesh_folder_of_the_wrong_depth_leads_to_the_right_one() {
         said("every class in objects/chair has one object (3 classes): did you mean objects,"),
         "{warnings:?}"
     );
-    assert!(said("batch is 32, but there are 2 training objects"), "{warnings:?}");
+    assert!(said("batches have 2 pairs, not 32: there are 2 training objects"), "{warnings:?}");
 }

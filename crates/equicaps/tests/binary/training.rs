@@ -225,7 +225,8 @@ fn mistakes_are_named() {
     assert_eq!(wrong(&["--data", "no/such/place"], "there is no dataset at no/such/place"), 1);
     assert_eq!(wrong(&["--init-from", "no.safetensors"], "cannot read no.safetensors"), 1);
     assert_eq!(wrong(&["--choices-of", "no/such/run"], "there is no folder no/such/run"), 1);
-    assert_eq!(wrong(&["--data", "procedural:1x2"], "a step needs two training objects"), 1);
+    let one = ["--data", "procedural:1x2", "--set", "pairs_per_object=1"];
+    assert_eq!(wrong(&one, "a step needs two training pairs"), 1);
     assert_eq!(wrong(&["--seed", "9223372036854775808"], "is not in 0..="), 2);
     assert_eq!(wrong(&["--set", "method=sie"], "give --method sie"), 2);
     let size = "image_size is 4294967296, but must be a multiple of 32 between 32 and 8192";
