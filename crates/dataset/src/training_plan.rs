@@ -161,6 +161,11 @@ impl TrainingPlan {
         order::batch_sizes(self.objects * self.pairs, self.batch, self.cut)
     }
 
+    /// Images in a step, in the mean over an epoch.
+    pub fn images_per_step(&self) -> f64 {
+        2.0 * (self.objects * self.pairs) as f64 / self.steps_per_epoch().max(1) as f64
+    }
+
     /// Steps of the whole run.
     pub fn steps(&self) -> u64 {
         self.steps_per_epoch() * self.epochs

@@ -11,8 +11,10 @@ use crate::config::Config;
 use crate::data::Data;
 use crate::error::Result;
 
-/// On the CPU, pairs in a step of the measurement: enough for all threads, few enough for seconds.
+/// On the CPU, pairs in a step of the measurement at least: enough for all threads, few enough for seconds.
 const PAIRS: usize = 4;
+/// Pixels of the first views of such a step, where they are small: a few small images are slower than many.
+const PIXELS: usize = 1 << 18;
 /// Objects whose views are rendered for the measurement.
 const OBJECTS: usize = 8;
 /// Hours of a run that nobody should start unknowingly.
@@ -61,9 +63,14 @@ pub fn warning(config: &Config, data: &Data) -> Option<String> {
              are for such a machine, or use a GPU (equicaps devices says what is there and what is missing)",
             in_words(seconds),
             images(&plan),
-            2 * PAIRS
+            2 * measured_pairs(config)
         )
     })
+}
+
+/// Pairs in a step of the measurement on the CPU.
+fn measured_pairs(config: &Config) -> usize {
+    PAIRS.max(PIXELS / config.method.image_size.pow(2).max(1)).min(config.method.batch)
 }
 
 /// The time of a step: on the CPU that of a few pairs, scaled.
@@ -71,7 +78,7 @@ fn step_time(config: &Config, data: &Data) -> Result<Duration> {
     let (views, device) = (&*data.views, &data.device);
     let batch = config.method.batch;
     let (pairs, warm, measured) =
-        if matches!(device, Device::Cuda(_)) { (batch, 3, 5) } else { (batch.min(PAIRS), 1, 1) };
+        if matches!(device, Device::Cuda(_)) { (batch, 3, 5) } else { (measured_pairs(config), 1, 1) };
     let classes = views.classes().len().max(55);
     let probes = ProbesConfig { classes, translation: views.has_translation() };
     let options = StepOptions {

@@ -99,8 +99,7 @@ impl Session {
 
     /// Images in a step, in the mean over an epoch.
     pub fn images_per_step(&self) -> Result<f64> {
-        let plan = training_plan(&self.config, &*self.data.views)?;
-        Ok(2.0 * (plan.objects * plan.pairs) as f64 / plan.steps_per_epoch() as f64)
+        Ok(training_plan(&self.config, &*self.data.views)?.images_per_step())
     }
 
     /// Trains until the end, or until `stop` says so; it is asked before every step.

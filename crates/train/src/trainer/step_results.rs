@@ -34,7 +34,7 @@ impl Trainer<'_> {
         }
         if let Some(last) = measurements.into_iter().last() {
             let steps_left = self.plan.steps_per_epoch() * self.config.epochs - self.position.step;
-            let images_left = steps_left as f64 * 2.0 * self.plan.batch.min(self.plan.objects) as f64;
+            let images_left = steps_left as f64 * self.plan.images_per_step();
             (self.tell)(Event::Progress(&Progress {
                 position: self.position,
                 steps_per_epoch: self.plan.steps_per_epoch(),
