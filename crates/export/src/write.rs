@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use dataset::durable;
 use evaluate::weights::{Opened, Weights};
 use prost::Message;
-use train::checkpoint::{Checkpoint, Numbers, Position, Stored};
+use train::checkpoint::{Checkpoint, Numbers, Stored};
 use train::torch_file::{self, TorchNumbers, TorchTensor};
 
 use crate::card;
@@ -180,17 +180,9 @@ fn module_path(out: &Path) -> PathBuf {
 
 /// Writes the weights as a checkpoint without optimiser, and makes a graph of what is read again.
 fn write_checkpoint(exported: &Exported, weights: &Weights, path: &Path) -> Result<ModelProto> {
-    let config = &weights.config;
     let checkpoint = Checkpoint {
-        position: Position { epoch: exported.epochs.unwrap_or(0), ..Position::default() },
-        metadata: [
-            ("seed", config.seed.to_string()),
-            ("config_hash", config.identity()?),
-            ("config", config.identity_toml()?),
-        ]
-        .map(|(key, value)| (key.to_owned(), value))
-        .into(),
         tensors: exported.tensors.0.clone().into_iter().chain(exported.others.0.clone()).collect(),
+        ..Checkpoint::of_weights(&weights.config, exported.epochs.unwrap_or(0))?
     };
     checkpoint.write_to(path)?;
     graph::model(exported, &Tensors(Checkpoint::read(path)?.tensors))

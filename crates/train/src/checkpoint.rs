@@ -14,6 +14,7 @@ use dataset::error::FileError;
 use dataset::{SplitBy, durable};
 use serde_json::{Map, Value, json};
 
+use crate::config::Config;
 use crate::error::{Error, Result};
 
 /// The ending of checkpoints.
@@ -151,6 +152,17 @@ pub fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
 pub(crate) const SPLIT: &str = "split";
 
 impl Checkpoint {
+    /// Weights that are no state of a run, still without tensors: what `config` they have, after `epoch` epochs.
+    pub fn of_weights(config: &Config, epoch: u64) -> Result<Self> {
+        let metadata = [
+            ("seed", config.seed.to_string()),
+            ("config_hash", config.identity()?),
+            ("config", config.identity_toml()?),
+        ];
+        let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into();
+        Ok(Self { position: Position { epoch, ..Position::default() }, metadata, tensors: BTreeMap::new() })
+    }
+
     /// What was held out of the data that it was trained on.
     pub fn split(&self) -> SplitBy {
         match self.metadata.get(SPLIT) {

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use dataset::{Split, TrainingPlan};
 use engine::Device;
-use methods::{MethodConfig, PairBatch, ProbesConfig, Step, StepOptions};
+use methods::PairBatch;
 
 use crate::batches::training_plan;
 use crate::config::Config;
 use crate::data::Data;
 use crate::error::Result;
+use crate::network::new_step;
 
 /// On the CPU, pairs in a step of the measurement at least: enough for all threads, few enough for seconds.
 const PAIRS: usize = 4;
@@ -79,15 +80,9 @@ fn step_time(config: &Config, data: &Data) -> Result<Duration> {
     let batch = config.method.batch;
     let (pairs, warm, measured) =
         if matches!(device, Device::Cuda(_)) { (batch, 3, 5) } else { (measured_pairs(config), 1, 1) };
-    let classes = views.classes().len().max(55);
-    let probes = ProbesConfig { classes, translation: views.has_translation() };
-    let options = StepOptions {
-        probes: config.probes.enabled.then_some(probes),
-        graphs: config.graphs,
-        recompute: config.recompute,
-    };
-    let method = MethodConfig { classes, ..config.method.clone() };
-    let mut step = Step::new(&method, device, config.seed, options)?;
+    let method = &config.method;
+    // Random batches have labels of 55 classes.
+    let mut step = new_step(config, views, views.classes().len().max(55), device)?;
     let mut inputs = PairBatch::random(device, method.transform, pairs, method.image_size)?;
     inputs.targets = inputs.targets.with_hues(device, &vec![[0.1, 0.2]; pairs])?;
     let mut one = || step.step(&inputs, &config.adam())?.read().map(|_| ());

@@ -7,7 +7,7 @@ use std::path::Path;
 use engine::{Device, StoreBuilder};
 use methods::{MethodConfig, MethodName, Model, Network};
 
-use crate::checkpoint::{Checkpoint, Numbers, Position, Stored};
+use crate::checkpoint::{Checkpoint, Numbers, Stored};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::torch_file::{self, TorchNumbers, TorchTensor};
@@ -53,17 +53,7 @@ pub fn import(path: &Path, wishes: &Wishes) -> Result<Imported> {
         None => method_of(&tensors).map_err(&refuse)?.to_owned(),
     };
     let (config, guessed_transform) = configure(&method, &tensors, wishes, &refuse)?;
-    let mut checkpoint = Checkpoint {
-        position: Position { epoch: file.epochs.unwrap_or(0), ..Position::default() },
-        metadata: [
-            ("seed", config.seed.to_string()),
-            ("config_hash", config.identity()?),
-            ("config", config.identity_toml()?),
-        ]
-        .map(|(key, value)| (key.to_owned(), value))
-        .into(),
-        tensors: BTreeMap::new(),
-    };
+    let mut checkpoint = Checkpoint::of_weights(&config, file.epochs.unwrap_or(0))?;
     for (name, TorchTensor { shape, numbers }) in tensors {
         let numbers = match numbers {
             TorchNumbers::F32(values) => Numbers::F32(values),

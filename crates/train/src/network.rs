@@ -31,18 +31,10 @@ pub struct NetworkLearner {
 impl NetworkLearner {
     /// The network of `config` for `views`, initialised by the run's seed.
     pub fn new(config: &Config, views: &dyn Views, device: &Device) -> Result<Self> {
-        let classes = views.classes().len();
-        let probes = ProbesConfig { classes, translation: views.has_translation() };
-        let options = StepOptions {
-            probes: config.probes.enabled.then_some(probes),
-            graphs: config.graphs,
-            recompute: config.recompute,
-        };
-        let method = MethodConfig { classes, ..config.method.clone() };
         let plan = training_plan(config, views)?;
         check_memory(config, plan.batch_sizes().into_iter().max().unwrap_or(0), device)?;
         Ok(Self {
-            step: Step::new(&method, device, config.seed, options)?,
+            step: new_step(config, views, views.classes().len(), device)?,
             adam: config.adam(),
             schedule: Schedule::of(config, plan.steps_per_epoch()),
             feed: Feed::new(device)?,
@@ -60,6 +52,18 @@ impl NetworkLearner {
     pub fn load_weights(&mut self, checkpoint: &Checkpoint) -> Result<Taken> {
         weights::load_fitting(&mut self.step.network_mut().store, checkpoint)
     }
+}
+
+/// The step of a run of `config` on `views`, with so many classes for its probes.
+pub(crate) fn new_step(config: &Config, views: &dyn Views, classes: usize, device: &Device) -> Result<Step> {
+    let probes = ProbesConfig { classes, translation: views.has_translation() };
+    let options = StepOptions {
+        probes: config.probes.enabled.then_some(probes),
+        graphs: config.graphs,
+        recompute: config.recompute,
+    };
+    let method = MethodConfig { classes, ..config.method.clone() };
+    Ok(Step::new(&method, device, config.seed, options)?)
 }
 
 /// Refuses a step that the machine cannot hold, before anything is loaded or computed.
