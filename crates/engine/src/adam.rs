@@ -6,6 +6,9 @@
 //! p <- p - lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
 //! ```
 
+use std::ops::Range;
+
+use gpu::View;
 use rayon::prelude::*;
 
 use crate::cuda::kernels::{Kernel, KernelFile, Program};
@@ -71,54 +74,62 @@ impl AdamConfig {
         }
     }
 
-    /// Updates the flat buffers. Nothing is recorded, so this is no operation of the tape, and chooses the device itself.
+    /// Updates these ranges of the flat buffers: values, gradients and both moments. Nothing is recorded, so this is no operation of the tape, and chooses the device itself.
     pub(crate) fn update(
         &self,
         device: &Device,
         step: u64,
-        values: &mut WholeMut<'_>,
-        gradients: &mut WholeMut<'_>,
-        first: &mut WholeMut<'_>,
-        second: &mut WholeMut<'_>,
+        ranges: &[Range<usize>],
+        [values, gradients, first, second]: [&mut WholeMut<'_>; 4],
     ) -> Result<()> {
         let numbers = self.at(step);
         match device {
             Device::Cpu(_) => {
-                let chunks = values
-                    .as_mut_slice()?
-                    .par_chunks_mut(CHUNK)
-                    .zip(gradients.as_mut_slice()?.par_chunks_mut(CHUNK))
-                    .zip(first.as_mut_slice()?.par_chunks_mut(CHUNK))
-                    .zip(second.as_mut_slice()?.par_chunks_mut(CHUNK));
-                chunks.for_each(|(((p, g), m), v)| crate::cpu::adam(numbers, p, g, m, v));
+                let (values, gradients) = (values.as_mut_slice()?, gradients.as_mut_slice()?);
+                let (first, second) = (first.as_mut_slice()?, second.as_mut_slice()?);
+                for range in ranges.iter().cloned() {
+                    let chunks = values[range.clone()]
+                        .par_chunks_mut(CHUNK)
+                        .zip(gradients[range.clone()].par_chunks_mut(CHUNK))
+                        .zip(first[range.clone()].par_chunks_mut(CHUNK))
+                        .zip(second[range].par_chunks_mut(CHUNK));
+                    chunks.for_each(|(((p, g), m), v)| crate::cpu::adam(numbers, p, g, m, v));
+                }
                 Ok(())
             }
             Device::Cuda(cuda) => {
-                let (len, program) = (values.len(), Program::new(KernelFile::Elementwise, DType::F32));
-                let (values, gradients) = (storage_view(values.storage()), storage_view(gradients.storage()));
-                let (first, second) = (storage_view(first.storage()), storage_view(second.storage()));
+                let (values, gradients) =
+                    (storage_view(values.storage())?, storage_view(gradients.storage())?);
+                let (first, second) = (storage_view(first.storage())?, storage_view(second.storage())?);
                 let AdamStep { weight_decay, beta1, beta2, step_size, root_scale, epsilon } = numbers;
-                let _scope = cuda.context().scope(|| "adam".into(), 10.0 * len as f64, 28.0 * len as f64);
-                cuda.launch(
-                    &program,
-                    Kernel::adam,
-                    cuda.elementwise(len),
-                    &[
-                        values?.into(),
-                        gradients?.into(),
-                        first?.into(),
-                        second?.into(),
-                        (len as i64).into(),
-                        weight_decay.into(),
-                        beta1.0.into(),
-                        beta1.1.into(),
-                        beta2.0.into(),
-                        beta2.1.into(),
-                        step_size.into(),
-                        root_scale.into(),
-                        epsilon.into(),
-                    ],
-                )
+                let total: usize = ranges.iter().map(Range::len).sum();
+                let _scope = cuda.context().scope(|| "adam".into(), 10.0 * total as f64, 28.0 * total as f64);
+                for range in ranges {
+                    let part = |view: View| {
+                        view.part(range.start * DType::F32.size(), range.len() * DType::F32.size())
+                    };
+                    cuda.launch(
+                        &Program::new(KernelFile::Elementwise, DType::F32),
+                        Kernel::adam,
+                        cuda.elementwise(range.len()),
+                        &[
+                            part(values)?.into(),
+                            part(gradients)?.into(),
+                            part(first)?.into(),
+                            part(second)?.into(),
+                            (range.len() as i64).into(),
+                            weight_decay.into(),
+                            beta1.0.into(),
+                            beta1.1.into(),
+                            beta2.0.into(),
+                            beta2.1.into(),
+                            step_size.into(),
+                            root_scale.into(),
+                            epsilon.into(),
+                        ],
+                    )?;
+                }
+                Ok(())
             }
         }
     }

@@ -4,6 +4,7 @@
 mod convolutional;
 mod heads;
 mod losses;
+mod optimisers;
 mod transformer;
 
 use random::{Random, Stream};
@@ -107,21 +108,32 @@ fn running(tape: &Tape<'_>) -> Result<RunningStatistics> {
 /// Compares every operation on `device` with the CPU.
 pub fn compare(device: &Device) -> Vec<Agreement> {
     let cpu = Device::cpu();
-    cases().iter().flat_map(|case| compare_case(case, device, &cpu)).collect()
+    let mut agreements: Vec<Agreement> =
+        cases().iter().flat_map(|case| compare_case(case, device, &cpu)).collect();
+    agreements.extend(optimisers::compare(device, &cpu));
+    agreements
 }
 
+/// Tensors by name.
 type Outcome = Vec<(String, Vec<f32>)>;
 
 fn compare_case(case: &Case, device: &Device, cpu: &Device) -> Vec<Agreement> {
     let bf16 = device.precision() == Precision::Mixed;
     let bound = if bf16 { case.bf16_bound } else { 1e-4 };
-    let both = run(case, cpu, bf16).and_then(|expected| {
-        let first = run(case, device, bf16)?;
-        Ok((expected, first, run(case, device, bf16)?))
-    });
+    agree(&case.name, bound, [cpu, device, device], |device| run(case, device, bf16))
+}
+
+/// What `run` computes on the first device is the measure of the second, and the third must repeat the second's bits.
+fn agree(
+    name: &str,
+    bound: f64,
+    [measure, device, again]: [&Device; 3],
+    run: impl Fn(&Device) -> Result<Outcome>,
+) -> Vec<Agreement> {
+    let both = run(measure).and_then(|expected| Ok((expected, run(device)?, run(again)?)));
     match both {
         Err(error) => vec![Agreement {
-            operation: case.name.clone(),
+            operation: name.to_owned(),
             tensor: "output".into(),
             error: f64::INFINITY,
             bound,
@@ -132,7 +144,7 @@ fn compare_case(case: &Case, device: &Device, cpu: &Device) -> Vec<Agreement> {
             let pairs = expected.into_iter().zip(first).zip(second);
             pairs
                 .map(|(((tensor, expected), (_, found)), (_, again))| Agreement {
-                    operation: case.name.clone(),
+                    operation: name.to_owned(),
                     tensor,
                     error: relative_error(&found, &expected),
                     bound,

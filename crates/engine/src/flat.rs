@@ -82,11 +82,6 @@ impl WholeMut<'_> {
         }
     }
 
-    /// Length in elements.
-    pub fn len(&self) -> usize {
-        self.buffer.len
-    }
-
     /// The memory of the whole; a device writes through its address.
     pub fn storage(&mut self) -> &Storage {
         &self.buffer.whole

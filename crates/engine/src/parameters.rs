@@ -6,12 +6,14 @@ mod builder;
 mod layout;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::adam::AdamConfig;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::flat::FlatBuffer;
+use crate::flat::{self, FlatBuffer};
 use crate::initialise::Initialise;
+use crate::muon::{self, MuonConfig};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -76,6 +78,9 @@ pub struct ParameterStore {
     second_moments: FlatBuffer,
     /// Whether a gradient was written since [`Self::clear_gradients`]; the others are stale.
     written: Vec<bool>,
+    /// The parameters that Muon updates instead of Adam.
+    orthogonal: Vec<bool>,
+    muon: MuonConfig,
     /// Updates done.
     steps: u64,
 }
@@ -263,7 +268,28 @@ impl ParameterStore {
         *self.gradients.part_mut(id.0) = gradient;
     }
 
-    /// One Adam update of all parameters with the gradients at hand, which are cleared.
+    /// From now on Muon updates the parameters that `choose` picks by name and shape, and Adam the others.
+    pub fn orthogonalise(&mut self, config: MuonConfig, choose: impl Fn(&str, Shape) -> bool) {
+        self.muon = config;
+        self.orthogonal = self.entries.iter().map(|entry| choose(&entry.name, entry.shape)).collect();
+    }
+
+    /// What Adam updates: ranges of elements of the flat buffers.
+    fn adam_ranges(&self) -> Vec<Range<usize>> {
+        let shapes: Vec<Shape> =
+            self.entries.iter().map(|entry| entry.layout.inner_shape(entry.shape)).collect();
+        let offsets = flat::offsets(&shapes);
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (range, _) in offsets.windows(2).zip(&self.orthogonal).filter(|(_, orthogonal)| !**orthogonal) {
+            match ranges.last_mut() {
+                Some(last) if last.end == range[0] => last.end = range[1],
+                _ => ranges.push(range[0]..range[1]),
+            }
+        }
+        ranges
+    }
+
+    /// One update of all parameters with the gradients at hand, which are cleared.
     pub fn adam_step(&mut self, config: &AdamConfig) -> Result<()> {
         for index in 0..self.entries.len() {
             if !self.written[index] {
@@ -271,13 +297,22 @@ impl ParameterStore {
             }
         }
         self.steps += 1;
+        let (device, muon) = (self.device.clone(), self.muon);
+        for index in (0..self.entries.len()).filter(|&index| self.orthogonal[index]) {
+            let gradient = self.gradients.part(index);
+            let (value, momentum) = (self.values.part_mut(index), self.first_moments.part_mut(index));
+            muon::update(&device, &muon, config, value, gradient, momentum)?;
+        }
         config.update(
-            &self.device,
+            &device,
             self.steps,
-            &mut self.values.whole_mut()?,
-            &mut self.gradients.whole_mut()?,
-            &mut self.first_moments.whole_mut()?,
-            &mut self.second_moments.whole_mut()?,
+            &self.adam_ranges(),
+            [
+                &mut self.values.whole_mut()?,
+                &mut self.gradients.whole_mut()?,
+                &mut self.first_moments.whole_mut()?,
+                &mut self.second_moments.whole_mut()?,
+            ],
         )?;
         self.clear_gradients();
         Ok(())

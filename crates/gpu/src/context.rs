@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::convolution::Convolutions;
@@ -97,7 +96,6 @@ struct Inner {
     pool: Mutex<Pool>,
     /// For what is allocated inside [`Context::scratch`].
     scratch_pool: Mutex<Pool>,
-    uses_scratch: AtomicBool,
     host_pool: Mutex<HostPool>,
     profile: Profile,
     modules: Mutex<HashMap<String, Arc<Module>>>,
@@ -145,7 +143,6 @@ impl Context {
             stream,
             pool: Mutex::default(),
             scratch_pool: Mutex::default(),
-            uses_scratch: AtomicBool::new(false),
             host_pool: Mutex::default(),
             profile: Profile::default(),
             modules: Mutex::default(),
@@ -224,10 +221,6 @@ impl Context {
     pub(crate) fn pool(&self, is_scratch: bool) -> std::sync::MutexGuard<'_, Pool> {
         let pool = if is_scratch { &self.0.scratch_pool } else { &self.0.pool };
         pool.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    pub(crate) fn uses_scratch(&self) -> &AtomicBool {
-        &self.0.uses_scratch
     }
 
     pub(crate) fn host_pool(&self) -> std::sync::MutexGuard<'_, HostPool> {

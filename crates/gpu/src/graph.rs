@@ -5,7 +5,7 @@
 //! who keeps it: what is allocated inside [`Context::scratch`] comes from a pool of its own, and what that pool gives to
 //! one piece of work it may give to the next, as long as all of it is issued in order.
 
-use std::sync::atomic::Ordering;
+use std::cell::Cell;
 
 use crate::driver::Handle;
 use crate::{Context, Error, Result};
@@ -42,20 +42,30 @@ impl Drop for Graph {
     }
 }
 
-/// Restores where memory comes from.
-struct Restore<'a>(&'a Context, bool);
+thread_local! {
+    /// Whether memory comes from the scratch pool. Of the thread, not of the context: another thread's buffers must
+    /// last, whatever this one does meanwhile.
+    static USES_SCRATCH: Cell<bool> = const { Cell::new(false) };
+}
 
-impl Drop for Restore<'_> {
+/// Whether what this thread allocates now is scratch.
+pub(crate) fn uses_scratch() -> bool {
+    USES_SCRATCH.get()
+}
+
+/// Restores where memory comes from.
+struct Restore(bool);
+
+impl Drop for Restore {
     fn drop(&mut self) {
-        self.0.uses_scratch().store(self.1, Ordering::Relaxed);
+        USES_SCRATCH.set(self.0);
     }
 }
 
 impl Context {
     /// Does `work` with memory from the scratch pool, of which nothing may be used after the work that is issued next.
     pub fn scratch<T>(&self, work: impl FnOnce() -> T) -> T {
-        let before = self.uses_scratch().swap(true, Ordering::Relaxed);
-        let _restore = Restore(self, before);
+        let _restore = Restore(USES_SCRATCH.replace(true));
         work()
     }
 

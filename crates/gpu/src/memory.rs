@@ -5,9 +5,8 @@
 
 mod pool;
 
-use std::sync::atomic::Ordering;
-
 use crate::driver::{DevicePointer, Handle, OUT_OF_MEMORY};
+use crate::graph::uses_scratch;
 use crate::{Context, Error, Result};
 
 pub use pool::MemoryUse;
@@ -159,7 +158,7 @@ impl Context {
 impl Context {
     /// A buffer of `bytes` with arbitrary contents.
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
-        let is_scratch = self.uses_scratch().load(Ordering::Relaxed);
+        let is_scratch = uses_scratch();
         let buffer = |address| Buffer { context: self.clone(), address, bytes, is_scratch };
         if let Some(address) = self.pool(is_scratch).take(bytes) {
             return Ok(buffer(address));

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use engine::{AdamConfig, Device, ParameterStore, Result, StepGraph, Tape, Var, ops};
+use engine::{AdamConfig, Device, MuonConfig, ParameterStore, Result, Shape, StepGraph, Tape, Var, ops};
 
 use crate::batch::PairBatch;
 use crate::config::MethodConfig;
@@ -21,6 +21,8 @@ pub struct StepOptions {
     pub graphs: bool,
     /// Keep only the inputs of blocks and compute the rest again in backward: less memory, more time, the same bits.
     pub recompute: bool,
+    /// Muon instead of Adam for the matrices and convolutions inside the backbone and the projectors.
+    pub muon: Option<MuonConfig>,
 }
 
 /// A network and how it is trained.
@@ -46,6 +48,9 @@ impl Step {
             options.probes.map(|probes| probes.init(model, builder))
         })?;
         network.model.set_recompute(options.recompute);
+        if let Some(muon) = options.muon {
+            network.store.orthogonalise(muon, is_hidden_matrix);
+        }
         let graphs = (options.graphs && device.has_graphs()).then(HashMap::new);
         Ok(Self { network, probes, graphs })
     }
@@ -101,6 +106,15 @@ impl Step {
         let (_, answers) = probes.forward(&mut tape, &views, &batch.targets)?;
         Ok(Some(answers))
     }
+}
+
+/// Whether a parameter is a matrix or a convolution between hidden layers, which Muon is for. What first sees pixels, the
+/// many small matrices of routing and their biases, probes and all vectors are Adam's.
+fn is_hidden_matrix(name: &str, shape: Shape) -> bool {
+    let first = ["backbone.conv1.", "backbone.patch_embed."];
+    (name.starts_with("backbone.") || name.starts_with("projector"))
+        && !first.iter().any(|first| name.starts_with(first))
+        && matches!(shape.dims(), [rows, _] | [rows, _, _, _] if *rows > 1)
 }
 
 /// Forward of both views, loss, probes and backward: leaves the gradients in the store.

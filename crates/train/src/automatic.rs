@@ -5,7 +5,7 @@
 use dataset::{Split, SplitBy};
 use engine::Device;
 
-use crate::config::Config;
+use crate::config::{Config, OptimiserName};
 use crate::data::{self, Source};
 use crate::error::Result;
 
@@ -15,14 +15,35 @@ struct Scale {
     width: usize,
     batch: usize,
     steps: u64,
+    optimiser: OptimiserName,
+    /// For EquiCaps.
+    learning_rate: f64,
     /// Of views that are rendered on the fly.
     refresh: f64,
     /// Views of all objects together that are kept, where they are rendered on the fly.
     pool: usize,
 }
 
-const GPU: Scale = Scale { side: 128, width: 64, batch: 1024, steps: 6000, refresh: 0.2, pool: 16_384 };
-const CPU: Scale = Scale { side: 64, width: 32, batch: 64, steps: 1200, refresh: 0.5, pool: 4096 };
+const GPU: Scale = Scale {
+    side: 128,
+    width: 64,
+    batch: 1024,
+    steps: 3000,
+    optimiser: OptimiserName::Muon,
+    learning_rate: 5e-3,
+    refresh: 0.2,
+    pool: 16_384,
+};
+const CPU: Scale = Scale {
+    side: 64,
+    width: 32,
+    batch: 64,
+    steps: 1200,
+    optimiser: OptimiserName::Adam,
+    learning_rate: 2e-3,
+    refresh: 0.5,
+    pool: 4096,
+};
 
 /// A run has about so many epochs: few objects give more pairs in each.
 const EPOCHS: u64 = 100;
@@ -45,7 +66,8 @@ impl Config {
     pub fn is_automatic(&self) -> bool {
         let zero =
             [self.method.batch, self.method.image_size, self.method.network.width, self.procedural.views];
-        self.epochs == 0 || zero.contains(&0) || self.refresh < 0.0
+        let chosen = self.optimiser == OptimiserName::Auto || self.learning_rate == 0.0;
+        chosen || self.epochs == 0 || zero.contains(&0) || self.refresh < 0.0
     }
 
     /// The configuration with every setting chosen that was left open, for training on `device`.
@@ -72,6 +94,12 @@ fn choose(mut config: Config, Facts { objects, stored }: Facts, scale: Scale) ->
     }
     if method.batch == 0 {
         method.batch = scale.batch;
+    }
+    if config.optimiser == OptimiserName::Auto {
+        config.optimiser = scale.optimiser;
+    }
+    if config.learning_rate == 0.0 {
+        config.learning_rate = scale.learning_rate;
     }
     if config.refresh < 0.0 {
         config.refresh = if stored.is_some() { 0.0 } else { scale.refresh };
@@ -128,6 +156,7 @@ mod tests {
         for objects in [5, 37, 800, 10_000] {
             let config = choose(own(&[]), Facts { objects, stored: None }, GPU);
             assert!(!config.is_automatic());
+            assert_eq!((config.optimiser, config.learning_rate), (OptimiserName::Muon, 5e-3));
             config.check().unwrap();
             let plan = training_plan(&config, &FakeViews::new(1, objects)).unwrap();
             assert_eq!(plan.objects, objects);
@@ -136,7 +165,7 @@ mod tests {
                 "{objects}: {:?}",
                 plan.batch_sizes()
             );
-            assert!((5900..6200).contains(&plan.steps()), "{objects}: {} steps", plan.steps());
+            assert!((2950..3100).contains(&plan.steps()), "{objects}: {} steps", plan.steps());
             assert!(config.epochs <= 103 || objects == 10_000, "{objects}: {} epochs", config.epochs);
         }
     }
@@ -148,6 +177,10 @@ mod tests {
         let Config { epochs, refresh, ref method, .. } = chosen;
         assert_eq!((method.batch, epochs, method.image_size, method.network.width), (64, 7, 96, 16));
         assert_eq!((refresh, chosen.pairs_per_object), (0.0, 0));
+        assert_eq!((chosen.optimiser, chosen.learning_rate), (OptimiserName::Adam, 2e-3));
+        let config = own(&["optimiser=adam", "learning_rate=0.01"]);
+        let chosen = choose(config, Facts { objects: 10, stored: None }, GPU);
+        assert_eq!((chosen.optimiser, chosen.learning_rate), (OptimiserName::Adam, 0.01));
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod words;
 use std::path::Path;
 
 use dataset::Curriculum;
-use engine::AdamConfig;
+use engine::{AdamConfig, MuonConfig};
 use methods::presets::{self, DEFAULTS, EARLIER, SCALES};
 use methods::{MethodConfig, MethodName, Settings};
 use render::Quality;
@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 
-pub use words::{BatchesName, LatentsName, OnBadSample, PrecisionName, ScheduleName, SplitName};
+pub use words::{
+    BatchesName, LatentsName, OnBadSample, OptimiserName, PrecisionName, ScheduleName, SplitName,
+};
 use words::{curriculum, quality};
 
 /// How the names of preset files end.
@@ -42,6 +44,7 @@ pub struct Config {
     pub device: String,
     pub precision: PrecisionName,
     pub epochs: u64,
+    pub optimiser: OptimiserName,
     pub learning_rate: f64,
     pub schedule: ScheduleName,
     pub warmup_epochs: u64,
@@ -49,6 +52,7 @@ pub struct Config {
     pub recompute: bool,
     pub graphs: bool,
     pub adam: Adam,
+    pub muon: MuonConfig,
     pub loader: Loader,
     pub procedural: Procedural,
     pub probes: Probes,

@@ -12,7 +12,7 @@ use methods::{
 
 use crate::batches::{self, training_plan};
 use crate::checkpoint::Checkpoint;
-use crate::config::Config;
+use crate::config::{Config, OptimiserName};
 use crate::error::{Error, Result};
 use crate::learner::Learner;
 use crate::schedule::Schedule;
@@ -61,6 +61,7 @@ pub(crate) fn new_step(config: &Config, views: &dyn Views, classes: usize, devic
         probes: config.probes.enabled.then_some(probes),
         graphs: config.graphs,
         recompute: config.recompute,
+        muon: (config.optimiser == OptimiserName::Muon).then_some(config.muon),
     };
     let method = MethodConfig { classes, ..config.method.clone() };
     Ok(Step::new(&method, device, config.seed, options)?)

@@ -31,7 +31,7 @@ impl Config {
         let sizes = MethodConfig { image_size, ..self.method.clone() };
         rule(self.method.batch != 1, "batch must be at least 2: variances over one object are undefined")?;
         sizes.size_problem().map_or(Ok(()), |problem| Err(Error::Setting(problem)))?;
-        rule(self.learning_rate > 0.0, "learning_rate must be positive")?;
+        rule(self.learning_rate >= 0.0, "learning_rate must be positive, or 0 to be chosen")?;
         rule(self.refresh <= 1.0, "refresh must be between 0 and 1, or below 0 to be chosen")?;
         rule(
             self.pairs_per_object <= MOST_PAIRS,
@@ -56,6 +56,8 @@ impl Config {
             "adam.beta1 and adam.beta2 must be in [0, 1)",
         )?;
         rule(self.adam.epsilon > 0.0, "adam.epsilon must be positive")?;
+        rule(fraction(self.muon.momentum), "muon.momentum must be in [0, 1)")?;
+        rule(self.muon.rate > 0.0 && self.muon.rate.is_finite(), "muon.rate must be positive")?;
         let width = self.method.network.width;
         rule(width.is_multiple_of(8), "network.width must be a positive multiple of 8")?;
         rule(self.method.network.capsules > 0, "network.capsules must be positive")?;

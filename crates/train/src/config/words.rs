@@ -81,6 +81,18 @@ impl BatchesName {
 }
 
 names! {
+    /// What updates the weights.
+    OptimiserName, "optimiser" {
+        /// Muon on a GPU, Adam on the CPU, where an update by Muon costs as much as the rest of a small step.
+        Auto = "auto",
+        /// Adam, as published.
+        Adam = "adam",
+        /// Muon for matrices and convolutions between hidden layers, Adam for all else.
+        Muon = "muon",
+    }
+}
+
+names! {
     /// How the learning rate goes.
     ScheduleName, "schedule" {
         /// It stays, as published.

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use engine::{AdamConfig, Device, ProfileEntry, Tape};
+use engine::{AdamConfig, Device, MuonConfig, ProfileEntry, Tape};
 use gpu::convolution::Choice;
 use methods::{
     BackboneName, MethodConfig, MethodName, Network, PairBatch, ProbesConfig, Step, StepOptions, Transform,
@@ -53,6 +53,9 @@ pub struct Arguments {
     /// Recompute activations in the backward pass: less memory, more time
     #[arg(long)]
     recompute: bool,
+    /// Update with Muon instead of Adam
+    #[arg(long, conflicts_with = "inference")]
+    muon: bool,
     /// Train the online probes too, as a run does
     #[arg(long, conflicts_with = "inference")]
     probes: bool,
@@ -151,6 +154,7 @@ pub(super) fn measure_steps(
         probes: arguments.probes.then_some(probes),
         graphs: arguments.graphs,
         recompute: arguments.recompute,
+        muon: arguments.muon.then(MuonConfig::default),
     };
     let mut step = Step::new(config, device, 1, options).map_err(|error| UsageError(error.to_string()))?;
     // One chooses and compiles, one captures, one repeats. A captured step takes its memory once, so the peak counts
