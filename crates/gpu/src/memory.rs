@@ -76,7 +76,7 @@ impl Context {
     /// stream gets there; other data has been read when this returns.
     ///
     /// # Safety
-    /// `target` must be memory of this device that is alive.
+    /// `target` must be memory of this device that is alive; and see above.
     pub unsafe fn write(&self, target: View, data: &[u8]) -> Result<()> {
         if self.wants_staging(data) {
             // SAFETY: passed on to the caller.

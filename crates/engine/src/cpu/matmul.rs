@@ -32,7 +32,7 @@ impl<'a> Matrix<'a> {
 
     /// A matrix with `stride` between the starts of rows.
     pub(crate) fn strided(values: &'a [f32], rows: usize, columns: usize, stride: usize) -> Self {
-        debug_assert!(stride >= columns && (rows == 0 || values.len() >= (rows - 1) * stride + columns));
+        assert!(stride >= columns && (rows == 0 || values.len() >= (rows - 1) * stride + columns));
         Self { values, rows, columns, stride }
     }
 
@@ -43,7 +43,7 @@ impl<'a> Matrix<'a> {
 
 /// `c (+)= a b`. `c` is contiguous, (a.rows, b.columns).
 pub(crate) fn nn(a: Matrix<'_>, b: Matrix<'_>, c: &mut [f32], accumulate: bool) {
-    debug_assert!(a.columns == b.rows && c.len() == a.rows * b.columns);
+    assert!(a.columns == b.rows && c.len() == a.rows * b.columns, "a matrix product of other sizes");
     let level = level();
     let (tile_rows, tile_columns) = kernels::tile_at(level);
     let n = b.columns;
@@ -86,7 +86,7 @@ pub(crate) fn nt(
 
 /// `c (+)= a^T b`. `c` is contiguous, (a.columns, b.columns).
 pub(crate) fn tn(a: Matrix<'_>, b: Matrix<'_>, c: &mut [f32], accumulate: bool) {
-    debug_assert!(a.rows == b.rows && c.len() == a.columns * b.columns);
+    assert!(a.rows == b.rows && c.len() == a.columns * b.columns, "a matrix product of other sizes");
     let level = level();
     let (tile_rows, tile_columns) = kernels::tile_at(level);
     let (m, n) = (a.columns, b.columns);
