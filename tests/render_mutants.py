@@ -79,7 +79,7 @@ MUTANTS = [
     ("points.rs", "spot.intensity * (facing * mean)", "spot.intensity * mean", "spot's highlight without distance"),
     ("points.rs", "floor.radiance(point.truncate())", "Vec3::splat(WORLD_RADIANCE)", "no light from the floor on the object"),
     ("points.rs", "PI * light[lane] / total", "light[lane] / total", "a third of the indirect light"),
-    ("points.rs", "(WORLD_RADIANCE + sun) *", "(sun) *", "world not reflected in the lobe"),
+    ("points.rs", "(WORLD_RADIANCE + sun)", "(sun)", "world not reflected in the lobe"),
     ("points.rs", "sun_share * lights::sun_radiance(l)", "lights::sun_radiance(l)", "sun's highlight in shadow"),
     ("points.rs", "SUN_STRENGTH / sun.len() as f32", "0.5 * SUN_STRENGTH / sun.len() as f32", "sun's wide highlight halved"),
 ]
