@@ -235,8 +235,12 @@ mod tests {
                 for (r, row) in segment.rows.iter_mut().take(rows).enumerate() {
                     *row = a[r * k..].as_ptr();
                 }
-                let target = SendPtr::new(&mut c);
-                let to: Vec<_> = (0..rows).map(|r| target.at(r * columns)).collect();
+                // Addresses are valid until `c` is looked at.
+                let rows_of = |c: &mut [f32]| -> Vec<*mut f32> {
+                    let target = SendPtr::new(c);
+                    (0..rows).map(|r| target.at(r * columns)).collect()
+                };
+                let to = rows_of(&mut c);
                 let output = Output { rows: &to, columns, accumulate: false };
                 // SAFETY: all within the vectors above.
                 unsafe { kernels::gather(level, &[segment], k, b.as_ptr(), ldb, output) }
@@ -244,6 +248,7 @@ mod tests {
                 let mut at = vec![0.0; k * rows];
                 transpose(Matrix::strided(&a, rows, k, k), &mut at);
                 let run = Run { a: 0, b: 0, count: k };
+                let to = rows_of(&mut c);
                 let output = Output { rows: &to, columns, accumulate: true };
                 // SAFETY: as above.
                 unsafe { kernels::outer(level, &[run], (at.as_ptr(), rows), (b.as_ptr(), ldb), output) }

@@ -10,7 +10,8 @@ fn no_fault_crashes_or_passes_unnoticed() {
     for row in rows {
         let count = |name: &str| row[name].as_u64().unwrap();
         assert_eq!((count("wrong"), count("crashed")), (0, 0), "{row}");
-        assert!(count("tried") > 0 || row["fault"].as_str().unwrap().contains("cannot grow"), "{row}");
+        // What a kill leaves may be an empty file, which cannot be damaged.
+        assert!(count("tried") > 0 || row["fault"].as_str().unwrap().contains("killed, then"), "{row}");
         told += count("refused");
     }
     let is_there = |part: &str| rows.iter().any(|row| row["fault"].as_str().unwrap().contains(part));
