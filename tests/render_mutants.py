@@ -3,7 +3,7 @@
 
     python3 tests/render_mutants.py [--only 3,7] [--target DIR]
 
-Copies the workspace, puts some forty wrong formulas beside the right ones (chosen by an environment variable when the
+Copies the workspace, puts some sixty wrong formulas beside the right ones (chosen by an environment variable when the
 tests run, so that one build serves all), runs the tests of the crate `render` with each, and prints which of them
 survive. A mutant that survives is a formula that no test looks at.
 """
@@ -14,7 +14,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -45,7 +44,7 @@ MUTANTS = [
     ("bsdf.rs", "0.5 * (1.0 + view.z)", "0.5 * (1.0 - view.z)", "visible normals"),
     ("lights.rs", "SUN_STRENGTH / (PI * cos * cos * cos)", "SUN_STRENGTH / PI", "radiance of the sun"),
     ("lights.rs", "normal.dot(*d).max(0.0)", "normal.dot(*d)", "sun below the horizon"),
-    ("lights.rs", "(sin * cos_phi) as f32, (sin * sin_phi) as f32", "(sin * sin_phi) as f32, (sin * cos_phi) as f32", "spot's phi"),
+    ("lights.rs", "Vec3::new((sin * cos_phi) as f32, (sin * sin_phi) as f32, cos as f32)", "Vec3::new((sin * sin_phi) as f32, (sin * cos_phi) as f32, cos as f32)", "spot's phi"),
     ("lights.rs", "direction.dot(facing) / distance_squared", "direction.dot(facing) / distance", "spot without inverse square (sampled)"),
     ("lights.rs", "cos * x * x * (3.0 - 2.0 * x)", "x * x * (3.0 - 2.0 * x)", "beam's cosine"),
     ("lights.rs", "cos * x * x * (3.0 - 2.0 * x)", "cos * x", "beam's edge linear"),
@@ -68,6 +67,21 @@ MUTANTS = [
     ("sampling.rs", "1.0 - (2.0 * i as f32 + 1.0) / n as f32", "1.0 - (1.0 * i as f32 + 1.0) / n as f32", "half a sphere"),
     ("path.rs", "indirect.min(Vec3::splat(INDIRECT_CLAMP))", "indirect", "path tracer: no clamp"),
     ("path.rs", "SUN_STRENGTH * open(sun, f32::INFINITY) * value", "SUN_STRENGTH * value", "path tracer: no shadow of the sun"),
+    ("points.rs", "m * m * (m * m) * m\n", "m * m * (m * m)\n", "in lanes: Schlick's power 4"),
+    ("points.rs", "points.roughness.0[lane] * (1.0 + l_dot_v)", "points.roughness.0[lane] * (1.0 - l_dot_v)", "in lanes: Burley's retro-reflection"),
+    ("points.rs", "FRAC_1_PI * cosine * burley", "FRAC_1_PI * burley", "in lanes: no cosine in the diffuse term"),
+    ("points.rs", "a2 * FRAC_1_PI / (d * d)", "a2 * FRAC_1_PI / d", "in lanes: GGX without its square"),
+    ("points.rs", "0.5 * p * p * (1.0 + q * q)", "0.5 * p * p", "in lanes: Fresnel, one polarisation"),
+    ("points.rs", "distribution * g_l * g_v * 0.25", "distribution * 0.25", "in lanes: no masking"),
+    ("points.rs", "open.0[lane] * terms.diffuse.0[lane]", "terms.diffuse.0[lane]", "no shadows of lights on the object"),
+    ("points.rs", "irradiance * sums.diffuse.0[lane] / total", "sums.diffuse.0[lane] / total", "sun's irradiance left out"),
+    ("points.rs", "alpha.max(LAMP_LOBE)", "alpha", "lamp's reflection as narrow as the lobe"),
+    ("points.rs", "spot.intensity * (facing * mean)", "spot.intensity * mean", "spot's highlight without distance"),
+    ("points.rs", "floor.radiance(point.truncate())", "Vec3::splat(WORLD_RADIANCE)", "no light from the floor on the object"),
+    ("points.rs", "PI * light[lane] / total", "light[lane] / total", "a third of the indirect light"),
+    ("points.rs", "(WORLD_RADIANCE + sun)", "(sun)", "world not reflected in the lobe"),
+    ("points.rs", "sun_share * lights::sun_radiance(l)", "lights::sun_radiance(l)", "sun's highlight in shadow"),
+    ("points.rs", "SUN_STRENGTH / sun.len() as f32", "0.5 * SUN_STRENGTH / sun.len() as f32", "sun's wide highlight halved"),
 ]
 
 SWITCH = """
@@ -126,31 +140,39 @@ def main():
     parser.add_argument("--target", default=os.path.join(ROOT, "target"))
     arguments = parser.parse_args()
     only = {int(number) for number in arguments.only.split(",") if number}
-    with tempfile.TemporaryDirectory() as folder:
-        copy = os.path.join(folder, "copy")
-        os.mkdir(copy)
-        for name in ["Cargo.toml", "Cargo.lock", "clippy.toml"]:
-            shutil.copy(os.path.join(ROOT, name), copy)
-        shutil.copytree(os.path.join(ROOT, "crates"), os.path.join(copy, "crates"))
-        mutate(os.path.join(copy, "crates/render/src"))
-        tests = build(copy, arguments.target)
-        survivors = []
-        for number, (file, _, _, meaning) in enumerate([("", "", "", "none (all must pass)"), *MUTANTS]):
-            if only and number not in only:
-                continue
-            killed_by = None
-            for test in tests:
-                environment = {**os.environ, "RENDER_MUTANT": str(number), "RUST_BACKTRACE": "0"}
-                cwd = os.path.join(copy, "crates/render")
-                done = subprocess.run([test, "--test-threads=2"], cwd=cwd, capture_output=True, text=True, env=environment)
-                if done.returncode:
-                    failed = [line.split()[1] for line in done.stdout.splitlines() if line.endswith("... FAILED")]
-                    killed_by = failed[0] if failed else f"status {done.returncode}"
-                    break
-            if number and killed_by is None:
-                survivors.append(number)
-            print(f"{number:3} {file:13} {meaning:42} {killed_by or 'SURVIVES' if number else killed_by or 'passes'}", flush=True)
-        print(f"{len(survivors)} of {len(only) or len(MUTANTS)} survive: {survivors}")
+    # Always the same place, so that only what changed is built again.
+    copy = os.path.join(os.path.abspath(arguments.target), "render-mutants")
+    shutil.rmtree(copy, ignore_errors=True)
+    os.makedirs(copy)
+    for name in ["Cargo.toml", "Cargo.lock", "clippy.toml"]:
+        shutil.copy2(os.path.join(ROOT, name), copy)
+    shutil.copytree(os.path.join(ROOT, "crates"), os.path.join(copy, "crates"))
+    mutate(os.path.join(copy, "crates/render/src"))
+    tests = build(copy, arguments.target)
+    survivors = []
+    for number, (file, _, _, meaning) in enumerate([("", "", "", "none (all must pass)"), *MUTANTS]):
+        if only and number not in only:
+            continue
+        killed_by = None
+        for test in tests:
+            environment = {**os.environ, "RENDER_MUTANT": str(number), "RUST_BACKTRACE": "0"}
+            cwd = os.path.join(copy, "crates/render")
+            try:
+                done = subprocess.run(
+                    [test, "--test-threads=2"], cwd=cwd, capture_output=True, text=True, env=environment, timeout=900
+                )
+            except subprocess.TimeoutExpired:
+                killed_by = "(does not end)"
+                break
+            if done.returncode:
+                failed = [line.split()[1] for line in done.stdout.splitlines() if line.endswith("... FAILED")]
+                killed_by = failed[0] if failed else f"status {done.returncode}"
+                break
+        if number and killed_by is None:
+            survivors.append(number)
+        verdict = killed_by or ("SURVIVES" if number else "passes")
+        print(f"{number:3} {file:13} {meaning:42} {verdict}", flush=True)
+    print(f"{len(survivors)} of {len(only) or len(MUTANTS)} survive: {survivors}")
 
 
 if __name__ == "__main__":

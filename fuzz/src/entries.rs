@@ -9,7 +9,7 @@ use std::path::Path;
 pub type Entry = (&'static str, fn(&[u8]));
 
 /// All parsers.
-pub const ALL: [Entry; 19] = [
+pub const ALL: [Entry; 23] = [
     ("obj", |bytes| mesh("obj", bytes)),
     ("mtl", mtl),
     ("off", |bytes| mesh("off", bytes)),
@@ -17,18 +17,22 @@ pub const ALL: [Entry; 19] = [
     ("stl", |bytes| mesh("stl", bytes)),
     ("gltf", |bytes| mesh("gltf", bytes)),
     ("glb", |bytes| mesh("glb", bytes)),
+    ("texture", texture),
     ("npy", npy),
     ("object_list", object_list),
+    ("views", views),
     ("tar", tar),
     ("jpeg", jpeg),
     ("image", image),
     ("dataset", dataset),
     ("index", index),
     ("checkpoint", checkpoint),
+    ("fixture", fixture),
     ("torch_file", torch_file),
     ("config", config),
     ("metrics", metrics),
     ("results", results),
+    ("environment", environment),
 ];
 
 /// Runs `work` on a file called `name` that holds `bytes`.
@@ -58,6 +62,18 @@ fn mtl(bytes: &[u8]) {
     });
 }
 
+/// An image that a mesh wears.
+fn texture(bytes: &[u8]) {
+    with_file("x.png", bytes, |path| {
+        let folder = path.parent().expect("a folder");
+        let mesh = folder.join("mesh.obj");
+        let text = "mtllib mesh.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nusemtl a\nf 1/1 2/1 3/1\n";
+        std::fs::write(&mesh, text).expect("writes");
+        std::fs::write(folder.join("mesh.mtl"), "newmtl a\nmap_Kd x.png\n").expect("writes");
+        let _ = scene::load_mesh(&mesh, &scene::LoadOptions::under(folder));
+    });
+}
+
 fn npy(bytes: &[u8]) {
     let _ = scene::npy::parse(bytes);
 }
@@ -68,6 +84,10 @@ fn object_list(bytes: &[u8]) {
             let _ = scene::objects::read_list(path);
         });
     }
+}
+
+fn views(bytes: &[u8]) {
+    let _ = scene::views::parse_views(bytes, Path::new("views.json"));
 }
 
 fn tar(bytes: &[u8]) {
@@ -169,6 +189,11 @@ fn sealed(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(sealed)
 }
 
+/// What `equicaps check parity` compares with.
+fn fixture(bytes: &[u8]) {
+    let _ = methods::parity::Fixture::parse(bytes, bytes);
+}
+
 fn torch_file(bytes: &[u8]) {
     with_file("weights.pth", bytes, |path| {
         let _ = train::import::import(path, &train::import::Wishes::default());
@@ -190,5 +215,11 @@ fn metrics(bytes: &[u8]) {
 fn results(bytes: &[u8]) {
     with_file("results.json", bytes, |path| {
         let _ = evaluate::Results::read(path);
+    });
+}
+
+fn environment(bytes: &[u8]) {
+    with_file("environment.json", bytes, |path| {
+        let _ = train::environment::read(path);
     });
 }

@@ -52,9 +52,10 @@ impl FlatBuffer {
         &mut self.parts[index]
     }
 
-    /// The whole for writing: an error while anybody holds a part.
+    /// The whole for writing: an error while anybody holds a part, or one is lent out.
     pub fn whole_mut(&mut self) -> Result<WholeMut<'_>> {
-        if self.parts.iter_mut().any(|part| !part.is_unique()) {
+        let is_held = |part: &mut Tensor| !part.is_unique() || matches!(part.storage(), Storage::Nothing);
+        if self.parts.iter_mut().any(is_held) {
             return Err(Error::Shared { what: format!("the flat buffer of {}", self.what) });
         }
         Ok(WholeMut { buffer: self })
@@ -72,11 +73,11 @@ impl WholeMut<'_> {
     pub fn as_mut_slice(&mut self) -> Result<&mut [f32]> {
         match &*self.buffer.whole {
             Storage::Cpu(buffer) if self.buffer.dtype == DType::F32 => {
-                let bytes = buffer.as_bytes();
                 let len = self.buffer.len;
                 // SAFETY: aligned to 64 bytes and at least `len` floats long; `self` borrows the flat buffer
-                // exclusively and no part is referred to by anybody else.
-                Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr().cast::<f32>().cast_mut(), len) })
+                // exclusively and no part is referred to by anybody else. The address is the allocation's own, not one
+                // of a shared slice, through which nothing may be written.
+                Ok(unsafe { std::slice::from_raw_parts_mut(buffer.address().cast::<f32>().as_ptr(), len) })
             }
             _ => Err(Error::WrongDevice { what: self.buffer.what.into(), device: "another device".into() }),
         }

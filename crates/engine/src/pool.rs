@@ -156,6 +156,11 @@ unsafe impl Send for CpuBuffer {}
 unsafe impl Sync for CpuBuffer {}
 
 impl CpuBuffer {
+    /// Where it lies.
+    pub(crate) fn address(&self) -> NonNull<u8> {
+        self.address
+    }
+
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: the range is allocated, initialised and owned by `self`.

@@ -104,10 +104,18 @@ struct Inner {
 }
 
 // SAFETY: CUDA's context and stream handles may be used from any thread once the context is made current there, which
-// `bind` does; everything else is behind locks.
+// `bind` does; that everything else may be shared is asked of the compiler below.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
+
+/// All fields of [`Inner`] but its two handles.
+const _: () = {
+    const fn is_shareable<T: Send + Sync>() {}
+    is_shareable::<(&'static Driver, DeviceProperties, c_int, Mutex<Pool>, Mutex<HostPool>)>();
+    is_shareable::<(Profile, Mutex<HashMap<String, Arc<Module>>>)>();
+    is_shareable::<(OnceLock<Result<Convolutions>>, OnceLock<Result<Matmuls>>)>();
+};
 
 thread_local! {
     /// The context that is current on this thread, as far as we set it.

@@ -33,6 +33,8 @@ impl CopyStream {
     ///
     /// # Safety
     /// `target` must be memory of this device that is alive and that no other work uses before [`Self::release`]d.
+    /// Page-locked data must be kept, unchanged, until an event of [`Self::mark`] is reached: dropping them waits for
+    /// the context's own stream only.
     pub unsafe fn write(&self, target: View, data: &[u8]) -> Result<()> {
         // SAFETY: the caller vouches for the target.
         unsafe { self.context.write_on(self.handle, target, data) }

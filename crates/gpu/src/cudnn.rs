@@ -120,7 +120,8 @@ pub(crate) struct Descriptors {
     pub convolution: Handle,
 }
 
-// SAFETY: descriptors are plain memory that cuDNN reads; ours are written only where they are made.
+// SAFETY: descriptors are plain memory of cuDNN's; ours are read and written only with the lock held of the state that
+// keeps them.
 unsafe impl Send for Descriptors {}
 
 impl Descriptors {

@@ -2,8 +2,13 @@
 //!
 //! A training step asks for the same sizes in the same order every time, so from the second step on nothing is asked of
 //! the driver. All work is in one stream, so a piece may be handed out again as soon as its owner drops it.
+//!
+//! With `EQUICAPS_SEPARATE_BUFFERS=1` every buffer is an allocation of the driver's, which is slow, but lets a memory
+//! checker see where it ends and whether it was written before it is read.
 
 mod pool;
+
+use std::sync::OnceLock;
 
 use crate::driver::{DevicePointer, Handle, OUT_OF_MEMORY};
 use crate::graph::uses_scratch;
@@ -28,6 +33,8 @@ pub struct Buffer {
     address: DevicePointer,
     bytes: usize,
     is_scratch: bool,
+    /// Not a piece of the pool.
+    is_separate: bool,
 }
 
 impl Buffer {
@@ -54,8 +61,19 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.context.pool(self.is_scratch).give_back(self.address);
+        if !self.is_separate {
+            self.context.pool(self.is_scratch).give_back(self.address);
+        } else if self.context.synchronize().is_ok() {
+            // SAFETY: the allocation is ours, and the work that used it is done.
+            unsafe { (self.context.driver().memory_free)(self.address) };
+        }
     }
+}
+
+/// Whether buffers are allocations of their own.
+fn are_separate() -> bool {
+    static ARE: OnceLock<bool> = OnceLock::new();
+    *ARE.get_or_init(|| std::env::var_os("EQUICAPS_SEPARATE_BUFFERS").is_some_and(|value| value == "1"))
 }
 
 impl View {
@@ -75,7 +93,7 @@ impl Context {
     /// stream gets there; other data has been read when this returns.
     ///
     /// # Safety
-    /// `target` must be memory of this device that is alive.
+    /// `target` must be memory of this device that is alive; and see above.
     pub unsafe fn write(&self, target: View, data: &[u8]) -> Result<()> {
         if self.wants_staging(data) {
             // SAFETY: passed on to the caller.
@@ -159,7 +177,16 @@ impl Context {
     /// A buffer of `bytes` with arbitrary contents.
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
         let is_scratch = uses_scratch();
-        let buffer = |address| Buffer { context: self.clone(), address, bytes, is_scratch };
+        let is_separate = are_separate();
+        let buffer = |address| Buffer { context: self.clone(), address, bytes, is_scratch, is_separate };
+        if is_separate {
+            self.bind()?;
+            let mut address = 0;
+            // SAFETY: writes one address.
+            let status = unsafe { (self.driver().memory_allocate)(&mut address, bytes.max(1)) };
+            self.driver().check("cuMemAlloc", status)?;
+            return Ok(buffer(address));
+        }
         if let Some(address) = self.pool(is_scratch).take(bytes) {
             return Ok(buffer(address));
         }

@@ -57,11 +57,22 @@ impl Feed {
         let index = self.uploads % SLOTS;
         self.uploads += 1;
         self.make_room(index, bytes, staged)?;
+        let copied = self.copy_parts(index, parts, &offsets);
+        // Whatever came of them: copies that were issued read the staging memory until here.
+        let slot = &self.slots[index];
+        slot.filled.record_on(self.stream)?;
+        let views = copied?;
+        slot.filled.hold(self.context.stream())?;
+        Ok((Arc::clone(&slot.buffer), views))
+    }
+
+    /// Issues the copies of `parts` to their places in slot `index`.
+    fn copy_parts(&mut self, index: usize, parts: &[&[u8]], offsets: &[usize]) -> Result<Vec<View>> {
         let slot = &mut self.slots[index];
         slot.used.hold(self.stream)?;
         let mut views = Vec::with_capacity(parts.len());
         let mut at = 0;
-        for (part, offset) in parts.iter().zip(offsets) {
+        for (part, &offset) in parts.iter().zip(offsets) {
             let view = slot.buffer.view().part(offset, part.len())?;
             if self.context.is_host_memory(part) {
                 // SAFETY: the slot is ours, and the caller keeps the data until they are copied.
@@ -75,9 +86,7 @@ impl Feed {
             }
             views.push(view);
         }
-        slot.filled.record_on(self.stream)?;
-        slot.filled.hold(self.context.stream())?;
-        Ok((Arc::clone(&slot.buffer), views))
+        Ok(views)
     }
 
     /// Says that all work on the last upload has been issued, and waits until it has been copied.

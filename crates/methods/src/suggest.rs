@@ -2,9 +2,16 @@
 
 use strsim::osa_distance;
 
+/// Bytes of the longest name that is compared.
+const LONGEST: usize = 200;
+
 /// The candidate nearest to `name`, unless none is near. A dotted candidate also counts by its last part, and
 /// initials count (`lr` for `learning_rate`).
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Nobody mistyped this, and the work grows with its length.
+    if name.len() > LONGEST {
+        return None;
+    }
     let limit = (name.chars().count() / 2).max(2);
     candidates
         .into_iter()

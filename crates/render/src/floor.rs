@@ -269,3 +269,6 @@ fn pool_bounds(view: &View<'_>) -> (Vec2, Vec2) {
     }
     (min, max)
 }
+
+#[cfg(test)]
+mod tests;

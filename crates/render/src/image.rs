@@ -4,7 +4,7 @@
 //! and interpolated between points of the same surface, while texture and outline keep the resolution of the rays.
 //! The pixel filter then brings all samples down to pixels.
 
-use glam::Vec3;
+use glam::{Vec2, Vec3};
 use simd::{Floats, WIDTH};
 
 use crate::camera;
@@ -55,6 +55,16 @@ struct Region {
     supersampling: usize,
 }
 
+impl Region {
+    /// Direction of a camera ray in an image of `size` pixels; not normalized.
+    fn direction(&self, x: usize, y: usize, size: u32) -> Vec3 {
+        let scale = 1.0 / (self.supersampling as f32 * size as f32);
+        let u = self.x0 as f32 / size as f32 + (x as f32 + 0.5) * scale - 0.5;
+        let v = 0.5 - self.y0 as f32 / size as f32 - (y as f32 + 0.5) * scale;
+        camera::FOCAL * camera::FORWARD + u * camera::RIGHT + v * camera::UP
+    }
+}
+
 /// Scene-linear pixels, row 0 on top.
 pub(crate) fn render_linear(scene: &LitScene<'_>, size: u32, rays: &mut u64) -> Vec<Vec3> {
     let mut pixels = floor_pixels(scene, size);
@@ -84,14 +94,7 @@ pub(crate) fn render_linear(scene: &LitScene<'_>, size: u32, rays: &mut u64) -> 
 /// The floor as if the object did not hide it: found at every `floor_step`-th pixel corner and interpolated, or at
 /// every pixel.
 fn floor_pixels(scene: &LitScene<'_>, size: u32) -> Vec<Vec3> {
-    let scale = 1.0 / size as f32;
-    // Along a row of pixels the floor's point moves along x alone.
-    let row = |y: f32| {
-        let ray = camera::FOCAL * camera::FORWARD + (0.5 - y * scale) * camera::UP;
-        let t = (FLOOR_Z - camera::POSITION.z) / ray.z;
-        let start = camera::POSITION + t * ray;
-        move |x: f32| (start + (t * (x * scale - 0.5)) * camera::RIGHT).truncate()
-    };
+    let row = |y: f32| floor_row(y, size);
     let step = scene.settings.floor_step;
     let mut pixels = Vec::with_capacity((size * size) as usize);
     if step == 1 {
@@ -119,6 +122,15 @@ fn floor_pixels(scene: &LitScene<'_>, size: u32) -> Vec<Vec3> {
         }
     }
     pixels
+}
+
+/// The points of the floor along a row of an image of `size` pixels, by x: it moves along x alone.
+fn floor_row(y: f32, size: u32) -> impl Fn(f32) -> Vec2 {
+    let scale = 1.0 / size as f32;
+    let ray = camera::FOCAL * camera::FORWARD + (0.5 - y * scale) * camera::UP;
+    let t = (FLOOR_Z - camera::POSITION.z) / ray.z;
+    let start = camera::POSITION + t * ray;
+    move |x: f32| (start + (t * (x * scale - 0.5)) * camera::RIGHT).truncate()
 }
 
 /// Which blocks of 4 x 4 camera rays can meet the object, by the boxes of the hierarchy's upper nodes.
@@ -164,12 +176,7 @@ fn trace_samples(
     let view = scene.view;
     let mut first = vec![NONE; region.width * region.height];
     let mut samples = Vec::with_capacity(first.len() / 2);
-    let scale = 1.0 / (region.supersampling as f32 * size as f32);
-    let direction_at = |x: usize, y: usize| {
-        let u = region.x0 as f32 / size as f32 + (x as f32 + 0.5) * scale - 0.5;
-        let v = 0.5 - region.y0 as f32 / size as f32 - (y as f32 + 0.5) * scale;
-        camera::FOCAL * camera::FORWARD + u * camera::RIGHT + v * camera::UP
-    };
+    let direction_at = |x: usize, y: usize| region.direction(x, y, size);
     let origin = view.to_object(camera::POSITION);
     let covered = covered_blocks(scene, region, size);
     let mut hits = Hits::NONE;
@@ -395,3 +402,6 @@ fn resolve(region: &Region, samples: &[Sample], shades: &[Shade], size: u32, pix
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -259,6 +259,14 @@ mod tests {
         }
         assert!((sun_irradiance(1.0) - SUN_FLOOR_IRRADIANCE).abs() < 1e-4);
         assert_eq!(sun_irradiance(-1.0), 0.0);
+        // What arrives from all directions is what the table has.
+        let count = 100_000;
+        for normal in [Vec3::Z, Vec3::new(0.8, 0.0, 0.6)] {
+            let arriving = (0..count).map(|i| sampling::sphere(i, count, 0.0));
+            let sum: f32 = arriving.map(|l| sun_radiance(l) * normal.dot(l).max(0.0)).sum();
+            let irradiance = sum * 4.0 * PI / count as f32;
+            assert!((irradiance - sun_irradiance(normal.z)).abs() < 4e-3, "{normal}: {irradiance}");
+        }
     }
 
     /// Spot part of the floor's radiance by distance from the centre, measured in a 512-sample render.

@@ -297,3 +297,6 @@ fn flatten_materials(materials: &[scene::Material]) -> (Vec<MaterialData>, Vec<[
         .collect();
     (data, texels)
 }
+
+#[cfg(test)]
+mod tests;

@@ -400,3 +400,6 @@ fn add_products(sums: &mut Floats, a: &Floats, b: &Floats) {
         sums.0[lane] += a.0[lane] * b.0[lane];
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,3 +78,27 @@ fn presets_agree_with_the_path_tracer_on_other_objects() {
         }
     }
 }
+
+/// A plate above the floor, whose shadow is most of what there is to see.
+#[test]
+fn the_path_tracer_sees_the_same_shadows() {
+    let corner =
+        |x: f32, y: f32| scene::Vertex { position: [x, y, -0.7], normal: [0.0, 0.0, 1.0], uv: [0.0; 2] };
+    let plate = scene::Mesh {
+        vertices: vec![corner(-0.5, -0.5), corner(0.5, -0.5), corner(0.5, 0.5), corner(-0.5, 0.5)],
+        triangles: vec![[0, 1, 2], [0, 2, 3]],
+        triangle_materials: vec![0, 0],
+        materials: vec![scene::Material { base_colour: [0.2; 3], ..Default::default() }],
+    };
+    let plate = PreparedMesh::new(&plate);
+    // Below the plate there is no light of the spot, so what is missing is the sun's.
+    let latents = empty(0.6, 0.0, 0.0, 0.6);
+    let ours = render(Some(&plate), &latents, 64, Quality::Reference).pixels;
+    let paths = render_by_paths(Some(&plate), &latents, 64, 64).pixels;
+    let open = render(None, &latents, 64, Quality::Reference).pixels;
+    let mean =
+        |pixels: &[u8]| pixels.iter().map(|&value| f64::from(value)).sum::<f64>() / pixels.len() as f64;
+    assert!(mean(&open) - mean(&ours) > 4.0, "{} {}", mean(&open), mean(&ours));
+    assert!((mean(&ours) - mean(&paths)).abs() < 0.5, "{} {}", mean(&ours), mean(&paths));
+    assert!(psnr(&ours, &paths) > 38.0, "{}", psnr(&ours, &paths));
+}

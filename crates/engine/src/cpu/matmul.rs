@@ -32,7 +32,7 @@ impl<'a> Matrix<'a> {
 
     /// A matrix with `stride` between the starts of rows.
     pub(crate) fn strided(values: &'a [f32], rows: usize, columns: usize, stride: usize) -> Self {
-        debug_assert!(stride >= columns && (rows == 0 || values.len() >= (rows - 1) * stride + columns));
+        assert!(stride >= columns && (rows == 0 || values.len() >= (rows - 1) * stride + columns));
         Self { values, rows, columns, stride }
     }
 
@@ -43,7 +43,7 @@ impl<'a> Matrix<'a> {
 
 /// `c (+)= a b`. `c` is contiguous, (a.rows, b.columns).
 pub(crate) fn nn(a: Matrix<'_>, b: Matrix<'_>, c: &mut [f32], accumulate: bool) {
-    debug_assert!(a.columns == b.rows && c.len() == a.rows * b.columns);
+    assert!(a.columns == b.rows && c.len() == a.rows * b.columns, "a matrix product of other sizes");
     let level = level();
     let (tile_rows, tile_columns) = kernels::tile_at(level);
     let n = b.columns;
@@ -86,7 +86,7 @@ pub(crate) fn nt(
 
 /// `c (+)= a^T b`. `c` is contiguous, (a.columns, b.columns).
 pub(crate) fn tn(a: Matrix<'_>, b: Matrix<'_>, c: &mut [f32], accumulate: bool) {
-    debug_assert!(a.rows == b.rows && c.len() == a.columns * b.columns);
+    assert!(a.rows == b.rows && c.len() == a.columns * b.columns, "a matrix product of other sizes");
     let level = level();
     let (tile_rows, tile_columns) = kernels::tile_at(level);
     let (m, n) = (a.columns, b.columns);
@@ -235,8 +235,12 @@ mod tests {
                 for (r, row) in segment.rows.iter_mut().take(rows).enumerate() {
                     *row = a[r * k..].as_ptr();
                 }
-                let target = SendPtr::new(&mut c);
-                let to: Vec<_> = (0..rows).map(|r| target.at(r * columns)).collect();
+                // Addresses are valid until `c` is looked at.
+                let rows_of = |c: &mut [f32]| -> Vec<*mut f32> {
+                    let target = SendPtr::new(c);
+                    (0..rows).map(|r| target.at(r * columns)).collect()
+                };
+                let to = rows_of(&mut c);
                 let output = Output { rows: &to, columns, accumulate: false };
                 // SAFETY: all within the vectors above.
                 unsafe { kernels::gather(level, &[segment], k, b.as_ptr(), ldb, output) }
@@ -244,6 +248,7 @@ mod tests {
                 let mut at = vec![0.0; k * rows];
                 transpose(Matrix::strided(&a, rows, k, k), &mut at);
                 let run = Run { a: 0, b: 0, count: k };
+                let to = rows_of(&mut c);
                 let output = Output { rows: &to, columns, accumulate: true };
                 // SAFETY: as above.
                 unsafe { kernels::outer(level, &[run], (at.as_ptr(), rows), (b.as_ptr(), ldb), output) }

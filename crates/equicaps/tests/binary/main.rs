@@ -8,6 +8,8 @@ mod check_renders;
 mod datasets;
 mod evaluation;
 #[cfg(unix)]
+mod faults;
+#[cfg(unix)]
 mod interruption;
 mod parity;
 mod plan;

@@ -77,12 +77,13 @@ impl Uploads {
             room = later;
         }
         parts.par_iter_mut().zip(pieces).for_each(|(part, (bytes, _))| part.copy_from_slice(bytes));
-        for (part, (_, target)) in parts.iter().zip(pieces) {
+        let issued = parts.iter().zip(pieces).try_for_each(|(part, (_, target))| {
             // SAFETY: the target is kept for this copy, and the stage until the copy is done.
-            unsafe { stream.write(*target, part) }?;
-        }
+            unsafe { stream.write(*target, part) }
+        });
+        // Whatever came of them: copies that were issued read the stage until here.
         stage.done = Some(stream.mark()?);
-        Ok(())
+        issued
     }
 }
 

@@ -3,6 +3,8 @@
 /// Point-in-triangle tests spent on one polygon before the rest is cut as a fan; reached only by polygons of
 /// thousands of corners made to be slow.
 const MAX_TESTS: usize = 20_000_000;
+/// Other steps of one polygon, after which it is cut anyhow too: beyond what 20,000 corners need at worst.
+const MOST_WORK: usize = 1 << 28;
 
 /// Scratch space that is reused from polygon to polygon.
 #[derive(Default)]
@@ -81,22 +83,28 @@ impl Triangulator {
         }
         let mut remaining = self.ring.len();
         let mut corner = self.ring[0];
-        let (mut without_ear, mut tests) = (0, 0);
+        let (mut without_ear, mut tests, mut work) = (0, 0, 0);
         while remaining > 3 {
             let (before, after) = (self.previous[corner as usize], self.next[corner as usize]);
             // After a whole round without an ear the polygon is not simple: cut anyway, so that this ends.
-            let forced = without_ear >= remaining || tests > MAX_TESTS;
+            let is_exhausted = tests > MAX_TESTS || work > MOST_WORK;
+            let forced = without_ear >= remaining || is_exhausted;
             if forced || self.is_ear(before, corner, after, &mut tests) {
                 triangle([before, corner, after]);
                 self.next[before as usize] = after;
                 self.previous[after as usize] = before;
                 remaining -= 1;
                 without_ear = 0;
-                self.update_reflex(corner, before, after);
+                // Once nothing is tested any more, nobody asks for reflex corners.
+                if !is_exhausted {
+                    work += self.reflex.len();
+                    self.update_reflex(corner, before, after);
+                }
                 // Going on from the corner after the next makes fewer slivers than staying at one corner.
                 corner = self.next[after as usize];
             } else {
                 without_ear += 1;
+                work += 1;
                 corner = after;
             }
         }
@@ -249,5 +257,18 @@ mod tests {
             .chain([[50_000.0, 5.0, 0.0], [0.0, 5.0, 0.0]])
             .collect();
         assert_eq!(cut(&comb).len(), comb.len() - 2);
+    }
+
+    /// Work grows with the square of the corners up to a bound only: these took minutes and hours.
+    #[test]
+    fn polygons_of_very_many_corners_end() {
+        let corners = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let crumpled: Vec<[f64; 3]> = corners.iter().copied().cycle().take(300_000).collect();
+        // A line there and back has no ear at all.
+        let line: Vec<[f64; 3]> =
+            (0..300_000).map(|i| [f64::from(150_000 - i32::abs(150_000 - i)), 0.0, 0.0]).collect();
+        for polygon in [crumpled, line] {
+            assert_eq!(cut(&polygon).len(), polygon.len() - 2);
+        }
     }
 }

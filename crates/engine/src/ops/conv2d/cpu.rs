@@ -272,12 +272,15 @@ impl Pixels {
 
 /// Copies what the segments of one tile point at into `copies` and points them there.
 fn gather_copies(segments: &mut [Segment], count: usize, depth: usize, stride: usize, copies: &mut [f32]) {
+    assert!(count * stride <= copies.len() && segments.len() * depth <= stride, "room for all copies");
+    // One address for all: another reference to `copies` would end the life of those made before.
+    let copies = SendPtr::new(copies);
     for (index, segment) in segments.iter_mut().enumerate() {
         for (r, row) in segment.rows[..count].iter_mut().enumerate() {
-            let to = &mut copies[r * stride + index * depth..][..depth];
-            // SAFETY: a segment's row is `depth` floats long.
-            to.copy_from_slice(unsafe { std::slice::from_raw_parts(*row, depth) });
-            *row = to.as_ptr();
+            let to = copies.at(r * stride + index * depth);
+            // SAFETY: a segment's row is `depth` floats long, and so is its place among the copies, by the check above.
+            unsafe { std::ptr::copy_nonoverlapping(*row, to, depth) };
+            *row = to;
         }
     }
 }

@@ -112,17 +112,7 @@ fn try_kind(
         let file = &files[random.below(files.len() as u64) as usize];
         let good = fs::read(file)?;
         for (row, is_cut) in rows.iter_mut().zip([false, true]) {
-            if good.is_empty() {
-                continue;
-            }
-            let at = random.below(good.len() as u64) as usize;
-            let mut bad = good.clone();
-            if is_cut {
-                bad.truncate(at);
-            } else {
-                bad[at] ^= 1 << random.below(8);
-            }
-            fs::write(file, &bad)?;
+            let Some(at) = damage(file, is_cut, &mut random)? else { continue };
             let reading = catch_unwind(AssertUnwindSafe(read));
             fs::write(file, &good)?;
             let verdict = match &reading {
@@ -141,8 +131,24 @@ fn try_kind(
     Ok(rows.into())
 }
 
+/// Flips a bit of a file, or cuts it short; at which byte. Nothing where it is empty.
+pub fn damage(file: &Path, is_cut: bool, random: &mut Random) -> anyhow::Result<Option<usize>> {
+    let mut bytes = fs::read(file)?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let at = random.below(bytes.len() as u64) as usize;
+    if is_cut {
+        bytes.truncate(at);
+    } else {
+        bytes[at] ^= 1 << random.below(8);
+    }
+    fs::write(file, &bytes)?;
+    Ok(Some(at))
+}
+
 /// All that training and evaluation see of a dataset; what `dataset check` finds is a refusal.
-fn dataset_content(root: &Path) -> Reading {
+pub fn dataset_content(root: &Path) -> Reading {
     let dataset = Dataset::open(root).map_err(text)?;
     if let Some(problem) = dataset::check::check(&dataset, &|| {}).problems.into_iter().next() {
         return Err(problem);

@@ -1,9 +1,10 @@
 //! `equicaps check faults`: does everything that we fear to a small dataset, run and evaluation (kills, flipped bits,
-//! cut files, a disk that takes no more, two processes at once) and counts what came of it.
+//! cut files, both one after the other, a disk that takes no more, two processes at once) and counts what came of it.
 
 mod damage;
 mod kills;
 mod small;
+mod unfinished;
 
 use std::fmt;
 
@@ -28,8 +29,8 @@ pub struct Arguments {
     /// Seed of the places and moments of faults
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Faults to try, separated by commas: damage, kills, disk, writers
-    #[arg(long, value_name = "PARTS", value_delimiter = ',', default_value = "damage,kills,disk,writers", value_parser = ["damage", "kills", "disk", "writers"])]
+    /// Faults to try, separated by commas: damage, kills, unfinished (killed, then damaged), disk, writers
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', default_value = "damage,kills,unfinished,disk,writers", value_parser = ["damage", "kills", "unfinished", "disk", "writers"])]
     parts: Vec<String>,
 }
 
@@ -99,6 +100,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         rows.extend(match part.as_str() {
             "damage" => damage::run(&small, arguments.rounds, arguments.seed)?,
             "kills" => kills::kills(&small, arguments.rounds, arguments.seed)?,
+            "unfinished" => unfinished::run(&small, arguments.rounds, arguments.seed)?,
             "disk" => kills::full_disk(&small, arguments.rounds, arguments.seed)?,
             _ => kills::two_writers(&small, arguments.rounds)?,
         });

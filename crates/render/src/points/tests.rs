@@ -1,0 +1,144 @@
+//! The loops over lanes against the formulas of [`bsdf`], one point and one direction at a time; and highlights of a plate
+//! that faces the sky against what they reflect.
+
+use scene::{Latents, Material, Mesh, Vertex};
+
+use super::*;
+use crate::lights::Spot;
+use crate::mesh::PreparedMesh;
+use crate::settings::Settings;
+use crate::view::View;
+use crate::{Quality, sampling};
+
+/// Sixteen points of different surfaces, seen from different directions.
+fn lanes() -> (PointLanes, [(Vec3, Vec3, bsdf::Surface); WIDTH]) {
+    let points: [(Vec3, Vec3, bsdf::Surface); WIDTH] = std::array::from_fn(|lane| {
+        let normal = sampling::sphere(lane, WIDTH, 0.3);
+        let aside = sampling::sphere(WIDTH - 1 - lane, WIDTH, 0.7);
+        let view = (normal + 0.8 * aside).normalize();
+        let roughness = 0.1 + 0.05 * lane as f32;
+        (
+            normal,
+            view,
+            bsdf::Surface { roughness, specular: if lane == 3 { 0.0 } else { 0.06 * lane as f32 } },
+        )
+    });
+    let vectors = |value: &dyn Fn(usize) -> Vec3| {
+        let mut vectors = [ZERO; 3];
+        (0..WIDTH).for_each(|lane| set(&mut vectors, lane, value(lane)));
+        vectors
+    };
+    let floats = |value: &dyn Fn(usize) -> f32| Floats(std::array::from_fn(value));
+    let lanes = PointLanes {
+        position: [ZERO; 3],
+        normal: vectors(&|lane| points[lane].0),
+        face: vectors(&|lane| points[lane].0),
+        view: vectors(&|lane| points[lane].1),
+        n_dot_v: floats(&|lane| points[lane].0.dot(points[lane].1)),
+        roughness: floats(&|lane| points[lane].2.roughness),
+        reflectance: floats(&|lane| points[lane].2.normal_reflectance()),
+        eta: floats(&|lane| points[lane].2.eta()),
+        alpha: floats(&|lane| points[lane].2.alpha()),
+    };
+    (lanes, points)
+}
+
+#[test]
+fn lanes_reflect_as_single_points_do() {
+    let (lanes, points) = lanes();
+    let mut lit_ones = 0;
+    for i in 0..40 {
+        let l = sampling::sphere(i, 40, 0.1);
+        let direction = l.to_array().map(Floats::splat);
+        let (mut terms, mut gleam) = (Terms::NONE, ZERO);
+        let lit = evaluate(&lanes, &direction, &mut terms);
+        lobe(&lanes, &direction, &lanes.alpha, &mut gleam);
+        for (lane, (n, v, surface)) in points.iter().enumerate() {
+            let (n_dot_l, n_dot_v, l_dot_v) = (n.dot(l), n.dot(*v), l.dot(*v));
+            assert_eq!(lit >> lane & 1 != 0, n_dot_l > 0.0, "lane {lane}");
+            let near = |found: f32, expected: f32| (found - expected).abs() <= 1e-5 + 2e-3 * expected.abs();
+            assert!(near(terms.cosine.0[lane], n_dot_l.max(0.0)), "lane {lane}: cosine");
+            let diffuse = surface.diffuse(n_dot_l, n_dot_v, l_dot_v);
+            assert!(near(terms.diffuse.0[lane], diffuse), "lane {lane}: {} {diffuse}", terms.diffuse.0[lane]);
+            let specular = surface.specular(*n, l, *v, surface.alpha());
+            assert!(near(gleam.0[lane], specular), "lane {lane}: {} {specular}", gleam.0[lane]);
+            lit_ones += u32::from(specular > 1e-3);
+        }
+    }
+    assert!(lit_ones > 50, "{lit_ones}");
+}
+
+/// Direction from the plate to the viewer, and where a mirror would look.
+const VIEWER: Vec3 = Vec3::new(0.287_347_9, 0.0, 0.957_826_3);
+const MIRRORED: Vec3 = Vec3::new(-0.287_347_9, 0.0, 0.957_826_3);
+
+/// Calls `look` with a point of a plate of this roughness and its surface; the spot stands where a mirror would show it.
+fn on_a_plate<T>(roughness: f32, look: impl FnOnce(&LitScene<'_>, &PointPacket, &bsdf::Surface) -> T) -> T {
+    let corner = |x: f32, y: f32| Vertex { position: [x, y, 0.0], normal: [0.0, 0.0, 1.0], uv: [0.0; 2] };
+    let plate = Mesh {
+        vertices: vec![corner(-0.3, -0.3), corner(0.3, -0.3), corner(0.3, 0.3), corner(-0.3, 0.3)],
+        triangles: vec![[0, 1, 2], [0, 2, 3]],
+        triangle_materials: vec![0, 0],
+        materials: vec![Material { roughness, specular: 1.0, ..Material::default() }],
+    };
+    let plate = PreparedMesh::new(&plate);
+    let latents = Latents {
+        rotation: [0.0; 3],
+        floor_hue: 0.5,
+        spot_theta: 0.0,
+        spot_phi: 0.0,
+        spot_hue: 0.5,
+        translation: None,
+    };
+    let mut view = View::new(&plate, &latents);
+    view.spot = Spot { position: 4.0 * MIRRORED, axis: -MIRRORED, intensity: Vec3::ONE };
+    let scene = LitScene::new(&view, Settings::new(Quality::Reference), &mut 0);
+    let (position, up) = (Vec3::ZERO, Vec3::Z);
+    let point = SurfacePoint { position, face_normal: up, normal: up, uv: glam::Vec2::ZERO, material: 0 };
+    let packet = PointPacket::new(&scene, &[(point, VIEWER)]);
+    look(&scene, &packet, &bsdf::Surface { roughness, specular: 1.0 })
+}
+
+fn is_near(found: f32, expected: f32, share: f32) -> bool {
+    (found - expected).abs() < share * expected.abs()
+}
+
+#[test]
+fn a_wide_lobe_reflects_the_whole_sun() {
+    on_a_plate(0.6, |scene, packet, surface| {
+        let mut shades = [Shade::default(); WIDTH];
+        let share = packet.add_sun(scene, &mut shades, &mut 0)[0];
+        let count = 100_000;
+        let sum: f32 = (0..count)
+            .map(|i| sampling::sphere(i, count, 0.0))
+            .map(|l| lights::sun_radiance(l) * surface.specular(Vec3::Z, l, VIEWER, surface.alpha()))
+            .sum();
+        let expected = sum * 4.0 * PI / count as f32;
+        assert!(is_near(share, 1.0, 1e-3) && is_near(shades[0].specular.x, expected, 0.05), "{expected}");
+    });
+}
+
+#[test]
+fn a_narrow_lobe_is_a_mirror_of_world_and_sun() {
+    on_a_plate(0.1, |scene, packet, surface| {
+        let reflected = surface.fresnel(VIEWER.z);
+        for share in [0.0, 0.5, 1.0] {
+            let expected = reflected * (WORLD_RADIANCE + share * lights::sun_radiance(MIRRORED));
+            let found = packet.gleam(scene, 0, share);
+            assert!(is_near(found, expected, 0.05), "{share}: {found} {expected}");
+        }
+    });
+}
+
+#[test]
+fn the_lamp_is_never_seen_sharper_than_it_is_wide() {
+    let highlight = |roughness: f32| {
+        on_a_plate(roughness, |scene, packet, _| {
+            let mut shades = [Shade::default(); WIDTH];
+            packet.add_spot(scene, &mut shades, &mut 0);
+            shades[0].specular.x
+        })
+    };
+    let (sharp, wide) = (highlight(0.03), highlight(LAMP_LOBE.sqrt()));
+    assert!(wide > 0.0 && is_near(sharp, wide, 0.01), "{sharp} {wide}");
+}
