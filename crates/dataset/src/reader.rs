@@ -9,6 +9,8 @@ use scene::{Latents, ObjectsError, discover};
 use crate::arrays;
 use crate::card::{Card, Format};
 use crate::error::{Error, Result};
+use crate::image_file::decode_upright;
+use crate::import::{Fit, reading, square};
 use crate::jpeg::{self, Image};
 use crate::latent_table::LatentTable;
 use crate::lists;
@@ -16,6 +18,7 @@ use crate::object::{Class, Object, Split, SplitBy};
 use crate::resize::Resize;
 use crate::split::{FEWEST_VIEWS, all_for_training, held_out_views};
 use crate::storage::{Storage, file_names};
+use crate::view_index::ViewIndex;
 use crate::views::Views;
 
 /// A dataset on disk.
@@ -25,11 +28,14 @@ pub struct Dataset {
     card: Option<Card>,
     objects: Vec<Object>,
     classes: Vec<Class>,
-    views: usize,
+    /// The views of each, with what is held out of them.
+    index: ViewIndex,
     /// What the split holds out, as it is used; the card says how the files are laid out.
     split: SplitBy,
     side: usize,
     latents: LatentTable,
+    /// What to say of views without a pose, where there are any.
+    without_pose: Option<String>,
     storage: Storage,
 }
 
@@ -85,28 +91,46 @@ impl Dataset {
         {
             return Err(Error::content(&root.join(crate::card::CARD), "views or size make no sense"));
         }
-        if split == SplitBy::Views && views < FEWEST_VIEWS {
+        let is_imported = card.as_ref().is_some_and(|card| card.settings.imported().is_some());
+        if split == SplitBy::Views && views < FEWEST_VIEWS && !is_imported {
             let message = format!("a split by views needs {FEWEST_VIEWS} views of every object");
             return Err(Error::content(&root.join(crate::card::CARD), message));
         }
-        let latents = read_latents(root, lists_folder, &objects, views, split)?;
-        let of_side = |side: Split| match split {
-            SplitBy::Objects => objects.iter().filter(|object| object.split == side).count() * views,
-            SplitBy::Views => objects.len() * card.as_ref().map_or(0, |card| card.settings.views_of(side)),
+        let imported = card.as_ref().and_then(|card| card.settings.imported());
+        let index = match imported {
+            Some(_) => reading::read_counts(lists_folder, &objects, split)?,
+            None if split == SplitBy::Views => ViewIndex::equal(objects.len(), views, held_out_views(views)),
+            None => ViewIndex::equal(objects.len(), views, 0),
         };
+        let latents = match imported {
+            Some(imported) => reading::read_latents(lists_folder, imported, &objects, &index, split)?,
+            None => read_latents(root, lists_folder, &objects, views, split)?,
+        };
+        let without_pose = match imported {
+            Some(imported) => reading::without_pose(root, imported, &latents)?,
+            None => None,
+        };
+        let of_side = |side: Split| {
+            let is_there = |object: &usize| split == SplitBy::Views || objects[*object].split == side;
+            let views = |object: usize| index.views_of(side, object).len();
+            (0..objects.len()).filter(is_there).map(views).sum()
+        };
+        let counts = Split::ALL.map(of_side);
         let storage = match card.as_ref().map_or(Format::Files, |card| card.settings.format) {
-            Format::Files => Storage::files(lists_folder, Split::ALL.map(of_side))?,
-            Format::Shards => Storage::archives(root, Split::ALL.map(of_side))?,
+            Format::Files => Storage::files(lists_folder, counts)?,
+            Format::Shards => Storage::archives(root, counts)?,
+            Format::Reference => Storage::reference(root, lists_folder, card.as_ref(), &index, counts)?,
         };
         let mut dataset = Self {
             root: root.to_path_buf(),
             card,
             objects,
             classes,
-            views,
+            index,
             split,
             side: 0,
             latents,
+            without_pose,
             storage,
         };
         dataset.side = match &dataset.card {
@@ -124,19 +148,22 @@ impl Dataset {
         }
         let root = self.root.display();
         if split == SplitBy::Objects {
+            let made = if self.is_imported() { "imported" } else { "rendered" };
             return Err(Error::Request(format!(
-                "{root} was rendered with --split views: none of its objects is held out, only views of them are \
+                "{root} was {made} with --split views: none of its objects is held out, only views of them are \
                  (the split by views)"
             )));
         }
-        if self.views < FEWEST_VIEWS {
+        let fewest = (0..self.objects.len()).map(|object| self.index.views(object)).min().unwrap_or(0);
+        if fewest < FEWEST_VIEWS {
+            let every = if self.index.is_equal() { "every object" } else { "some objects" };
             return Err(Error::Request(format!(
-                "{root} has {} views of every object, but a split by views needs {FEWEST_VIEWS}: a pair for training and a \
+                "{root} has {fewest} views of {every}, but a split by views needs {FEWEST_VIEWS}: a pair for training and a \
                  pair that is held out",
-                self.views
             )));
         }
         all_for_training(&mut self.objects);
+        self.index = self.index.holding_out(held_out_views);
         self.split = split;
         Ok(self)
     }
@@ -151,26 +178,41 @@ impl Dataset {
         self.card.as_ref()
     }
 
-    /// All latents, row = views * object + view.
+    /// Whether its images are people's own, of which not everything may be known.
+    pub fn is_imported(&self) -> bool {
+        self.card.as_ref().is_some_and(|card| card.settings.imported().is_some())
+    }
+
+    /// Whether its images stay where they were.
+    pub fn is_referring(&self) -> bool {
+        self.storage.is_reference()
+    }
+
+    /// All latents, object by object, view by view.
     pub fn latent_table(&self) -> &LatentTable {
         &self.latents
     }
 
-    fn row(&self, object: usize, view: usize) -> usize {
-        object * self.views + view
+    /// The views of all objects.
+    pub fn index(&self) -> &ViewIndex {
+        &self.index
+    }
+
+    /// The row of a view in the table of latents.
+    pub fn row(&self, object: usize, view: usize) -> usize {
+        self.index.row(object, view)
+    }
+
+    /// Whether the pose of a view is known.
+    pub fn has_pose(&self, object: usize, view: usize) -> bool {
+        self.latents.has_pose(self.row(object, view))
     }
 
     /// The number of one image in the archives: those of training, then those held out.
     fn number(&self, object: usize, view: usize) -> usize {
-        match self.card.as_ref().map(|card| &card.settings).filter(|card| card.split == SplitBy::Views) {
-            None => self.row(object, view),
-            Some(card) => {
-                let [train, held_out] = Split::ALL.map(|split| card.views_of(split));
-                match view.checked_sub(train) {
-                    None => object * train + view,
-                    Some(view) => self.objects.len() * train + object * held_out + view,
-                }
-            }
+        match self.card.as_ref().map(|card| card.settings.split) {
+            Some(SplitBy::Views) => self.index.place(object, view),
+            Some(SplitBy::Objects) | None => self.row(object, view),
         }
     }
 
@@ -179,7 +221,7 @@ impl Dataset {
         self.storage.name(&self.root, &self.objects[object], view, self.number(object, view))
     }
 
-    /// The JPEG bytes of one view.
+    /// The bytes of one view's image file: a JPEG, or, where images stay where they are, whatever it is.
     pub fn read_jpeg(&self, object: usize, view: usize) -> Result<Vec<u8>> {
         self.storage.read(&self.root, &self.objects[object], view, self.number(object, view))
     }
@@ -189,8 +231,24 @@ impl Dataset {
         (0..self.latents.rows()).filter(|&row| self.storage.checksum(row).is_some()).count()
     }
 
+    /// An image that stays where it is, as a square of `side` x `side` pixels, into `pixels`.
+    fn referred(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
+        let bytes = self.read_jpeg(object, view)?;
+        let fit =
+            self.card.as_ref().and_then(|card| card.settings.imported()).map_or(Fit::Crop, |card| card.fit);
+        let region = self.storage.region(self.number(object, view));
+        decode_upright(&bytes)
+            .and_then(|image| square(&image, fit, region, side, pixels))
+            .map_err(|message| Error::content(&self.image_name(object, view), message))
+    }
+
     /// One view, decoded as RGB at its stored size.
     pub fn decode(&self, object: usize, view: usize) -> Result<Image> {
+        if self.storage.is_reference() {
+            let mut pixels = vec![0; self.side * self.side * 3];
+            self.referred(object, view, self.side, &mut pixels)?;
+            return Ok(Image { width: self.side, height: self.side, pixels });
+        }
         let bytes = self.read_jpeg(object, view)?;
         jpeg::decode(&bytes).map_err(|message| Error::content(&self.image_name(object, view), message))
     }
@@ -211,11 +269,36 @@ impl Views for Dataset {
     }
 
     fn views(&self) -> usize {
-        self.views
+        self.index.most()
+    }
+
+    fn views_in(&self, object: usize) -> usize {
+        self.index.views(object)
     }
 
     fn held_out_views(&self) -> usize {
-        if self.split == SplitBy::Views { held_out_views(self.views) } else { 0 }
+        self.index.most_held_out()
+    }
+
+    fn held_out_in(&self, object: usize) -> usize {
+        self.index.held_out_of(object)
+    }
+
+    fn has_light(&self) -> bool {
+        self.latents.columns().light
+    }
+
+    fn without_pose(&self) -> Option<String> {
+        self.without_pose.clone()
+    }
+
+    fn images_digest(&self) -> Option<u64> {
+        self.is_imported().then(|| {
+            let mut hash = random::Fnv1a::new();
+            let sums = (0..self.latents.rows()).filter_map(|number| self.storage.checksum(number));
+            sums.for_each(|sum| hash.add(&sum.to_le_bytes()));
+            hash.value()
+        })
     }
 
     fn side(&self) -> usize {
@@ -223,7 +306,7 @@ impl Views for Dataset {
     }
 
     fn has_translation(&self) -> bool {
-        self.latents.width() == crate::latent_table::WIDTH_WITH_TRANSLATION
+        self.latents.columns().translation
     }
 
     fn latents(&self, object: usize, view: usize) -> Latents {
@@ -231,6 +314,9 @@ impl Views for Dataset {
     }
 
     fn image(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
+        if self.storage.is_reference() {
+            return self.referred(object, view, side, pixels);
+        }
         let bytes = self.read_jpeg(object, view)?;
         SCRATCH.with_borrow_mut(|(image, resize)| {
             jpeg::decode_into(&bytes, image)
@@ -251,16 +337,21 @@ impl Views for Dataset {
     }
 
     fn description(&self) -> String {
+        let fewest = (0..self.objects.len()).map(|object| self.index.views(object)).min().unwrap_or(0);
+        let views = match self.index.most() {
+            most if most == fewest => format!("{most} views each"),
+            most => format!("{fewest} to {most} views each"),
+        };
         let held_out = match self.held_out_views() {
             0 => String::new(),
-            views => format!(", {views} of them held out,"),
+            views if self.index.is_equal() => format!(", {views} of them held out,"),
+            _ => ", the last of them held out,".to_owned(),
         };
         format!(
-            "{}: {} objects of {} classes, {} views each{held_out} at {side}x{side}",
+            "{}: {} objects of {} classes, {views}{held_out} at {side}x{side}",
             self.root.display(),
             self.objects.len(),
             self.classes.len(),
-            self.views,
             side = self.side
         )
     }
