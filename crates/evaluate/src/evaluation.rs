@@ -233,6 +233,10 @@ pub fn run(
     let began = Instant::now();
     let possible = |task: &Task| first.truth.has_targets(*task);
     let probes: Vec<Task> = wanted.probes.iter().copied().filter(possible).collect();
+    if probes.is_empty() && !wanted.probes.is_empty() && !wanted.embeddings && !wanted.retrieval {
+        let names: Vec<&str> = wanted.probes.iter().map(|task| task.name()).collect();
+        return Err(Error::Request(format!("the data do not say what is probed by {}", names.join(", "))));
+    }
     let own = encoder.own_task().filter(|_| !wanted.frozen);
     let mut representations = match own {
         Some(task) => {

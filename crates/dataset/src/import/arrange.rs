@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::error::{Error, Result};
 use crate::import::rows::{Row, Rows};
+use crate::lists::parse_folder_entry;
 use crate::object::{Object, Split, SplitBy};
 use crate::split::{FEWEST_VIEWS, assign_by, held_out_views, in_order};
 use crate::view_index::ViewIndex;
@@ -25,6 +26,20 @@ pub struct Arranged {
 
 /// Groups `rows` by object. `asked` is the split that is wanted, where it is not the table that says it.
 pub fn arrange(rows: &Rows, asked: Option<SplitBy>, seed: u64) -> Result<Arranged> {
+    let is_plain = |row: &Row| {
+        let named = parse_folder_entry(&format!("/{}/{}/", row.class, row.object));
+        named.is_some_and(|(class, object)| class == row.class && object == row.object)
+    };
+    if let Some(row) = rows.rows.iter().find(|row| !is_plain(row)) {
+        return Err(rows.wrong(
+            row,
+            format!(
+                "\"{}/{}\" cannot be the name of an object: a class and an object are names without slashes and \
+                 backslashes, not `.` or `..`",
+                row.class, row.object
+            ),
+        ));
+    }
     let mut groups: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     for (number, row) in rows.rows.iter().enumerate() {
         groups.entry((row.class.clone(), row.object.clone())).or_default().push(number);

@@ -101,6 +101,11 @@ pub fn import(source: &Path, root: &Path, options: &Options<'_>) -> Result<Outco
     write::write(root, &rows, &arranged, options)
 }
 
+/// Whether `folder` is one that could be imported: a BOP folder, or folders of classes.
+pub(crate) fn is_importable(folder: &Path) -> bool {
+    bop::is_bop(folder) || folders::read(folder).is_ok()
+}
+
 fn read(source: &Path, conventions: &Conventions) -> Result<rows::Rows> {
     if !source.exists() {
         return Err(Error::Request(format!("there is no table or folder {}", source.display())));

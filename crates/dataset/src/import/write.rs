@@ -2,7 +2,7 @@
 //! that what was interrupted goes on when the same command is run again.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
@@ -49,8 +49,14 @@ pub fn write(root: &Path, rows: &Rows, arranged: &Arranged, options: &Options<'_
     }
     refuse_missing_files(rows)?;
     durable::create_folder(root)?;
-    let writer =
-        Writer { root, staging: Staging::create(&root.join(WORK).join("staging"))?, rows, arranged, options };
+    let writer = Writer {
+        root,
+        staging: Staging::create(&root.join(WORK).join("staging"))?,
+        rows,
+        arranged,
+        options,
+        has_failed: AtomicBool::new(false),
+    };
     writer.staging.publish(&root.join(CARD), &Card::begun(settings.clone()).to_json())?;
     let checksums = writer.images()?;
     let card = writer.finish(settings, columns, &checksums)?;
@@ -155,12 +161,23 @@ fn refuse_missing_files(rows: &Rows) -> Result<()> {
     }
 }
 
+/// All of them, or the first failure in order; an interruption is one only where there is no other.
+fn whole<T>(mut outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
+    let failed = outcomes.iter().position(|outcome| !matches!(outcome, Ok(_) | Err(Error::Interrupted)));
+    match failed {
+        Some(failed) => outcomes.swap_remove(failed).map(|one| vec![one]),
+        None => outcomes.into_iter().collect(),
+    }
+}
+
 struct Writer<'a> {
     root: &'a Path,
     staging: Staging,
     rows: &'a Rows,
     arranged: &'a Arranged,
     options: &'a Options<'a>,
+    /// Set where an image cannot be used: the others need not be looked at.
+    has_failed: AtomicBool,
 }
 
 impl Writer<'_> {
@@ -177,16 +194,13 @@ impl Writer<'_> {
             .with_max_len(1)
             .map(|object| self.object(object))
             .collect();
-        let failed = outcomes.iter().position(|outcome| !matches!(outcome, Ok(_) | Err(Error::Interrupted)));
-        match failed {
-            Some(failed) => outcomes.into_iter().nth(failed).unwrap_or(Ok(Vec::new())).map(|_| Vec::new()),
-            None => outcomes.into_iter().collect(),
-        }
+        whole(outcomes)
     }
 
     fn object(&self, number: usize) -> Result<Vec<u32>> {
         let rows = &self.arranged.rows[number];
-        let is_stopped = || self.options.stop.load(Ordering::Relaxed);
+        let is_stopped =
+            || self.options.stop.load(Ordering::Relaxed) || self.has_failed.load(Ordering::Relaxed);
         if is_stopped() {
             return Err(Error::Interrupted);
         }
@@ -197,19 +211,23 @@ impl Writer<'_> {
             (self.options.on_images)(rows.len() as u64);
             return Ok(checksums);
         }
-        let mut files = Vec::with_capacity(rows.len());
-        let mut sums = Vec::with_capacity(rows.len());
-        for (view, &row) in rows.iter().enumerate() {
+        let image = |&row: &usize| {
             if is_stopped() {
                 return Err(Error::Interrupted);
             }
-            let image = self.image(&self.rows.rows[row])?;
-            sums.push(checksums::of(&image));
-            if !self.options.reference {
-                files.push((file_names(view)[0].clone(), image));
-            }
+            let failed = |_: &Error| self.has_failed.store(true, Ordering::Relaxed);
+            let image = self.image(&self.rows.rows[row]).inspect_err(failed)?;
             (self.options.on_images)(1);
-        }
+            let sum = checksums::of(&image);
+            // What stays where it is need not be held.
+            Ok((sum, if self.options.reference { Vec::new() } else { image }))
+        };
+        let outcomes: Vec<Result<(u32, Vec<u8>)>> = rows.par_iter().with_max_len(4).map(image).collect();
+        let images: Vec<(u32, Vec<u8>)> = whole(outcomes)?;
+        let sums = images.iter().map(|(sum, _)| *sum).collect();
+        let name = |view: usize| file_names(view)[0].clone();
+        let files: Vec<(String, Vec<u8>)> =
+            images.into_iter().enumerate().map(|(view, (_, image))| (name(view), image)).collect();
         if !self.options.reference {
             self.staging.publish_folder(&folder, &files)?;
         }
@@ -244,8 +262,8 @@ impl Writer<'_> {
         // What is stored as it would be, is copied: no picture is compressed twice without need.
         let is_stored_so = bytes.starts_with(&[0xFF, 0xD8])
             && row.region.is_none()
-            && jpeg::decode(&bytes)
-                .is_ok_and(|stored| (stored.width, stored.height) == (side, side) && stored.pixels == pixels);
+            && (image.width, image.height) == (side, side)
+            && jpeg::decode(&bytes).is_ok_and(|stored| stored.pixels == pixels);
         if is_stored_so {
             return Ok(bytes);
         }
@@ -320,3 +338,6 @@ impl Writer<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
