@@ -58,7 +58,7 @@ pub fn arrange(rows: &Rows, asked: Option<SplitBy>, seed: u64) -> Result<Arrange
         None if rows.prefers_views && groups.values().all(|members| members.len() >= FEWEST_VIEWS) => {
             (SplitBy::Views, "each model has a frame of its own")
         }
-        None => (SplitBy::Objects, "nothing says which"),
+        None => (SplitBy::Objects, "by default"),
     };
     if split == SplitBy::Views {
         let few: Vec<_> = groups.iter().filter(|(_, members)| members.len() < FEWEST_VIEWS).collect();

@@ -188,7 +188,7 @@ impl Writer<'_> {
     /// Reads, and where it is to be copied writes, every image; their checksums, by object.
     fn images(&self) -> Result<Vec<Vec<u32>>> {
         (self.options.on_begin)(self.rows.rows.len() as u64);
-        // Collected before it is looked at, so that the first failure in order is the one reported.
+        // Collected before it is looked at, so that of all failures the first in order is reported.
         let outcomes: Vec<Result<Vec<u32>>> = (0..self.arranged.objects.len())
             .into_par_iter()
             .with_max_len(1)

@@ -190,7 +190,7 @@ fn folders_of_classes_need_no_table_and_no_poses() {
     for class in ["cups", "pans"] {
         for k in 0..6 {
             let extension = ["jpg", "png", "webp"][k % 3];
-            photograph(&root.join(format!("photos/{class}/{k}.{extension}")), 40 + 7 * k as u32, 60);
+            photograph(&root.join(format!("photos/{class}/{k}.{extension}")), 30, 60 + 7 * k as u32);
         }
     }
     for (out, fit) in [("cropped", "crop"), ("padded", "pad")] {
