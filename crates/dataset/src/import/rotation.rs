@@ -212,7 +212,7 @@ impl Given {
             Self::Quaternion(values) => {
                 let quaternion = Quaternion::from(values);
                 let norm = quaternion.norm();
-                if !((norm - 1.0).abs() <= NORM_TOLERANCE) {
+                if norm.is_nan() || (norm - 1.0).abs() > NORM_TOLERANCE {
                     return Err(format!(
                         "the quaternion ({}) has length {norm:.4}, expected 1",
                         values.map(|value| value.to_string()).join(", ")
