@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::import::Imported;
 use crate::jpeg::ChannelOrder;
 use crate::object::{Split, SplitBy};
 use crate::split::held_out_views;
@@ -28,10 +29,12 @@ pub enum Format {
     Files,
     /// Tar archives with an index beside them.
     Shards,
+    /// Images that stay where they are, named in `sources.jsonl`.
+    Reference,
 }
 
 /// Where the objects come from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Origin {
     /// The built-in library.
@@ -47,12 +50,14 @@ pub enum Origin {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         up: Option<String>,
     },
+    /// Images that people have.
+    Imported(Box<Imported>),
 }
 
 /// Everything that determines the bytes of a dataset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// `3diebench`, `3diebench-t` or `3diebench-ood`.
+    /// `3diebench`, `3diebench-t` or `3diebench-ood`; `imported` where nothing was rendered.
     pub preset: String,
     /// Where the objects come from.
     pub origin: Origin,
@@ -63,7 +68,7 @@ pub struct Settings {
     pub objects: usize,
     /// FNV-1a of the object list.
     pub objects_digest: String,
-    /// Views of each object.
+    /// Views of each object; where they differ, the largest number.
     pub views: usize,
     /// What is held out; cards that do not say it hold out objects.
     #[serde(default, skip_serializing_if = "SplitBy::is_objects")]
@@ -72,9 +77,11 @@ pub struct Settings {
     pub size: usize,
     /// Seed of objects, latents and split.
     pub seed: u64,
-    /// Quality preset of the renderer.
+    /// Quality preset of the renderer; empty where nothing was rendered.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub quality: String,
-    /// What rendered: `cpu`, or a kind of GPU.
+    /// What rendered: `cpu`, or a kind of GPU; empty where nothing was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub device: String,
     /// What else rendered, where that was allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -86,13 +93,22 @@ pub struct Settings {
     /// Objects of one tar archive, skipped ones counted; only with shards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects_per_tar: Option<usize>,
-    /// Ranges of the latents.
-    pub ranges: LatentRanges,
+    /// Ranges of the latents; missing where they were not drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranges: Option<LatentRanges>,
     /// Version of this software.
     pub version: String,
 }
 
 impl Settings {
+    /// What was imported, where nothing was rendered.
+    pub fn imported(&self) -> Option<&Imported> {
+        match &self.origin {
+            Origin::Imported(imported) => Some(imported),
+            Origin::Procedural { .. } | Origin::Meshes { .. } => None,
+        }
+    }
+
     /// How many views of every object one side of the split has.
     pub fn views_of(&self, split: Split) -> usize {
         match (self.split, split) {
@@ -139,7 +155,7 @@ fn first_difference(name: &str, recorded: &Value, asked: &Value) -> Option<Strin
         keys.sort_unstable();
         keys.dedup();
         // The list's digest says little; name it only where nothing else differs.
-        keys.sort_by_key(|key| (key.as_str() == "objects_digest", key.as_str() != "kind"));
+        keys.sort_by_key(|key| (key.ends_with("_digest"), key.as_str() != "kind"));
         return keys.into_iter().find_map(|key| {
             let inner = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
             let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or(Value::Null);
@@ -148,6 +164,9 @@ fn first_difference(name: &str, recorded: &Value, asked: &Value) -> Option<Strin
     }
     if name == "objects_digest" {
         return Some("the list of objects is not the same".to_owned());
+    }
+    if name.ends_with("source_digest") {
+        return Some("what is imported says something else now".to_owned());
     }
     let show = |value: &Value| match value {
         Value::Null if name == "split" => SplitBy::Objects.to_string(),
@@ -170,6 +189,9 @@ pub struct Counts {
     pub val_objects: usize,
     /// Images.
     pub images: usize,
+    /// Images on the training side and on the other, where objects have different numbers of views.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images_of_sides: Option<[usize; 2]>,
     /// Objects that could not be used, listed in `skipped.json`.
     pub skipped_objects: usize,
 }
@@ -205,8 +227,12 @@ impl Card {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::read(&path)(error)),
         };
-        let card = serde_json::from_slice(&bytes);
-        card.map(Some).map_err(|error| Error::content(&path, format!("not a dataset card: {error}")))
+        let wrong = |what: String| Error::content(&path, format!("not a dataset card: {what}"));
+        let card: Self = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+        if card.settings.ranges.is_none() && card.settings.imported().is_none() {
+            return Err(wrong("the ranges of the latents are missing".to_owned()));
+        }
+        Ok(Some(card))
     }
 
     /// The bytes of `dataset.json`.
@@ -221,6 +247,7 @@ impl Card {
         let origin = match &s.origin {
             Origin::Procedural { .. } => format!("{} objects of the built-in library", s.objects),
             Origin::Meshes { .. } => format!("{} mesh files", s.objects),
+            Origin::Imported(imported) => return imported.readme(self),
         };
         text += &format!(
             "Made by equicaps {} from {origin}: {} views each at {size}x{size} pixels, quality `{}`, seed {}.\n\n",
@@ -261,7 +288,7 @@ impl Card {
         };
         text += "## Files\n\n";
         text += match s.format {
-            Format::Files => {
+            Format::Files | Format::Reference => {
                 "- `SYNSET/OBJECT/image_i.jpg` (JPEG, quality 95, 4:2:0) and `latent_i.npy` (float64): view i of an object\n\
                  - `checksums_{train,val}.npy`: CRC-32 of every image, int64, in the order of the latents\n"
             }
@@ -275,10 +302,10 @@ impl Card {
                  - `classes.json`: label, synset and name of every class; `skipped.json`: objects left out, and why\n\
                  - `dataset.json`: this card for programs\n\n";
         text += "## Latents\n\nUniform, in this order; angles in radians.\n\n| latent | range |\n|---|---|\n";
-        for (name, range) in named_ranges(&s.ranges) {
+        for (name, range) in s.ranges.iter().flat_map(named_ranges) {
             text += &format!("| {name} | {} to {} |\n", range[0], range[1]);
         }
-        if let Some(gap) = s.ranges.rotation_gap {
+        if let Some(gap) = s.ranges.and_then(|ranges| ranges.rotation_gap) {
             text += &format!("\nNo angle of rotation is between {} and {}.\n", gap.low, gap.high);
         }
         text
@@ -321,7 +348,7 @@ mod tests {
             channel_order: ChannelOrder::Rgb,
             format: Format::Files,
             objects_per_tar: None,
-            ranges: LatentRanges::BENCH_T,
+            ranges: Some(LatentRanges::BENCH_T),
             version: "0.1.0".to_owned(),
         })
     }
@@ -331,11 +358,11 @@ mod tests {
         #[test]
         fn ranges_come_back_exactly(low in -10.0..0.0_f64, high in 0.0..10.0_f64, seed: u64) {
             let mut card = card();
-            card.settings.ranges.floor_hue = scene::Range { low, high };
+            card.settings.ranges = Some(LatentRanges { floor_hue: scene::Range { low, high }, ..LatentRanges::BENCH });
             card.settings.seed = seed;
             let back: Card = serde_json::from_slice(&card.to_json()).unwrap();
-            prop_assert_eq!(back.settings.ranges.floor_hue.low.to_bits(), low.to_bits());
-            prop_assert_eq!(back.settings.ranges.floor_hue.high.to_bits(), high.to_bits());
+            let hue = back.settings.ranges.unwrap().floor_hue;
+            prop_assert_eq!((hue.low.to_bits(), hue.high.to_bits()), (low.to_bits(), high.to_bits()));
             prop_assert_eq!(back.settings.difference(&card.settings), None);
             prop_assert_eq!(back, card);
         }
@@ -372,8 +399,14 @@ mod tests {
     #[test]
     fn people_can_read_it() {
         let mut card = card();
-        card.counts =
-            Some(Counts { classes: 5, train_objects: 16, val_objects: 4, images: 1000, skipped_objects: 0 });
+        card.counts = Some(Counts {
+            classes: 5,
+            train_objects: 16,
+            val_objects: 4,
+            images: 1000,
+            images_of_sides: None,
+            skipped_objects: 0,
+        });
         let text = card.to_markdown();
         for part in
             ["20 objects of the built-in library", "| train | 16 | 800 |", "| trans_z | -0.5 to 0.5 |"]

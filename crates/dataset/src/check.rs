@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use crate::arrays;
 use crate::card::{Format, named_ranges};
 use crate::error::{Error, Result};
-use crate::jpeg;
 use crate::lists::{image_list, label_list, latent_list};
 use crate::object::{Object, Split, SplitBy};
 use crate::reader::Dataset;
@@ -38,7 +37,8 @@ pub fn check(dataset: &Dataset, on_object: &(dyn Fn() + Sync)) -> Report {
     if dataset.card().is_some_and(|card| card.settings.format == Format::Shards) {
         problems.extend(check_archives(dataset));
     }
-    let single_latents = dataset.card().is_none_or(|card| card.settings.format == Format::Files);
+    let single_latents =
+        !dataset.is_imported() && dataset.card().is_none_or(|card| card.settings.format == Format::Files);
     let images: Vec<Vec<String>> = (0..dataset.objects().len())
         .into_par_iter()
         .map(|object| {
@@ -49,7 +49,7 @@ pub fn check(dataset: &Dataset, on_object: &(dyn Fn() + Sync)) -> Report {
         .collect();
     problems.extend(images.into_iter().flatten());
     let objects = dataset.objects().len();
-    let images = objects * dataset.views();
+    let images = dataset.index().total();
     let images_with_checksum = dataset.images_with_checksum();
     if (1..images).contains(&images_with_checksum) {
         let without = images - images_with_checksum;
@@ -89,6 +89,10 @@ fn check_lists(dataset: &Dataset) -> Vec<String> {
                 problems.push(format!("{found} objects in {split}, the card says {expected}"));
             }
         }
+        let images = dataset.index().total();
+        if images != counts.images {
+            problems.push(format!("the lists name {images} images, the card says {}", counts.images));
+        }
         if dataset.classes().len() != counts.classes {
             let found = dataset.classes().len();
             problems.push(format!("{found} classes, the card says {}", counts.classes));
@@ -111,17 +115,23 @@ fn check_sides(dataset: &Dataset) -> Vec<String> {
             _ => Some(format!("{}: not the same as {}", val.display(), name(Split::Train))),
         }
     };
-    [image_list, label_list, latent_list].into_iter().filter_map(differs).collect()
+    let has_latents = dataset.latent_table().width() > 0;
+    let lists: &[fn(Split) -> String] = &[image_list, label_list, latent_list];
+    lists[..if has_latents { 3 } else { 2 }].iter().copied().filter_map(differs).collect()
 }
 
 /// Latents are finite, in range, and those that seed, object and view give.
 fn check_latents(dataset: &Dataset) -> Vec<String> {
     let settings = dataset.card().map(|card| &card.settings);
-    let ranges = settings.map(|settings| named_ranges(&settings.ranges));
+    // What people measured was read with the dataset; there are no ranges.
+    if dataset.is_imported() {
+        return Vec::new();
+    }
+    let ranges = settings.and_then(|settings| settings.ranges.as_ref()).map(named_ranges);
     let of_object = |(number, object): (usize, &Object)| {
         let mut problems = Vec::new();
         for view in 0..dataset.views() {
-            let row = dataset.latent_table().row(number * dataset.views() + view);
+            let row = dataset.latent_table().row(dataset.row(number, view));
             if row.iter().any(|value| !value.is_finite()) {
                 problems.push(format!("{}, view {view}: a latent is not a number", object.id()));
                 continue;
@@ -135,7 +145,8 @@ fn check_latents(dataset: &Dataset) -> Vec<String> {
                 }
             }
             if let Some(settings) = settings
-                && settings.ranges.sample(settings.seed, &object.id(), view as u64).to_vec() != row
+                && let Some(ranges) = settings.ranges
+                && ranges.sample(settings.seed, &object.id(), view as u64).to_vec() != row
             {
                 problems.push(format!("{}, view {view}: the latents are not those of the seed", object.id()));
             }
@@ -158,22 +169,21 @@ fn check_object(dataset: &Dataset, number: usize, single_latents: bool) -> Vec<S
     let object = &dataset.objects()[number];
     let side = dataset.side();
     let mut problems = Vec::new();
-    for view in 0..dataset.views() {
+    for view in 0..dataset.views_in(number) {
         let name = dataset.image_name(number, view);
-        match dataset.read_jpeg(number, view).map(|bytes| jpeg::decode(&bytes)) {
+        match dataset.decode(number, view) {
             Err(error) => problems.push(error.to_string()),
-            Ok(Err(message)) => problems.push(format!("{}: {message}", name.display())),
-            Ok(Ok(image)) if (image.width, image.height) != (side, side) => problems.push(format!(
+            Ok(image) if (image.width, image.height) != (side, side) => problems.push(format!(
                 "{}: {}x{} pixels, expected {side}x{side}",
                 name.display(),
                 image.width,
                 image.height
             )),
-            Ok(Ok(_)) => {}
+            Ok(_) => {}
         }
         if single_latents {
             let path = dataset.root().join(&object.synset).join(&object.name).join(&file_names(view)[1]);
-            let row = dataset.latent_table().row(number * dataset.views() + view);
+            let row = dataset.latent_table().row(dataset.row(number, view));
             match arrays::read_floats(&path) {
                 Err(error) => problems.push(error.to_string()),
                 Ok((shape, values)) if shape != [row.len()] || values != row => {
@@ -193,8 +203,9 @@ fn check_object(dataset: &Dataset, number: usize, single_latents: bool) -> Vec<S
 fn check_archives(dataset: &Dataset) -> Vec<String> {
     let mut problems = Vec::new();
     for split in Split::ALL {
-        let mut expected =
-            dataset.split(split).flat_map(|object| dataset.views_of(split).map(move |view| (object, view)));
+        let mut expected = dataset
+            .split(split)
+            .flat_map(|object| dataset.views_of(split, object).map(move |view| (object, view)));
         for number in 0.. {
             let path = dataset.root().join(archive_name(split, number));
             if !path.exists() {
@@ -235,7 +246,7 @@ fn check_archive(
             file.read_exact(&mut bytes).map_err(Error::read(path))?;
             Ok(bytes)
         };
-        let row = dataset.latent_table().row(object * dataset.views() + view);
+        let row = dataset.latent_table().row(dataset.row(object, view));
         if arrays::parse_floats(&read(&sample[1])?).ok() != Some((vec![row.len()], row.to_vec())) {
             problems.push(format!("{}: {} is not the table's row", path.display(), sample[1].name));
         }

@@ -1,9 +1,10 @@
-//! An image file of any origin: JPEG or PNG, turned upright, at the size a network takes.
+//! An image file of any origin: JPEG, PNG or WebP, turned upright, at the size a network takes.
 
 use std::io::Cursor;
 use std::path::Path;
 
 use image::codecs::png::PngDecoder;
+use image::codecs::webp::WebPDecoder;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageReader, RgbImage};
 
@@ -12,9 +13,9 @@ use crate::jpeg;
 use crate::resize::Resize;
 
 /// Extensions of images that can be read.
-pub const EXTENSIONS: [&str; 3] = ["jpg", "jpeg", "png"];
+pub const EXTENSIONS: [&str; 4] = ["jpg", "jpeg", "png", "webp"];
 /// Extensions of images that cannot, which a folder may hold as well.
-pub const OTHER_EXTENSIONS: [&str; 9] = ["webp", "heic", "heif", "avif", "bmp", "gif", "tif", "tiff", "jxl"];
+pub const OTHER_EXTENSIONS: [&str; 8] = ["heic", "heif", "avif", "bmp", "gif", "tif", "tiff", "jxl"];
 
 /// The image at `side` x `side` pixels, RGB, turned as its EXIF data say.
 pub fn load(path: &Path, side: usize) -> Result<Vec<u8>> {
@@ -30,21 +31,44 @@ pub(crate) fn read_regular(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(Error::read(path))
 }
 
-fn decode(bytes: &[u8], side: usize) -> std::result::Result<Vec<u8>, String> {
-    let (width, height, pixels) = if bytes.starts_with(b"\x89PNG") {
-        let image = decode_png(bytes)?;
-        (image.width() as usize, image.height() as usize, image.into_raw())
+/// The pixels as they are stored, not turned.
+fn decode_stored(bytes: &[u8]) -> std::result::Result<jpeg::Image, String> {
+    let image = if bytes.starts_with(b"\x89PNG") {
+        of_rgb(decode_png(bytes)?)
     } else if bytes.starts_with(&[0xFF, 0xD8]) {
-        let image = jpeg::decode(bytes)?;
-        (image.width, image.height, image.pixels)
+        jpeg::decode(bytes)?
+    } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        of_rgb(decode_webp(bytes)?)
     } else if bytes.is_empty() {
         return Err("the file is empty".to_owned());
     } else {
-        return Err("is neither a JPEG nor a PNG".to_owned());
+        return Err("is neither a JPEG nor a PNG nor a WebP".to_owned());
     };
-    if width == 0 || height == 0 {
-        return Err("is an image without pixels".to_owned());
+    match image.width.min(image.height) {
+        0 => Err("is an image without pixels".to_owned()),
+        _ => Ok(image),
     }
+}
+
+fn of_rgb(image: RgbImage) -> jpeg::Image {
+    jpeg::Image { width: image.width() as usize, height: image.height() as usize, pixels: image.into_raw() }
+}
+
+/// The whole image, turned as its EXIF data say.
+pub(crate) fn decode_upright(bytes: &[u8]) -> std::result::Result<jpeg::Image, String> {
+    let image = decode_stored(bytes)?;
+    let turn = orientation(bytes);
+    if turn == Orientation::NoTransforms {
+        return Ok(image);
+    }
+    let stored = RgbImage::from_raw(image.width as u32, image.height as u32, image.pixels);
+    let mut whole = DynamicImage::ImageRgb8(stored.ok_or("the image is too large")?);
+    whole.apply_orientation(turn);
+    Ok(of_rgb(whole.into_rgb8()))
+}
+
+fn decode(bytes: &[u8], side: usize) -> std::result::Result<Vec<u8>, String> {
+    let jpeg::Image { width, height, pixels } = decode_stored(bytes)?;
     let mut resized = vec![0; side * side * 3];
     if (width, height) == (side, side) {
         resized = pixels;
@@ -74,6 +98,19 @@ fn decode_png(bytes: &[u8]) -> std::result::Result<RgbImage, String> {
     if pixels / MOST_PNG_PIXELS_A_BYTE > bytes.len() as u64 {
         let length = bytes.len();
         return Err(format!("the PNG claims {width} x {height} pixels, which {length} bytes cannot hold"));
+    }
+    Ok(DynamicImage::from_decoder(decoder).map_err(broken)?.into_rgb8())
+}
+
+/// A WebP claims at most 16384 x 16384 pixels, in a few bytes where they are all the same.
+const MOST_WEBP_PIXELS: u64 = 1 << 26;
+
+fn decode_webp(bytes: &[u8]) -> std::result::Result<RgbImage, String> {
+    let broken = |error: image::ImageError| format!("not a readable WebP: {error}");
+    let decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(broken)?;
+    let (width, height) = decoder.dimensions();
+    if u64::from(width) * u64::from(height) > MOST_WEBP_PIXELS {
+        return Err(format!("the WebP is too large: {width} x {height} pixels"));
     }
     Ok(DynamicImage::from_decoder(decoder).map_err(broken)?.into_rgb8())
 }
@@ -127,12 +164,39 @@ mod tests {
     }
 
     #[test]
+    fn a_webp_is_read() {
+        let pixels: Vec<u8> =
+            (0..12 * 8).flat_map(|i| [(i % 12 * 20) as u8, 90, (i / 12 * 30) as u8]).collect();
+        let mut bytes = Vec::new();
+        let encoder = image::codecs::webp::WebPEncoder::new_lossless(&mut bytes);
+        encoder.encode(&pixels, 12, 8, image::ExtendedColorType::Rgb8).unwrap();
+        let image = decode_upright(&bytes).unwrap();
+        assert_eq!((image.width, image.height, image.pixels), (12, 8, pixels));
+    }
+
+    #[test]
+    fn a_whole_image_is_turned_with_its_sides() {
+        // 16 x 8, bright on the left; turned by a quarter to the right, it is 8 x 16 and bright above.
+        let pixels: Vec<u8> = (0..16 * 8).flat_map(|i| [if i % 16 < 8 { 220 } else { 30 }; 3]).collect();
+        let mut jpeg = Vec::new();
+        let encoder = image::codecs::jpeg::JpegEncoder::new(&mut jpeg);
+        image::ImageEncoder::write_image(encoder, &pixels, 16, 8, image::ExtendedColorType::Rgb8).unwrap();
+        let tiff = b"MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0";
+        let length = ((8 + tiff.len()) as u16).to_be_bytes();
+        let bytes = [&jpeg[..2], &[0xFF, 0xE1], &length, b"Exif\0\0", tiff, &jpeg[2..]].concat();
+        let image = decode_upright(&bytes).unwrap();
+        assert_eq!((image.width, image.height), (8, 16));
+        assert!(image.pixels[3 * (3 * 8 + 4)] > 180 && image.pixels[3 * (12 * 8 + 4)] < 70);
+    }
+
+    #[test]
     fn what_cameras_append_does_not_matter_and_what_is_no_image_is_named() {
         let whole = bright_above(1, false);
         assert!(decode(&[whole.as_slice(), b"SEFT"].concat(), 16).is_ok());
         let wrong = |bytes: &[u8]| decode(bytes, 16).unwrap_err();
         assert!(wrong(&whole[..whole.len() - 10]).contains("cut off"));
-        assert_eq!(wrong(b"hello"), "is neither a JPEG nor a PNG");
+        assert_eq!(wrong(b"hello"), "is neither a JPEG nor a PNG nor a WebP");
+        assert!(wrong(b"RIFF\x04\0\0\0WEBP").contains("not a readable WebP"));
         assert_eq!(wrong(b""), "the file is empty");
         assert!(wrong(b"\x89PNG\r\n\x1a\n").contains("not a readable PNG"));
         // A header alone, with its checksum: 16384 x 8192 and 65536 x 65536 pixels.

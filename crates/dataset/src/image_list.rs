@@ -15,7 +15,8 @@ use crate::image_file::{self, EXTENSIONS, OTHER_EXTENSIONS};
 use crate::pattern::{is_pattern, matching};
 use crate::{Dataset, Object, Views};
 
-/// An image: a file, or a view of a packed dataset under the path it would have unpacked.
+/// An image: a file, or a view of a packed dataset under the path it would have unpacked, or of one that refers to images
+/// elsewhere, under their paths.
 #[derive(Clone, Debug)]
 pub struct Image {
     /// Its path.
@@ -30,8 +31,16 @@ impl Image {
 
     fn view(dataset: &Arc<Dataset>, root: &Path, object: usize, view: usize) -> Self {
         let Object { synset, name, .. } = &dataset.objects()[object];
-        let path = root.join(synset).join(name).join(format!("image_{view}.jpg"));
+        let path = match dataset.is_referring() {
+            true => dataset.image_name(object, view),
+            false => root.join(synset).join(name).join(format!("image_{view}.jpg")),
+        };
         Self { path, packed: Some((Arc::clone(dataset), object, view)) }
+    }
+
+    /// The view of a packed dataset that it is: dataset, object, view.
+    pub(crate) fn packed(&self) -> Option<(&Dataset, usize, usize)> {
+        self.packed.as_ref().map(|(dataset, object, view)| (&**dataset, *object, *view))
     }
 
     /// Its pixels at `side` x `side`, RGB.
@@ -123,7 +132,7 @@ impl ImageList {
         if !others.is_empty() {
             let kinds = others.into_iter().collect::<Vec<_>>().join(", ");
             self.warnings.push(format!(
-                "skipped images of unsupported types in {} ({kinds}); jpg and png are read",
+                "skipped images of unsupported types in {} ({kinds}); jpg, png and webp are read",
                 folder.display()
             ));
         }
@@ -132,8 +141,9 @@ impl ImageList {
                 return Err(Error::content(folder, format!("holds no images ({})", EXTENSIONS.join(", "))));
             };
             for object in 0..dataset.objects().len() {
-                self.images
-                    .extend((0..dataset.views()).map(|view| Image::view(&dataset, folder, object, view)));
+                self.images.extend(
+                    (0..dataset.views_in(object)).map(|view| Image::view(&dataset, folder, object, view)),
+                );
             }
         }
         Ok(())
@@ -165,7 +175,8 @@ impl ImageList {
             && let Some(dataset) = self.packed(root)
         {
             let is_it = |object: &Object| *name == *object.name && *synset == *object.synset;
-            let object = dataset.objects().iter().position(is_it).filter(|_| view < dataset.views());
+            let object =
+                dataset.objects().iter().position(is_it).filter(|&object| view < dataset.views_in(object));
             if let Some(object) = object {
                 self.images.push(Image::view(&dataset, root, object, view));
                 return Ok(());
@@ -179,7 +190,7 @@ impl ImageList {
         let open = || {
             let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
             let dataset = Dataset::open(folder).ok()?;
-            let is_packed = dataset.card().is_some_and(|card| card.settings.format == Format::Shards);
+            let is_packed = dataset.card().is_some_and(|card| card.settings.format != Format::Files);
             is_packed.then(|| Arc::new(dataset))
         };
         self.datasets.entry(folder.to_path_buf()).or_insert_with(open).clone()
@@ -187,7 +198,7 @@ impl ImageList {
 }
 
 /// Numbers in names in their natural order: image_2 before image_10.
-fn natural(a: &OsStr, b: &OsStr) -> Ordering {
+pub(crate) fn natural(a: &OsStr, b: &OsStr) -> Ordering {
     compare_os_str(a, b).then_with(|| a.cmp(b))
 }
 
@@ -241,7 +252,7 @@ mod tests {
     fn folders_patterns_and_lists_in_natural_order() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        for name in ["image_10.jpg", "image_2.jpg", "a [1].JPG", "notes.txt", "other.webp"] {
+        for name in ["image_10.jpg", "image_2.jpg", "a [1].JPG", "notes.txt", "other.heic"] {
             std::fs::write(root.join(name), b"x").unwrap();
         }
         for (folder, name) in [(".thumbnails", "small.jpg"), ("image_3", "x.png"), ("image_11", "y.png")] {
@@ -261,7 +272,7 @@ mod tests {
                 .collect()
         };
         let all = list(root).unwrap();
-        assert!(all.warnings.len() == 1 && all.warnings[0].contains("(webp)"), "{:?}", all.warnings);
+        assert!(all.warnings.len() == 1 && all.warnings[0].contains("(heic)"), "{:?}", all.warnings);
         assert_eq!(names(all), ["a [1].JPG", "image_2.jpg", "x.png", "image_10.jpg", "y.png", "nowhere.jpg"]);
         let matching = |pattern: &str| names(list(&root.join(pattern)).unwrap());
         assert_eq!(matching("image_?.jpg"), ["image_2.jpg"]);
@@ -281,6 +292,6 @@ mod tests {
         }
         std::fs::create_dir(root.join("empty")).unwrap();
         let error = list(&root.join("empty")).unwrap_err().to_string();
-        assert!(error.ends_with("empty: holds no images (jpg, jpeg, png)"), "{error}");
+        assert!(error.ends_with("empty: holds no images (jpg, jpeg, png, webp)"), "{error}");
     }
 }

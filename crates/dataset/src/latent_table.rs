@@ -1,4 +1,4 @@
-//! The latents of many views as one table, in the published order of columns.
+//! The latents of many views as one table, in the published order of columns, of which imported data may lack some.
 
 use scene::Latents;
 
@@ -21,45 +21,120 @@ pub const NAMES: [&str; WIDTH_WITH_TRANSLATION] = [
     "trans_z",
 ];
 
-/// Rows of 7 or 10 numbers.
+/// Which latents there are. Rendered data have all, but for the translation; imported ones what their table has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatentColumns {
+    /// The rotation of the object.
+    pub rotation: bool,
+    /// Hue of the floor; direction and hue of the spot.
+    pub light: bool,
+    /// The translation of the object.
+    pub translation: bool,
+}
+
+impl LatentColumns {
+    /// The columns of a rendered dataset.
+    pub fn rendered(translation: bool) -> Self {
+        Self { rotation: true, light: true, translation }
+    }
+
+    /// The parts of a row of [`NAMES`] that are there.
+    fn parts(self) -> [(bool, std::ops::Range<usize>); 3] {
+        [(self.rotation, 0..3), (self.light, 3..WIDTH), (self.translation, WIDTH..WIDTH_WITH_TRANSLATION)]
+    }
+
+    /// The names of the columns, in order.
+    pub fn names(self) -> Vec<&'static str> {
+        self.of(&NAMES)
+    }
+
+    /// What is there of a row of all latents.
+    pub fn of<T: Copy>(self, all: &[T; WIDTH_WITH_TRANSLATION]) -> Vec<T> {
+        self.parts()
+            .into_iter()
+            .filter(|(is_there, _)| *is_there)
+            .flat_map(|(_, part)| all[part].to_vec())
+            .collect()
+    }
+
+    /// The columns with these names, if they are those of whole parts, in order.
+    pub fn with_names(names: &[String]) -> Option<Self> {
+        let has = |name: &str| names.iter().any(|other| other == name);
+        let columns = Self { rotation: has(NAMES[0]), light: has(NAMES[3]), translation: has(NAMES[WIDTH]) };
+        (columns.names() == names).then_some(columns)
+    }
+
+    /// Number of columns.
+    pub fn width(self) -> usize {
+        self.parts().into_iter().filter(|(is_there, _)| *is_there).map(|(_, part)| part.len()).sum()
+    }
+}
+
+/// Rows of latents. A row of imported data without a pose has NaN in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatentTable {
-    width: usize,
+    columns: LatentColumns,
+    rows: usize,
     values: Vec<f64>,
 }
 
 impl LatentTable {
-    /// A table of `values.len() / width` rows; `width` must be 7 or 10.
+    /// A table of a rendered dataset, of `values.len() / width` rows; `width` must be 7 or 10.
     pub fn new(width: usize, values: Vec<f64>) -> Option<Self> {
         let fits = matches!(width, WIDTH | WIDTH_WITH_TRANSLATION) && values.len().is_multiple_of(width);
-        fits.then_some(Self { width, values })
+        let columns = LatentColumns::rendered(width == WIDTH_WITH_TRANSLATION);
+        fits.then_some(Self { columns, rows: values.len() / width, values })
     }
 
-    /// Number of columns: 7 or 10.
+    /// A table of `rows` rows of `columns`.
+    pub fn with_columns(columns: LatentColumns, rows: usize, values: Vec<f64>) -> Option<Self> {
+        (values.len() == rows * columns.width()).then_some(Self { columns, rows, values })
+    }
+
+    /// Which latents there are.
+    pub fn columns(&self) -> LatentColumns {
+        self.columns
+    }
+
+    /// Number of columns.
     pub fn width(&self) -> usize {
-        self.width
+        self.columns.width()
     }
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.values.len() / self.width
+        self.rows
     }
 
     /// One row as it is stored.
     pub fn row(&self, row: usize) -> &[f64] {
-        &self.values[row * self.width..(row + 1) * self.width]
+        &self.values[row * self.width()..(row + 1) * self.width()]
     }
 
-    /// One row as scene parameters.
+    /// Whether the pose of a row is known.
+    pub fn has_pose(&self, row: usize) -> bool {
+        self.columns.rotation && self.row(row)[0].is_finite()
+    }
+
+    /// One row as scene parameters; what is not known is zero.
     pub fn get(&self, row: usize) -> Latents {
-        let row = self.row(row);
+        let (mut all, has_pose) = ([0.0; WIDTH_WITH_TRANSLATION], self.has_pose(row));
+        let mut values = self.row(row).iter();
+        for (index, (is_there, part)) in self.columns.parts().into_iter().enumerate() {
+            if is_there {
+                let is_known = has_pose || index == 1;
+                let known = |value: &f64| if is_known { *value } else { 0.0 };
+                all[part].iter_mut().zip(values.by_ref()).for_each(|(to, value)| *to = known(value));
+            }
+        }
+        let [x, y, z, floor_hue, spot_theta, spot_phi, spot_hue, translation @ ..] = all;
         Latents {
-            rotation: [row[0], row[1], row[2]],
-            floor_hue: row[3],
-            spot_theta: row[4],
-            spot_phi: row[5],
-            spot_hue: row[6],
-            translation: (self.width == WIDTH_WITH_TRANSLATION).then(|| [row[7], row[8], row[9]]),
+            rotation: [x, y, z],
+            floor_hue,
+            spot_theta,
+            spot_phi,
+            spot_hue,
+            translation: self.columns.translation.then_some(translation),
         }
     }
 }
@@ -77,5 +152,25 @@ mod tests {
         assert_eq!((table.rows(), table.get(1).to_vec()), (2, values[7..14].to_vec()));
         assert!(table.get(0).translation.is_none());
         assert!(LatentTable::new(9, vec![0.0; 9]).is_none() && LatentTable::new(7, vec![0.0; 8]).is_none());
+    }
+
+    #[test]
+    fn columns_that_are_missing_are_told_from_those_that_are_there() {
+        let columns = LatentColumns { rotation: true, light: false, translation: true };
+        assert_eq!(columns.names(), ["rot_x", "rot_y", "rot_z", "trans_x", "trans_y", "trans_z"]);
+        let names: Vec<String> = columns.names().into_iter().map(str::to_owned).collect();
+        assert_eq!(LatentColumns::with_names(&names), Some(columns));
+        assert_eq!(LatentColumns::with_names(&names[1..]), None);
+        let values = [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [f64::NAN; 6]].concat();
+        let table = LatentTable::with_columns(columns, 2, values).unwrap();
+        assert_eq!(
+            (table.get(0).rotation, table.get(0).translation),
+            ([1.0, 2.0, 3.0], Some([4.0, 5.0, 6.0]))
+        );
+        assert!(table.has_pose(0) && !table.has_pose(1));
+        assert_eq!((table.get(1).rotation, table.get(1).translation), ([0.0; 3], Some([0.0; 3])));
+        let nothing = LatentTable::with_columns(LatentColumns::default(), 3, Vec::new()).unwrap();
+        assert_eq!((nothing.rows(), nothing.width(), nothing.has_pose(2)), (3, 0, false));
+        assert_eq!(nothing.get(1).to_vec(), [0.0; 7]);
     }
 }

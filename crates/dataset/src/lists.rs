@@ -22,6 +22,11 @@ pub fn latent_list(split: Split) -> String {
     format!("all_latents_{split}.npy")
 }
 
+/// File name of the numbers of views of one side of the split, where they differ.
+pub fn view_count_list(split: Split) -> String {
+    format!("view_counts_{split}.npy")
+}
+
 /// Labels are below this.
 const MOST_CLASSES: u32 = 1 << 16;
 

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use scene::Latents;
+use pose::Quaternion;
 
-use crate::{Dataset, Image, Object, Views};
+use crate::latent_table::NAMES;
+use crate::{Dataset, Image, Object, Split, SplitBy, Views};
 
 /// What a dataset knows of an image.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,15 +21,16 @@ pub struct Origin {
     pub view: usize,
     /// Side of the split.
     pub split: &'static str,
-    /// The parameters of the view.
-    pub latents: Latents,
+    /// The parameters of the view that are known, in the order of [`NAMES`].
+    pub latents: [Option<f64>; NAMES.len()],
+    /// Its rotation, where it is known.
+    pub rotation: Option<Quaternion>,
 }
 
 impl Origin {
     /// `1 - <q, q'>^2` of two views: 0 for the same orientation, 1 for half a turn; `None` where one is not known.
     pub fn rotation_distance(first: Option<&Self>, second: Option<&Self>) -> Option<f64> {
-        let quaternion = |origin: &Self| origin.latents.pose().quaternion();
-        Some(pose::rotation_distance(quaternion(first?), quaternion(second?)))
+        Some(pose::rotation_distance(first?.rotation?, second?.rotation?))
     }
 }
 
@@ -42,7 +44,38 @@ struct Known {
 /// dataset's files in `ROOT`).
 pub fn origins(images: &[Image]) -> Vec<Option<Origin>> {
     let mut roots: HashMap<PathBuf, Option<Known>> = HashMap::new();
-    images.iter().map(|image| origin(&image.path, &mut roots)).collect()
+    let mut of = |image: &Image| match image.packed() {
+        Some((dataset, object, view)) => Some(known(dataset, object, view)),
+        None => origin(&image.path, &mut roots),
+    };
+    images.iter().map(&mut of).collect()
+}
+
+/// What is known of a view.
+fn known(dataset: &Dataset, index: usize, view: usize) -> Origin {
+    let object = &dataset.objects()[index];
+    let class = dataset.classes().iter().find(|class| class.label == object.label);
+    let table = dataset.latent_table();
+    let row = table.row(dataset.row(index, view));
+    let mut latents = [None; NAMES.len()];
+    for (name, &value) in table.columns().names().into_iter().zip(row) {
+        if let Some(place) = NAMES.iter().position(|other| *other == name) {
+            latents[place] = value.is_finite().then_some(value);
+        }
+    }
+    let split = match dataset.split_by() {
+        SplitBy::Objects => object.split,
+        SplitBy::Views if dataset.views_of(Split::Val, index).contains(&view) => Split::Val,
+        SplitBy::Views => Split::Train,
+    };
+    Origin {
+        class: class.map_or_else(|| object.synset.clone(), |class| class.name.clone()),
+        object: object.id(),
+        view,
+        split: split.name(),
+        latents,
+        rotation: dataset.has_pose(index, view).then(|| dataset.latents(index, view).pose().quaternion()),
+    }
 }
 
 fn origin(path: &Path, roots: &mut HashMap<PathBuf, Option<Known>>) -> Option<Origin> {
@@ -53,16 +86,8 @@ fn origin(path: &Path, roots: &mut HashMap<PathBuf, Option<Known>>) -> Option<Or
     let root = folders.next()?;
     let known = roots.entry(root.to_path_buf()).or_insert_with(|| open(root)).as_ref()?;
     let dataset = &known.dataset;
-    let index = *known.objects.get(&(synset, name)).filter(|_| view < dataset.views())?;
-    let object = &dataset.objects()[index];
-    let class = dataset.classes().iter().find(|class| class.label == object.label);
-    Some(Origin {
-        class: class.map_or_else(|| object.synset.clone(), |class| class.name.clone()),
-        object: object.id(),
-        view,
-        split: object.split.name(),
-        latents: dataset.latents(index, view),
-    })
+    let index = *known.objects.get(&(synset, name))?;
+    (view < dataset.views_in(index)).then(|| self::known(dataset, index, view))
 }
 
 fn open(root: &Path) -> Option<Known> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use random::fnv1a;
-use scene::Latents;
+use scene::{LatentRanges, Latents};
 
 use crate::card::Settings;
 use crate::lists::class_name;
@@ -35,7 +35,8 @@ impl Plan {
 
     /// The latents of one view.
     pub fn latents(&self, object: &Object, view: usize) -> Latents {
-        self.settings.ranges.sample(self.settings.seed, &object.id(), view as u64)
+        let ranges = self.settings.ranges.unwrap_or(LatentRanges::BENCH);
+        ranges.sample(self.settings.seed, &object.id(), view as u64)
     }
 }
 

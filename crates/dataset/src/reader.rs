@@ -1,21 +1,25 @@
 //! Reading a dataset: [`Dataset`], for the published folder layout and for shards alike.
 
+mod rendered;
+
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use scene::{Latents, ObjectsError, discover};
 
-use crate::arrays;
 use crate::card::{Card, Format};
 use crate::error::{Error, Result};
+use crate::image_file::decode_upright;
+use crate::import::{Fit, reading, square};
 use crate::jpeg::{self, Image};
 use crate::latent_table::LatentTable;
 use crate::lists;
 use crate::object::{Class, Object, Split, SplitBy};
+use crate::reader::rendered::{count_views, read_latents};
 use crate::resize::Resize;
 use crate::split::{FEWEST_VIEWS, all_for_training, held_out_views};
-use crate::storage::{Storage, file_names};
+use crate::storage::Storage;
+use crate::view_index::ViewIndex;
 use crate::views::Views;
 
 /// A dataset on disk.
@@ -25,11 +29,14 @@ pub struct Dataset {
     card: Option<Card>,
     objects: Vec<Object>,
     classes: Vec<Class>,
-    views: usize,
+    /// The views of each, with what is held out of them.
+    index: ViewIndex,
     /// What the split holds out, as it is used; the card says how the files are laid out.
     split: SplitBy,
     side: usize,
     latents: LatentTable,
+    /// What to say of views without a pose, where there are any.
+    without_pose: Option<String>,
     storage: Storage,
 }
 
@@ -46,6 +53,10 @@ impl Dataset {
             let hint = match root.to_str().and_then(|text| text.strip_prefix("procedural:")) {
                 Some(size) => {
                     format!("; views on disk are needed here: equicaps render --procedural {size} --out DIR")
+                }
+                None if root.is_file() => {
+                    let root = crate::shell_word(root);
+                    format!("; a table of images becomes one with equicaps dataset import {root} --out DIR")
                 }
                 None => String::new(),
             };
@@ -85,28 +96,46 @@ impl Dataset {
         {
             return Err(Error::content(&root.join(crate::card::CARD), "views or size make no sense"));
         }
-        if split == SplitBy::Views && views < FEWEST_VIEWS {
+        let is_imported = card.as_ref().is_some_and(|card| card.settings.imported().is_some());
+        if split == SplitBy::Views && views < FEWEST_VIEWS && !is_imported {
             let message = format!("a split by views needs {FEWEST_VIEWS} views of every object");
             return Err(Error::content(&root.join(crate::card::CARD), message));
         }
-        let latents = read_latents(root, lists_folder, &objects, views, split)?;
-        let of_side = |side: Split| match split {
-            SplitBy::Objects => objects.iter().filter(|object| object.split == side).count() * views,
-            SplitBy::Views => objects.len() * card.as_ref().map_or(0, |card| card.settings.views_of(side)),
+        let imported = card.as_ref().and_then(|card| card.settings.imported());
+        let index = match imported {
+            Some(_) => reading::read_counts(lists_folder, &objects, split)?,
+            None if split == SplitBy::Views => ViewIndex::equal(objects.len(), views, held_out_views(views)),
+            None => ViewIndex::equal(objects.len(), views, 0),
         };
+        let latents = match imported {
+            Some(imported) => reading::read_latents(lists_folder, imported, &objects, &index, split)?,
+            None => read_latents(root, lists_folder, &objects, views, split)?,
+        };
+        let without_pose = match imported {
+            Some(imported) => reading::without_pose(root, imported, &latents)?,
+            None => None,
+        };
+        let of_side = |side: Split| {
+            let is_there = |object: &usize| split == SplitBy::Views || objects[*object].split == side;
+            let views = |object: usize| index.views_of(side, object).len();
+            (0..objects.len()).filter(is_there).map(views).sum()
+        };
+        let counts = Split::ALL.map(of_side);
         let storage = match card.as_ref().map_or(Format::Files, |card| card.settings.format) {
-            Format::Files => Storage::files(lists_folder, Split::ALL.map(of_side))?,
-            Format::Shards => Storage::archives(root, Split::ALL.map(of_side))?,
+            Format::Files => Storage::files(lists_folder, counts)?,
+            Format::Shards => Storage::archives(root, counts)?,
+            Format::Reference => Storage::reference(root, lists_folder, card.as_ref(), &index, counts)?,
         };
         let mut dataset = Self {
             root: root.to_path_buf(),
             card,
             objects,
             classes,
-            views,
+            index,
             split,
             side: 0,
             latents,
+            without_pose,
             storage,
         };
         dataset.side = match &dataset.card {
@@ -124,19 +153,22 @@ impl Dataset {
         }
         let root = self.root.display();
         if split == SplitBy::Objects {
+            let made = if self.is_imported() { "imported" } else { "rendered" };
             return Err(Error::Request(format!(
-                "{root} was rendered with --split views: none of its objects is held out, only views of them are \
+                "{root} was {made} with --split views: none of its objects is held out, only views of them are \
                  (the split by views)"
             )));
         }
-        if self.views < FEWEST_VIEWS {
+        let fewest = (0..self.objects.len()).map(|object| self.index.views(object)).min().unwrap_or(0);
+        if fewest < FEWEST_VIEWS {
+            let every = if self.index.is_equal() { "every object" } else { "some objects" };
             return Err(Error::Request(format!(
-                "{root} has {} views of every object, but a split by views needs {FEWEST_VIEWS}: a pair for training and a \
+                "{root} has {fewest} views of {every}, but a split by views needs {FEWEST_VIEWS}: a pair for training and a \
                  pair that is held out",
-                self.views
             )));
         }
         all_for_training(&mut self.objects);
+        self.index = self.index.holding_out(held_out_views);
         self.split = split;
         Ok(self)
     }
@@ -151,26 +183,41 @@ impl Dataset {
         self.card.as_ref()
     }
 
-    /// All latents, row = views * object + view.
+    /// Whether its images are people's own, of which not everything may be known.
+    pub fn is_imported(&self) -> bool {
+        self.card.as_ref().is_some_and(|card| card.settings.imported().is_some())
+    }
+
+    /// Whether its images stay where they were.
+    pub fn is_referring(&self) -> bool {
+        self.storage.is_reference()
+    }
+
+    /// All latents, object by object, view by view.
     pub fn latent_table(&self) -> &LatentTable {
         &self.latents
     }
 
-    fn row(&self, object: usize, view: usize) -> usize {
-        object * self.views + view
+    /// The views of all objects.
+    pub fn index(&self) -> &ViewIndex {
+        &self.index
+    }
+
+    /// The row of a view in the table of latents.
+    pub fn row(&self, object: usize, view: usize) -> usize {
+        self.index.row(object, view)
+    }
+
+    /// Whether the pose of a view is known.
+    pub fn has_pose(&self, object: usize, view: usize) -> bool {
+        self.latents.has_pose(self.row(object, view))
     }
 
     /// The number of one image in the archives: those of training, then those held out.
     fn number(&self, object: usize, view: usize) -> usize {
-        match self.card.as_ref().map(|card| &card.settings).filter(|card| card.split == SplitBy::Views) {
-            None => self.row(object, view),
-            Some(card) => {
-                let [train, held_out] = Split::ALL.map(|split| card.views_of(split));
-                match view.checked_sub(train) {
-                    None => object * train + view,
-                    Some(view) => self.objects.len() * train + object * held_out + view,
-                }
-            }
+        match self.card.as_ref().map(|card| card.settings.split) {
+            Some(SplitBy::Views) => self.index.place(object, view),
+            Some(SplitBy::Objects) | None => self.row(object, view),
         }
     }
 
@@ -179,7 +226,7 @@ impl Dataset {
         self.storage.name(&self.root, &self.objects[object], view, self.number(object, view))
     }
 
-    /// The JPEG bytes of one view.
+    /// The bytes of one view's image file: a JPEG, or, where images stay where they are, whatever it is.
     pub fn read_jpeg(&self, object: usize, view: usize) -> Result<Vec<u8>> {
         self.storage.read(&self.root, &self.objects[object], view, self.number(object, view))
     }
@@ -189,8 +236,24 @@ impl Dataset {
         (0..self.latents.rows()).filter(|&row| self.storage.checksum(row).is_some()).count()
     }
 
+    /// An image that stays where it is, as a square of `side` x `side` pixels, into `pixels`.
+    fn referred(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
+        let bytes = self.read_jpeg(object, view)?;
+        let fit =
+            self.card.as_ref().and_then(|card| card.settings.imported()).map_or(Fit::Crop, |card| card.fit);
+        let region = self.storage.region(self.number(object, view));
+        decode_upright(&bytes)
+            .and_then(|image| square(&image, fit, region, side, pixels))
+            .map_err(|message| Error::content(&self.image_name(object, view), message))
+    }
+
     /// One view, decoded as RGB at its stored size.
     pub fn decode(&self, object: usize, view: usize) -> Result<Image> {
+        if self.storage.is_reference() {
+            let mut pixels = vec![0; self.side * self.side * 3];
+            self.referred(object, view, self.side, &mut pixels)?;
+            return Ok(Image { width: self.side, height: self.side, pixels });
+        }
         let bytes = self.read_jpeg(object, view)?;
         jpeg::decode(&bytes).map_err(|message| Error::content(&self.image_name(object, view), message))
     }
@@ -211,11 +274,36 @@ impl Views for Dataset {
     }
 
     fn views(&self) -> usize {
-        self.views
+        self.index.most()
+    }
+
+    fn views_in(&self, object: usize) -> usize {
+        self.index.views(object)
     }
 
     fn held_out_views(&self) -> usize {
-        if self.split == SplitBy::Views { held_out_views(self.views) } else { 0 }
+        self.index.most_held_out()
+    }
+
+    fn held_out_in(&self, object: usize) -> usize {
+        self.index.held_out_of(object)
+    }
+
+    fn has_light(&self) -> bool {
+        self.latents.columns().light
+    }
+
+    fn without_pose(&self) -> Option<String> {
+        self.without_pose.clone()
+    }
+
+    fn images_digest(&self) -> Option<u64> {
+        self.is_imported().then(|| {
+            let mut hash = random::Fnv1a::new();
+            let sums = (0..self.latents.rows()).filter_map(|number| self.storage.checksum(number));
+            sums.for_each(|sum| hash.add(&sum.to_le_bytes()));
+            hash.value()
+        })
     }
 
     fn side(&self) -> usize {
@@ -223,7 +311,7 @@ impl Views for Dataset {
     }
 
     fn has_translation(&self) -> bool {
-        self.latents.width() == crate::latent_table::WIDTH_WITH_TRANSLATION
+        self.latents.columns().translation
     }
 
     fn latents(&self, object: usize, view: usize) -> Latents {
@@ -231,6 +319,9 @@ impl Views for Dataset {
     }
 
     fn image(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
+        if self.storage.is_reference() {
+            return self.referred(object, view, side, pixels);
+        }
         let bytes = self.read_jpeg(object, view)?;
         SCRATCH.with_borrow_mut(|(image, resize)| {
             jpeg::decode_into(&bytes, image)
@@ -251,16 +342,21 @@ impl Views for Dataset {
     }
 
     fn description(&self) -> String {
+        let fewest = (0..self.objects.len()).map(|object| self.index.views(object)).min().unwrap_or(0);
+        let views = match self.index.most() {
+            most if most == fewest => format!("{most} views each"),
+            most => format!("{fewest} to {most} views each"),
+        };
         let held_out = match self.held_out_views() {
             0 => String::new(),
-            views => format!(", {views} of them held out,"),
+            views if self.index.is_equal() => format!(", {views} of them held out,"),
+            _ => ", the last of them held out,".to_owned(),
         };
         format!(
-            "{}: {} objects of {} classes, {} views each{held_out} at {side}x{side}",
+            "{}: {} objects of {} classes, {views}{held_out} at {side}x{side}",
             self.root.display(),
             self.objects.len(),
             self.classes.len(),
-            self.views,
             side = self.side
         )
     }
@@ -285,98 +381,13 @@ fn hint(root: &Path, lists_folder: &Path) -> String {
             Err(ObjectsError::Empty { has_loose: true, .. }) => {
                 "; the meshes in it belong to no class: move them into a folder of their class".to_owned()
             }
+            Err(_) if crate::import::is_importable(root) => {
+                let root = crate::shell_word(root);
+                format!(
+                    "; it holds images: make a dataset of them with equicaps dataset import {root} --out DIR"
+                )
+            }
             Err(_) => "; split files that are kept elsewhere are named by --lists".to_owned(),
         },
     }
-}
-
-/// Counts the views of the first object; the others are taken to have as many.
-fn count_views(root: &Path, object: &Object) -> Result<usize> {
-    let folder = root.join(&object.synset).join(&object.name);
-    let views = (0..).take_while(|&view| folder.join(&file_names(view)[0]).exists()).count();
-    if views == 0 {
-        return Err(Error::content(&folder, "expected views image_0.jpg, image_1.jpg ..., found none"));
-    }
-    Ok(views)
-}
-
-/// The latents of all views: from the tables where they are there and fit, else from the single files.
-fn read_latents(
-    root: &Path,
-    lists_folder: &Path,
-    objects: &[Object],
-    views: usize,
-    split: SplitBy,
-) -> Result<LatentTable> {
-    let mut width = None;
-    let mut values = Vec::new();
-    for &split in lists::sides(split) {
-        let objects: Vec<&Object> = objects.iter().filter(|object| object.split == split).collect();
-        let tables = [root, lists_folder].map(|folder| folder.join(lists::latent_list(split)));
-        let (columns, source, mut part) = match tables.iter().find(|path| path.exists()) {
-            Some(path) => {
-                let (shape, values) = arrays::read_floats(path)?;
-                let expected = objects.len() * views;
-                match shape[..] {
-                    [rows, columns] if rows == expected => {
-                        refuse_not_finite(path, &values, columns)?;
-                        (columns, path.clone(), values)
-                    }
-                    _ => {
-                        let message = format!("expected {expected} rows of latents, found shape {shape:?}");
-                        return Err(Error::content(path, message));
-                    }
-                }
-            }
-            None => read_single_latents(root, &objects, views)?,
-        };
-        if LatentTable::new(columns, Vec::new()).is_none() || width.is_some_and(|width| width != columns) {
-            return Err(Error::content(
-                &source,
-                format!("expected 7 or 10 latents everywhere, found {columns}"),
-            ));
-        }
-        if !objects.is_empty() {
-            width = Some(columns);
-        }
-        values.append(&mut part);
-    }
-    LatentTable::new(width.unwrap_or(crate::latent_table::WIDTH), values)
-        .ok_or_else(|| Error::content(root, "the latents do not form a table"))
-}
-
-/// Refuses a table of latents, `columns` in a row, with a NaN or an infinity: losses and metrics would be NaN.
-fn refuse_not_finite(path: &Path, values: &[f64], columns: usize) -> Result<()> {
-    let Some(at) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
-    let (row, column) = (at / columns.max(1), at % columns.max(1));
-    let name = crate::latent_table::NAMES.get(column).copied().unwrap_or("a latent");
-    Err(Error::content(path, format!("{name} in row {row} is {}, expected a finite number", values[at])))
-}
-
-/// Latents from `latent_i.npy` of every view: (columns, where they were found, values).
-fn read_single_latents(root: &Path, objects: &[&Object], views: usize) -> Result<(usize, PathBuf, Vec<f64>)> {
-    let read = |object: &&Object| -> Result<Vec<Vec<f64>>> {
-        let folder = root.join(&object.synset).join(&object.name);
-        let file = |view| {
-            let path = folder.join(&file_names(view)[1]);
-            let (shape, values) = arrays::read_floats(&path)?;
-            match shape[..] {
-                [7 | 10] => {
-                    refuse_not_finite(&path, &values, values.len())?;
-                    Ok(values)
-                }
-                _ => Err(Error::content(&path, format!("expected 7 or 10 latents, found shape {shape:?}"))),
-            }
-        };
-        (0..views).map(file).collect()
-    };
-    let rows: Vec<Vec<Vec<f64>>> = objects.par_iter().map(read).collect::<Result<_>>()?;
-    let columns = rows.first().and_then(|object| object.first()).map_or(7, Vec::len);
-    for (object, rows) in objects.iter().zip(&rows) {
-        if let Some(view) = rows.iter().position(|row| row.len() != columns) {
-            let path = root.join(&object.synset).join(&object.name).join(&file_names(view)[1]);
-            return Err(Error::content(&path, format!("expected {columns} latents as in the other views")));
-        }
-    }
-    Ok((columns, root.to_path_buf(), rows.into_iter().flatten().flatten().collect()))
 }

@@ -51,19 +51,28 @@ pub fn assign(seed: u64, ids: &[(String, String)]) -> Vec<Object> {
         objects.sort_unstable();
     }
     let sizes: Vec<usize> = classes.values().map(Vec::len).collect();
-    let mut objects: Vec<(Split, u64, Object)> = Vec::with_capacity(ids.len());
+    let mut objects: Vec<Object> = Vec::with_capacity(ids.len());
     for (label, ((synset, members), held_out)) in classes.iter().zip(held_out(seed, &sizes)).enumerate() {
         for (rank, &(_, name)) in members.iter().enumerate() {
             let split = if rank < held_out { Split::Val } else { Split::Train };
-            let object =
-                Object { synset: (*synset).to_owned(), name: name.to_owned(), label: label as u32, split };
-            // A key of its own for the order, or the smallest keys of every class would come first in validation.
-            let order = Random::new(seed, ORDER, fnv1a(object.id().as_bytes())).next_u64();
-            objects.push((split, order, object));
+            objects.push(Object {
+                synset: (*synset).to_owned(),
+                name: name.to_owned(),
+                label: label as u32,
+                split,
+            });
         }
     }
-    objects.sort_by(|a, b| (a.0, a.1, &a.2.synset, &a.2.name).cmp(&(b.0, b.1, &b.2.synset, &b.2.name)));
-    objects.into_iter().map(|(_, _, object)| object).collect()
+    in_order(seed, objects)
+}
+
+/// The objects in the order of the lists: all of training, then all of validation, each side shuffled by `seed`.
+pub(crate) fn in_order(seed: u64, objects: Vec<Object>) -> Vec<Object> {
+    // A key of its own for the order, or the smallest keys of every class would come first in validation.
+    let order = |object: &Object| Random::new(seed, ORDER, fnv1a(object.id().as_bytes())).next_u64();
+    let mut keyed: Vec<(u64, Object)> = objects.into_iter().map(|object| (order(&object), object)).collect();
+    keyed.sort_by(|(a, x), (b, y)| (x.split, a, &x.synset, &x.name).cmp(&(y.split, b, &y.synset, &y.name)));
+    keyed.into_iter().map(|(_, object)| object).collect()
 }
 
 /// How many objects of each class are held out: a fifth of all, shared out by the largest remainders.

@@ -68,11 +68,16 @@ impl Histogram {
 /// Bins of a latent's histogram.
 pub const BINS: usize = 24;
 
-/// One histogram for each latent, over its range in the card or, without a card, the published range.
+/// One histogram for each latent, over its range in the card or, without a card, the published range; of imported
+/// data, over the values that there are.
 pub fn latent_histograms(dataset: &Dataset) -> Vec<Histogram> {
     let table = dataset.latent_table();
+    if dataset.is_imported() {
+        let names = table.columns().names().into_iter().enumerate();
+        return names.map(|(column, name)| of_values(name, latent_values(dataset, column))).collect();
+    }
     let ranges = match dataset.card() {
-        Some(card) => card.settings.ranges,
+        Some(card) => card.settings.ranges.unwrap_or(scene::LatentRanges::BENCH),
         None if dataset.has_translation() => scene::LatentRanges::BENCH_T,
         None => scene::LatentRanges::BENCH,
     };
@@ -81,6 +86,23 @@ pub fn latent_histograms(dataset: &Dataset) -> Vec<Histogram> {
     };
     debug_assert!(table.width() <= NAMES.len());
     named_ranges(&ranges).into_iter().take(table.width()).enumerate().map(histogram).collect()
+}
+
+/// The known values of a column of latents.
+pub fn latent_values(dataset: &Dataset, column: usize) -> Vec<f64> {
+    let table = dataset.latent_table();
+    (0..table.rows()).map(|row| table.row(row)[column]).filter(|value| value.is_finite()).collect()
+}
+
+/// A histogram from the smallest to the largest value; angles over a whole turn.
+fn of_values(name: &str, values: Vec<f64>) -> Histogram {
+    let (low, high) = match name.starts_with("rot_") {
+        true => (-std::f64::consts::PI, std::f64::consts::PI),
+        false => {
+            values.iter().fold((f64::MAX, f64::MIN), |(low, high), &value| (low.min(value), high.max(value)))
+        }
+    };
+    Histogram::new(name, low, high, BINS, values.into_iter())
 }
 
 /// For every class: its name and its objects in training and validation.

@@ -4,12 +4,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::arrays;
+use crate::card::Card;
 use crate::checksums;
 use crate::descriptors::OpenFiles;
 use crate::error::{Error, FileError, Result};
 use crate::image_file::read_regular;
-use crate::object::{Object, Split};
+use crate::import::Region;
+use crate::import::reading::read_files;
+use crate::object::{Object, Split, SplitBy};
 use crate::tar;
+use crate::view_index::ViewIndex;
 
 /// Folder of the archives inside a dataset.
 pub const SHARDS: &str = "shards";
@@ -53,6 +57,13 @@ pub enum Storage {
         files: OpenFiles,
         /// For every view, in the order of the archives: where it is.
         places: Vec<Place>,
+    },
+    /// Images that stay where they are.
+    Reference {
+        /// Of every view, in the order of the tables of checksums: its file, and the part of it that shows the object.
+        files: Vec<(PathBuf, Option<Region>)>,
+        /// Of every view.
+        checksums: Option<Vec<u32>>,
     },
 }
 
@@ -109,6 +120,43 @@ impl Storage {
         Ok(Self::Archives { archives, files: OpenFiles::new(), places })
     }
 
+    /// Images that stay where they are: those that the sources in `root` name. `index` has what the files hold out.
+    pub fn reference(
+        root: &Path,
+        lists_folder: &Path,
+        card: Option<&Card>,
+        index: &ViewIndex,
+        counts: [usize; 2],
+    ) -> Result<Self> {
+        let Some(card) = card else {
+            return Err(Error::content(root, "holds no card, which says where its images are"));
+        };
+        let folder =
+            card.settings.imported().and_then(|imported| imported.folder.clone()).unwrap_or_default();
+        let by_row = read_files(root, card, index.total())?;
+        let by_views = card.settings.split == SplitBy::Views;
+        let place = |number: usize| {
+            let (object, view) = index.item(number);
+            let (file, region) = &by_row[if by_views { index.row(object, view) } else { number }];
+            (folder.join(file), *region)
+        };
+        let files = (0..by_row.len()).map(place).collect();
+        Ok(Self::Reference { files, checksums: checksums::read_tables(lists_folder, counts)? })
+    }
+
+    /// Whether images stay where they are.
+    pub fn is_reference(&self) -> bool {
+        matches!(self, Self::Reference { .. })
+    }
+
+    /// The part of image `row` that shows the object, where it is known.
+    pub fn region(&self, row: usize) -> Option<Region> {
+        match self {
+            Self::Reference { files, .. } => files[row].1,
+            Self::Files { .. } | Self::Archives { .. } => None,
+        }
+    }
+
     /// The JPEG bytes of `view` of `object`, which is image `row` in the order of the archives, or of the tables of
     /// checksums; damaged ones are refused where their checksum is known.
     pub fn read(&self, root: &Path, object: &Object, view: usize, row: usize) -> Result<Vec<u8>> {
@@ -125,6 +173,7 @@ impl Storage {
                 read_exact_at(&file, &mut bytes, place.offset).map_err(Error::read(path))?;
                 bytes
             }
+            Self::Reference { files, .. } => read_regular(&files[row].0)?,
         };
         checksums::verify(&bytes, self.checksum(row), || self.name(root, object, view, row))?;
         Ok(bytes)
@@ -133,7 +182,9 @@ impl Storage {
     /// What the bytes of the image in `row` must sum up to, where that is known.
     pub fn checksum(&self, row: usize) -> Option<u32> {
         match self {
-            Self::Files { checksums } => checksums.as_ref().map(|checksums| checksums[row]),
+            Self::Files { checksums } | Self::Reference { checksums, .. } => {
+                checksums.as_ref().map(|checksums| checksums[row])
+            }
             Self::Archives { places, .. } => places[row].checksum,
         }
     }
@@ -148,6 +199,7 @@ impl Storage {
                 let archive = &archives[places[row].archive as usize];
                 archive.join(format!("{}.jpg", sample_key(object, view)))
             }
+            Self::Reference { files, .. } => files[row].0.clone(),
         }
     }
 }

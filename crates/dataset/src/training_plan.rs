@@ -14,7 +14,7 @@ pub struct TrainingPlan {
     pub seed: u64,
     /// Training objects are `0..objects`.
     pub objects: usize,
-    /// Views of each that are trained on: `0..views`.
+    /// Views of each that are trained on: `0..views`; where their numbers differ, the largest.
     pub views: usize,
     /// Views of each, those that are held out included: from one fresh view of a place to the next.
     pub stride: usize,
@@ -67,20 +67,22 @@ pub type Distance = dyn Fn(usize, usize, usize) -> f64 + Send;
 struct Pool {
     plan: TrainingPlan,
     distance: Box<Distance>,
+    /// Views of each object, where their numbers differ.
+    counts: Option<Vec<u32>>,
     /// By object and place; empty where nothing is ever replaced.
     replaced: Vec<u32>,
 }
 
 impl Pool {
     /// The pool before the first round.
-    fn new(plan: TrainingPlan, distance: Box<Distance>) -> Self {
+    fn new(plan: TrainingPlan, distance: Box<Distance>, counts: Option<Vec<u32>>) -> Self {
         let places = if plan.refresh > 0.0 { plan.objects * plan.views } else { 0 };
-        Self { plan, distance, replaced: vec![0; places] }
+        Self { plan, distance, counts, replaced: vec![0; places] }
     }
 
     /// The pool before `epoch`.
-    fn before(plan: TrainingPlan, epoch: u64, distance: Box<Distance>) -> Self {
-        let mut pool = Self::new(plan, distance);
+    fn before(plan: TrainingPlan, epoch: u64, distance: Box<Distance>, counts: Option<Vec<u32>>) -> Self {
+        let mut pool = Self::new(plan, distance, counts);
         if plan.refresh > 0.0 {
             (0..epoch * plan.pairs as u64).for_each(|round| {
                 (0..plan.objects).for_each(|object| {
@@ -91,10 +93,16 @@ impl Pool {
         pool
     }
 
+    /// Views of `object` that are trained on.
+    fn views_of(&self, object: usize) -> usize {
+        let count = self.counts.as_ref().and_then(|counts| counts.get(object));
+        count.map_or(self.plan.views, |&count| count as usize)
+    }
+
     /// The two views of `object` in `round`, which is the next one.
     fn take(&mut self, round: u64, object: usize) -> [usize; 2] {
         let TrainingPlan { seed, views, stride, refresh, .. } = self.plan;
-        let (first, second) = order::pair(seed, round, object, views);
+        let (first, second) = order::pair(seed, round, object, self.views_of(object));
         let second = self.nearest(round, object, first, second);
         if refresh <= 0.0 {
             return [first, second];
@@ -116,7 +124,8 @@ impl Pool {
 
     /// The nearest to `first` of `second` and as many other candidates as `round` has.
     fn nearest(&self, round: u64, object: usize, first: usize, second: usize) -> usize {
-        let TrainingPlan { seed, views, pairs, curriculum, .. } = self.plan;
+        let TrainingPlan { seed, pairs, curriculum, .. } = self.plan;
+        let views = self.views_of(object);
         let others = curriculum.candidates_in(round, pairs) - 1;
         if others == 0 || views < 3 {
             return second;
@@ -179,7 +188,18 @@ impl TrainingPlan {
         step: u64,
         distance: Box<Distance>,
     ) -> impl Iterator<Item = Vec<Item>> + Send + 'static {
-        let mut pool = Pool::before(self, first, distance);
+        self.steps_with(first, step, distance, None)
+    }
+
+    /// As [`Self::steps_from`], where objects have different numbers of views: `counts` are those to be trained on.
+    pub fn steps_with(
+        self,
+        first: u64,
+        step: u64,
+        distance: Box<Distance>,
+        counts: Option<Vec<u32>>,
+    ) -> impl Iterator<Item = Vec<Item>> + Send + 'static {
+        let mut pool = Pool::before(self, first, distance, counts);
         (first..self.epochs).flat_map(move |epoch| {
             let skip = if epoch == first { step } else { 0 };
             pool.steps(epoch).into_iter().skip(skip as usize)
@@ -245,6 +265,25 @@ mod tests {
             let (first, second) = items.split_at(items.len() / 2);
             assert!(first.iter().zip(second).all(|(a, b)| a.0 == b.0 && a.1 != b.1));
         }
+    }
+
+    #[test]
+    fn objects_may_have_different_numbers_of_views() {
+        let plan = TrainingPlan { seed: 3, objects: 3, views: 9, pairs: 200, batch: 600, epochs: 1, ..PLAN };
+        let curriculum = Curriculum { candidates: 3, epochs: 5 };
+        for plan in [plan, TrainingPlan { curriculum, ..plan }] {
+            let counts = [2_u32, 9, 1];
+            let items: Vec<Item> = plan.steps_with(0, 0, plain(), Some(counts.to_vec())).flatten().collect();
+            for (object, &count) in counts.iter().enumerate() {
+                let mut seen: Vec<usize> =
+                    items.iter().filter(|item| item.0 == object).map(|item| item.1).collect();
+                seen.sort_unstable();
+                seen.dedup();
+                assert_eq!(seen, (0..count as usize).collect::<Vec<_>>());
+            }
+        }
+        let equal: Vec<_> = plan.steps_with(0, 0, plain(), Some(vec![9; 3])).collect();
+        assert_eq!(equal, plan.steps_from(0, 0, plain()).collect::<Vec<_>>());
     }
 
     #[test]

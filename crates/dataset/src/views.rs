@@ -7,10 +7,11 @@ use scene::Latents;
 use crate::error::Result;
 use crate::object::{Class, Object, Split, SplitBy};
 
-/// Objects with a fixed number of views each, their latents, and their images.
+/// Objects with views, their latents, and their images.
 ///
 /// Objects are numbered from 0, training objects first, in the order of the split lists. Where views are held out, both
-/// sides have all objects, and the held-out views are the last ones of each.
+/// sides have all objects, and the held-out views are the last ones of each. Rendered data have as many views of every
+/// object and know everything about them; imported ones may not.
 pub trait Views: Send + Sync {
     /// All objects.
     fn objects(&self) -> &[Object];
@@ -18,8 +19,13 @@ pub trait Views: Send + Sync {
     /// All classes, by label.
     fn classes(&self) -> &[Class];
 
-    /// Number of views of every object.
+    /// Number of views of every object; where they differ, the largest.
     fn views(&self) -> usize;
+
+    /// Number of views of one object.
+    fn views_in(&self, _object: usize) -> usize {
+        self.views()
+    }
 
     /// Side in pixels of the images as they are stored (or rendered); they are square.
     fn side(&self) -> usize;
@@ -27,8 +33,23 @@ pub trait Views: Send + Sync {
     /// Whether the latents hold a translation (3DIEBench-T).
     fn has_translation(&self) -> bool;
 
-    /// The scene parameters of one view.
+    /// Whether hues of floor and spot, and the direction of the spot, are known.
+    fn has_light(&self) -> bool {
+        true
+    }
+
+    /// What to say of views whose pose is not known, where there are any: how many, and which.
+    fn without_pose(&self) -> Option<String> {
+        None
+    }
+
+    /// The scene parameters of one view; zero where they are not known.
     fn latents(&self, object: usize, view: usize) -> Latents;
+
+    /// A number for the bytes of all images, where latents do not tell them apart.
+    fn images_digest(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether every view `place + n * views` of an object exists, too: one more, for any `n`, on the side of `place`.
     fn has_more_views(&self) -> bool {
@@ -47,9 +68,15 @@ pub trait Views: Send + Sync {
     /// One sentence on what this is, for logs.
     fn description(&self) -> String;
 
-    /// Views at the end of every object that are held out, where the split is one of views; 0 where it is one of objects.
+    /// Views at the end of every object that are held out, where the split is one of views (the most of an object, where
+    /// numbers differ); 0 where it is one of objects.
     fn held_out_views(&self) -> usize {
         0
+    }
+
+    /// How many views at the end of one object are held out.
+    fn held_out_in(&self, _object: usize) -> usize {
+        self.held_out_views()
     }
 
     /// What the split holds out.
@@ -57,13 +84,13 @@ pub trait Views: Send + Sync {
         if self.held_out_views() > 0 { SplitBy::Views } else { SplitBy::Objects }
     }
 
-    /// Which views of its objects one side of the split has. Training views come first.
-    fn views_of(&self, split: Split) -> Range<usize> {
-        let (views, held_out) = (self.views(), self.held_out_views());
-        match (held_out, split) {
-            (0, _) => 0..views,
-            (_, Split::Train) => 0..views - held_out,
-            (_, Split::Val) => views - held_out..views,
+    /// Which views of `object` one side of the split has. Training views come first.
+    fn views_of(&self, split: Split, object: usize) -> Range<usize> {
+        let (views, held_out) = (self.views_in(object), self.held_out_in(object));
+        match (self.split_by(), split) {
+            (SplitBy::Objects, _) => 0..views,
+            (SplitBy::Views, Split::Train) => 0..views - held_out,
+            (SplitBy::Views, Split::Val) => views - held_out..views,
         }
     }
 

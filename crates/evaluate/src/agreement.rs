@@ -4,6 +4,7 @@
 //! After a few steps the two must agree to rounding. After many, rounding has grown, as it does in any training: then
 //! only the values that are reported must agree.
 
+use dataset::ViewIndex;
 use engine::Device;
 use pose::{FrameKind, ViewPose};
 use random::{Random, Stream};
@@ -63,14 +64,15 @@ pub fn random_truth(train: usize, val: usize, views: usize, classes: usize) -> G
         })
         .unzip();
     GroundTruth {
-        views,
+        index: ViewIndex::equal(train + val, views, 0),
+        has_poses: true,
+        has_hues: true,
         poses,
         hues,
         labels: (0..train + val).map(|object| (object % classes) as u32).collect(),
         classes,
         has_translation: true,
         train_objects: train,
-        held_out_views: 0,
     }
 }
 

@@ -108,7 +108,7 @@ impl<'a> Encoded<'a> {
         stop: &dyn Fn() -> bool,
     ) -> Result<Self> {
         let truth = GroundTruth::read(&**source.views);
-        event(Event::Begin("features".to_owned(), (truth.objects() * truth.views) as u64, "views"));
+        event(Event::Begin("features".to_owned(), truth.index.total() as u64, "views"));
         let extraction = Extraction { data_key: source.key.to_owned(), ..extraction.clone() };
         let advance = |n| event(Event::Advance(n));
         let features = features::extract(encoder, source.views, &extraction, advance, stop)?;
@@ -121,12 +121,17 @@ impl<'a> Encoded<'a> {
         let truth = &self.truth;
         Data {
             path: self.source.path.to_owned(),
-            kind: if truth.has_translation { "3DIEBench-T" } else { "3DIEBench" }.to_owned(),
+            kind: match (truth.has_poses && truth.has_hues, truth.has_translation) {
+                (false, _) => "imported",
+                (true, true) => "3DIEBench-T",
+                (true, false) => "3DIEBench",
+            }
+            .to_owned(),
             split: truth.split_by(),
             train_objects: truth.train_objects,
             val_objects: truth.split(Split::Val).len(),
-            views: truth.views,
-            held_out_views: truth.held_out_views,
+            views: truth.index.most(),
+            held_out_views: truth.index.most_held_out(),
             classes: truth.classes,
             side,
             data_key: self.source.key.to_owned(),
@@ -142,8 +147,9 @@ impl<'a> Encoded<'a> {
             return Scores::default();
         }
         let (objects, classes) = (self.source.views.objects(), self.source.views.classes());
-        let score = |(place, object): (usize, usize)| {
-            let rotation = rotation.get(place);
+        let rotation: BTreeMap<usize, _> = self.truth.paired(Split::Val).zip(rotation).collect();
+        let score = |object: usize| {
+            let rotation = rotation.get(&object);
             let class = classes.get(objects[object].label as usize);
             Score {
                 name: objects[object].id(),
@@ -154,7 +160,7 @@ impl<'a> Encoded<'a> {
                 mrr: ranks.get(&object).copied(),
             }
         };
-        Scores(self.truth.split(Split::Val).enumerate().map(score).collect())
+        Scores(self.truth.split(Split::Val).map(score).collect())
     }
 }
 
@@ -225,13 +231,20 @@ pub fn run(
     seconds.insert("features".to_owned(), began.elapsed().as_secs_f64());
     all.iter().try_for_each(|encoded| refuse_not_finite(&encoded.features))?;
     let began = Instant::now();
-    let possible = |task: &Task| {
-        first.truth.has_translation || !matches!(task, Task::TranslationObject | Task::TranslationBase)
-    };
+    let possible = |task: &Task| first.truth.has_targets(*task);
     let probes: Vec<Task> = wanted.probes.iter().copied().filter(possible).collect();
+    if probes.is_empty() && !wanted.probes.is_empty() && !wanted.embeddings && !wanted.retrieval {
+        let names: Vec<&str> = wanted.probes.iter().map(|task| task.name()).collect();
+        return Err(Error::Request(format!("the data do not say what is probed by {}", names.join(", "))));
+    }
     let own = encoder.own_task().filter(|_| !wanted.frozen);
     let mut representations = match own {
         Some(task) => {
+            if !all.iter().all(|data| data.truth.has_targets(task)) {
+                return Err(Error::Request(format!(
+                    "the network was trained for {task}, which the data do not say; --frozen probes it for others"
+                )));
+            }
             event(Event::Begin(format!("{task}, end to end"), 1, "passes"));
             let mut found = Vec::new();
             for Encoded { truth, features, .. } in &all {
@@ -255,7 +268,8 @@ pub fn run(
     }
     let began = Instant::now();
     let mut retrievals = vec![None; all.len()];
-    if let Some(transformation) = encoder.transformation().filter(|_| wanted.retrieval && has_embeddings) {
+    let retrieves = wanted.retrieval && has_embeddings && all.iter().all(|data| data.truth.has_poses);
+    if let Some(transformation) = encoder.transformation().filter(|_| retrieves) {
         for (Encoded { truth, features, .. }, found) in all.iter().zip(&mut retrievals) {
             let queries: usize =
                 Split::ALL.iter().map(|&split| retrieval::query_objects(truth, split, protocol).len()).sum();

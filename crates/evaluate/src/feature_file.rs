@@ -155,13 +155,13 @@ mod tests {
         let paths: Vec<PathBuf> = (0..rows).map(|row| PathBuf::from(format!("views/{row}.jpg"))).collect();
         let file = folder.path().join("new/all.parquet");
         // Every third image is a view of a dataset.
-        let latents = |view: usize| scene::Latents {
-            rotation: [view as f64, 0.5, -0.5],
-            floor_hue: 0.1,
-            spot_theta: 0.2,
-            spot_phi: 0.3,
-            spot_hue: 0.4,
-            translation: None,
+        let latents = |view: usize| {
+            let mut latents = [None; NAMES.len()];
+            [view as f64, 0.5, -0.5, 0.1, 0.2, 0.3, 0.4]
+                .into_iter()
+                .zip(&mut latents)
+                .for_each(|(value, latent)| *latent = Some(value));
+            latents
         };
         let origin = |view: usize| Origin {
             class: "chair".to_owned(),
@@ -169,6 +169,7 @@ mod tests {
             view,
             split: "val",
             latents: latents(view),
+            rotation: None,
         };
         let origins: Vec<Option<Origin>> = (0..rows).map(|row| (row % 3 == 1).then(|| origin(row))).collect();
         let all = Rows { paths: &paths, origins: &origins, encoded: &encoded, capsules: Some((2, 2)) };

@@ -6,6 +6,7 @@
 
 mod parts;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -56,7 +57,7 @@ pub enum FeatureKind {
     Invariant,
 }
 
-/// Features of all views, row = views * object + view.
+/// Features of all views, object by object, view by view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Features {
     /// `h`.
@@ -89,6 +90,11 @@ const PART_OBJECTS: usize = 32;
 /// Parts that may wait to be written.
 const WAITING_PARTS: usize = 4;
 
+/// The objects of a part.
+fn objects_of(part: usize, objects: usize) -> Range<usize> {
+    part * PART_OBJECTS..objects.min((part + 1) * PART_OBJECTS)
+}
+
 /// Features of every view of every object; `progress` gets how many views are done.
 pub fn extract(
     encoder: &mut dyn Encoder,
@@ -98,27 +104,29 @@ pub fn extract(
     stop: &dyn Fn() -> bool,
 ) -> Result<Features> {
     let objects = views.objects().len();
-    let mut features = Features::zeros(encoder.widths(), objects * views.views());
+    let sizes: Vec<usize> = (0..objects.div_ceil(PART_OBJECTS))
+        .map(|part| objects_of(part, objects).map(|object| views.views_in(object)).sum())
+        .collect();
+    let mut features = Features::zeros(encoder.widths(), sizes.iter().sum());
     let folder = extraction.cache.as_ref().map(|cache| {
         cache.join(format!("{}-{}-{}", extraction.weights_key, extraction.data_key, extraction.kind))
     });
     let path = |part: usize| folder.as_ref().map(|folder| folder.join(format!("part-{part:06}.bin")));
-    let mut parts = features.parts(PART_OBJECTS * views.views());
+    let mut parts = features.parts(&sizes);
     let known: Vec<bool> = parts
         .par_iter_mut()
         .enumerate()
         .map(|(index, part)| path(index).is_some_and(|path| part.read(&path)))
         .collect();
-    let rows_of = |part: usize| (objects - part * PART_OBJECTS).min(PART_OBJECTS) * views.views();
-    (0..known.len()).filter(|&part| known[part]).for_each(|part| progress(rows_of(part) as u64));
+    (0..known.len()).filter(|&part| known[part]).for_each(|part| progress(sizes[part] as u64));
     let missing: Vec<usize> = (0..known.len()).filter(|&part| !known[part]).collect();
     if let Some(folder) = folder.as_ref().filter(|_| !missing.is_empty()) {
         dataset::durable::create_folder(folder)?;
     }
     // Batches never cross the border of a part, and are of about equal size.
     let batches_of = |part: usize| {
-        let items: Vec<_> = (part * PART_OBJECTS..objects.min((part + 1) * PART_OBJECTS))
-            .flat_map(|object| (0..views.views()).map(move |view| (object, view)))
+        let items: Vec<_> = objects_of(part, objects)
+            .flat_map(|object| (0..views.views_in(object)).map(move |view| (object, view)))
             .collect();
         let count = items.len().div_ceil(extraction.batch.max(1)).max(1);
         items.chunks(items.len().div_ceil(count).max(1)).map(<[_]>::to_vec).collect::<Vec<_>>()
@@ -134,7 +142,7 @@ pub fn extract(
             for &index in &missing {
                 let part = &mut parts[index];
                 let mut row = 0;
-                while row < rows_of(index) {
+                while row < sizes[index] {
                     if stop() || !loader.wait(stop) {
                         return Err(Error::Interrupted);
                     }
@@ -194,18 +202,22 @@ impl Features {
         }
     }
 
-    /// Blocks of `rows` rows (the last may have fewer), one after the other.
-    fn parts(&mut self, rows: usize) -> Vec<Part<'_>> {
+    /// Blocks of so many rows, one after the other.
+    fn parts(&mut self, sizes: &[usize]) -> Vec<Part<'_>> {
         let tables = [&mut self.representation, &mut self.equivariant, &mut self.invariant];
         let widths = [tables[0].width, tables[1].width, tables[2].width];
-        let count = tables[0].rows().div_ceil(rows.max(1));
-        let [mut h, mut e, mut i] = tables.map(|table| table.values.chunks_mut((rows * table.width).max(1)));
-        (0..count)
-            .map(|_| Part {
-                widths,
-                values: [&mut h, &mut e, &mut i].map(|chunks| chunks.next().unwrap_or_default()),
-            })
-            .collect()
+        let mut rest = tables.map(|table| table.values.as_mut_slice());
+        let mut part = |&rows: &usize| {
+            let mut table = 0;
+            let values = rest.each_mut().map(|rest| {
+                let (part, others) = std::mem::take(rest).split_at_mut(rows * widths[table]);
+                *rest = others;
+                table += 1;
+                part
+            });
+            Part { widths, values }
+        };
+        sizes.iter().map(&mut part).collect()
     }
 }
 
@@ -217,16 +229,22 @@ pub fn data_key(views: &dyn Views) -> Result<String> {
     for (index, object) in views.objects().iter().enumerate() {
         hash.add(object.id().as_bytes());
         hash.add(&[0]);
-        for view in 0..views.views() {
+        let count = views.views_in(index);
+        if count != views.views() {
+            hash.add(&(count as u64).to_le_bytes());
+        }
+        for view in 0..count {
             let row = views.latents(index, view).to_vec();
             row.iter().for_each(|value| hash.add(&value.to_le_bytes()));
         }
     }
+    views.images_digest().iter().for_each(|digest| hash.add(&digest.to_le_bytes()));
     let side = views.side();
     let mut pixels = vec![0; side * side * 3];
     let objects = views.objects().len();
     for sample in 0..objects.min(16) {
-        views.image(sample * objects / 16.min(objects), sample % views.views().max(1), side, &mut pixels)?;
+        let object = sample * objects / 16.min(objects);
+        views.image(object, sample % views.views_in(object).max(1), side, &mut pixels)?;
         hash.add(&pixels);
     }
     Ok(key(hash.value()))

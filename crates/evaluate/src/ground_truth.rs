@@ -1,10 +1,10 @@
 //! What is known about every view: its pose, its hues, its object's class. Tables in the order of the features: all views
-//! of the training side, then all that are held out; on each side row = views * object + view. With a split by objects,
+//! of the training side, then all that are held out; on each side object by object, view by view. With a split by objects,
 //! whose training objects come first, that is one such table.
 
 use std::ops::Range;
 
-use dataset::{Split, SplitBy, Views};
+use dataset::{Split, SplitBy, ViewIndex, Views};
 use pose::{FrameKind, ViewPose};
 use rayon::prelude::*;
 
@@ -14,22 +14,24 @@ use crate::protocol::Task;
 /// Known facts about all views of a dataset.
 #[derive(Clone, Debug)]
 pub struct GroundTruth {
-    /// Views of every object.
-    pub views: usize,
+    /// Views of every object, and which of them are held out.
+    pub index: ViewIndex,
     /// Pose of every view, angles in the published precision.
     pub poses: Vec<ViewPose>,
+    /// Whether all of them are known.
+    pub has_poses: bool,
     /// Floor and spot hue of every view.
     pub hues: Vec<[f64; 2]>,
     /// Class of every object.
     pub labels: Vec<u32>,
+    /// Whether they are known.
+    pub has_hues: bool,
     /// Number of classes.
     pub classes: usize,
     /// Whether views differ in translation (3DIEBench-T).
     pub has_translation: bool,
     /// Number of training objects; the rest are held out. All of them with a split by views.
     pub train_objects: usize,
-    /// Views of every object that are held out, its last ones; 0 with a split by objects.
-    pub held_out_views: usize,
 }
 
 impl GroundTruth {
@@ -38,14 +40,17 @@ impl GroundTruth {
         let labels: Vec<u32> = views.objects().iter().map(|object| object.label).collect();
         let classes = views.classes().len().max(labels.iter().max().map_or(0, |&last| last as usize + 1));
         let empty = Self {
-            views: views.views(),
+            index: ViewIndex::new(
+                (0..views.objects().len()).map(|object| (views.views_in(object), views.held_out_in(object))),
+            ),
             poses: Vec::new(),
+            has_poses: views.without_pose().is_none(),
             hues: Vec::new(),
+            has_hues: views.has_light(),
             labels,
             classes,
             has_translation: views.has_translation(),
             train_objects: views.split(Split::Train).len(),
-            held_out_views: views.held_out_views(),
         };
         let (poses, hues) = Split::ALL
             .into_iter()
@@ -62,13 +67,13 @@ impl GroundTruth {
 
     /// What the split holds out.
     pub fn split_by(&self) -> SplitBy {
-        if self.held_out_views > 0 { SplitBy::Views } else { SplitBy::Objects }
+        if self.index.most_held_out() > 0 { SplitBy::Views } else { SplitBy::Objects }
     }
 
     /// All views of one side, in the order of its rows.
     fn items_of(&self, split: Split) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let views = self.views_of(split);
-        self.split(split).flat_map(move |object| views.clone().map(move |view| (object, view)))
+        let items = |object: usize| self.views_of(split, object).map(move |view| (object, view));
+        self.split(split).flat_map(items).collect::<Vec<_>>().into_iter()
     }
 
     /// Number of objects.
@@ -85,44 +90,54 @@ impl GroundTruth {
         }
     }
 
-    /// The views of the objects of one side.
-    pub fn views_of(&self, split: Split) -> Range<usize> {
-        let first = self.views - self.held_out_views;
-        match (self.split_by(), split) {
-            (SplitBy::Objects, _) => 0..self.views,
-            (SplitBy::Views, Split::Train) => 0..first,
-            (SplitBy::Views, Split::Val) => first..self.views,
-        }
+    /// The views of an object on one side.
+    pub fn views_of(&self, split: Split, object: usize) -> Range<usize> {
+        self.index.views_of(split, object)
+    }
+
+    /// Whether an object has two different views on one side.
+    pub fn has_pair(&self, split: Split, object: usize) -> bool {
+        self.views_of(split, object).len() >= 2
+    }
+
+    /// The objects of one side with two different views there.
+    pub fn paired(&self, split: Split) -> impl Iterator<Item = usize> {
+        self.split(split).filter(move |&object| self.has_pair(split, object))
+    }
+
+    /// The largest number of views of an object on one side.
+    pub fn most_views(&self, split: Split) -> usize {
+        self.split(split).map(|object| self.views_of(split, object).len()).max().unwrap_or(0)
+    }
+
+    /// How many views each of `objects`, which have as many, has on one side.
+    pub fn views_at_once(&self, split: Split, objects: &[usize]) -> usize {
+        objects.first().map_or(0, |&object| self.views_of(split, object).len())
     }
 
     /// The row of one view.
     pub fn row(&self, object: usize, view: usize) -> usize {
-        let train = self.views - self.held_out_views;
-        match view.checked_sub(train) {
-            None => object * train + view,
-            Some(view) => self.objects() * train + object * self.held_out_views + view,
-        }
+        self.index.place(object, view)
     }
 
     /// The object and the view of a row.
     pub fn item(&self, row: usize) -> (usize, usize) {
-        let train = self.views - self.held_out_views;
-        match row.checked_sub(self.objects() * train) {
-            None => (row / train, row % train),
-            Some(row) => (row / self.held_out_views, train + row % self.held_out_views),
-        }
+        self.index.item(row)
     }
 
     /// All rows of one side.
     pub fn rows(&self, split: Split) -> Range<usize> {
-        let (objects, views) = (self.split(split), self.views_of(split));
-        let first = self.row(objects.start, views.start);
-        first..first + objects.len() * views.len()
+        let train: usize =
+            self.split(Split::Train).map(|object| self.views_of(Split::Train, object).len()).sum();
+        match split {
+            Split::Train => 0..train,
+            Split::Val => train..self.index.total(),
+        }
     }
 
     /// The rows of one object on one side.
     pub fn rows_of(&self, split: Split, object: usize) -> Range<usize> {
-        let views = self.views_of(split);
+        let views = self.views_of(split, object);
         let first = self.row(object, views.start);
         first..first + views.len()
     }
@@ -132,7 +147,7 @@ impl GroundTruth {
         &self.poses[self.rows_of(split, object)]
     }
 
-    /// A table of all views, row = views * object + view, in the order of the rows here.
+    /// A table of all views, object by object, view by view, in the order of the rows here.
     pub fn arrange(&self, table: Table) -> Table {
         if self.split_by() == SplitBy::Objects {
             return table;
@@ -141,9 +156,19 @@ impl GroundTruth {
         let mut values = vec![0.0; table.values.len()];
         values.par_chunks_exact_mut(width.max(1)).enumerate().for_each(|(row, place)| {
             let (object, view) = self.item(row);
-            place.copy_from_slice(table.row(object * self.views + view));
+            place.copy_from_slice(table.row(self.index.row(object, view)));
         });
         Table { width, values }
+    }
+
+    /// Whether the targets of `task` are known.
+    pub fn has_targets(&self, task: Task) -> bool {
+        match task {
+            Task::Classification => true,
+            Task::Rotation => self.has_poses,
+            Task::TranslationObject | Task::TranslationBase => self.has_poses && self.has_translation,
+            Task::Colour => self.has_hues,
+        }
     }
 
     /// The regression target of `task` for two views of an object; nothing for classification.
@@ -171,14 +196,15 @@ mod tests {
         // View 0 is unturned, view 1 a quarter turn about z: R maps (x, y, z) to (-y, x, z).
         let pose = |z, translation| ViewPose::published_precision([0.0, 0.0, z], translation);
         let truth = GroundTruth {
-            views: 2,
+            index: ViewIndex::equal(1, 2, 0),
+            has_poses: true,
+            has_hues: true,
             poses: vec![pose(0.0, [0.1, 0.2, 0.3]), pose(FRAC_PI_2, [0.4, -0.1, 0.2])],
             hues: vec![[0.9, 0.3], [0.2, 0.7]],
             labels: vec![0],
             classes: 1,
             has_translation: true,
             train_objects: 1,
-            held_out_views: 0,
         };
         let half = std::f32::consts::FRAC_1_SQRT_2;
         for (task, wanted) in [
@@ -199,17 +225,18 @@ mod tests {
     #[test]
     fn rows_of_a_split_by_views_are_those_of_training_then_those_held_out() {
         let truth = GroundTruth {
-            views: 5,
+            index: ViewIndex::equal(3, 5, 2),
+            has_poses: true,
+            has_hues: true,
             poses: Vec::new(),
             hues: Vec::new(),
             labels: vec![0; 3],
             classes: 1,
             has_translation: false,
             train_objects: 3,
-            held_out_views: 2,
         };
         assert_eq!(Split::ALL.map(|split| truth.split(split)), [0..3, 0..3]);
-        assert_eq!(Split::ALL.map(|split| truth.views_of(split)), [0..3, 3..5]);
+        assert_eq!(Split::ALL.map(|split| truth.views_of(split, 1)), [0..3, 3..5]);
         assert_eq!(Split::ALL.map(|split| truth.rows(split)), [0..9, 9..15]);
         assert_eq!(Split::ALL.map(|split| truth.rows_of(split, 1)), [3..6, 11..13]);
         let items = Split::ALL.into_iter().flat_map(|split| truth.items_of(split));

@@ -23,8 +23,9 @@ pub struct FoundView {
     pub view: usize,
     /// Cosine similarity.
     pub similarity: f32,
-    /// `1 - <q, q'>^2` to the query.
-    pub rotation_distance: f64,
+    /// `1 - <q, q'>^2` to the query, where rotations are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation_distance: Option<f64>,
     /// Whether it shows an object of the query's class.
     pub same_class: bool,
 }
@@ -46,9 +47,11 @@ pub fn choose_queries(truth: &GroundTruth, count: usize, seed: u64) -> Vec<(usiz
     let mut random = Random::new(seed, QUERIES, 0);
     random.shuffle(&mut objects);
     objects.truncate(count);
-    let views = truth.views_of(Split::Val);
-    let mut view = || views.start + random.below(views.len().max(1) as u64) as usize;
-    objects.into_iter().map(|object| (object, view())).collect()
+    let mut view = |object: usize| {
+        let views = truth.views_of(Split::Val, object);
+        views.start + random.below(views.len().max(1) as u64) as usize
+    };
+    objects.into_iter().map(|object| (object, view(object))).collect()
 }
 
 /// The `k` nearest held-out views of every query.
@@ -86,7 +89,9 @@ pub fn find(
                         object: other_object,
                         view: other_view,
                         similarity: neighbour.similarity,
-                        rotation_distance: pose::rotation_distance(quaternions[0], quaternions[1]),
+                        rotation_distance: truth
+                            .has_poses
+                            .then(|| pose::rotation_distance(quaternions[0], quaternions[1])),
                         same_class: truth.labels[other_object] == truth.labels[object],
                     }
                 })
@@ -99,6 +104,7 @@ pub fn find(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dataset::ViewIndex;
     use pose::ViewPose;
 
     /// Four objects of two views, the first one for training; angles about z, two numbers a view on the unit circle.
@@ -106,14 +112,15 @@ mod tests {
         let degrees: [f64; 8] = [40.0, 41.0, 0.0, 10.0, 42.0, 90.0, 45.0, 180.0];
         let turned = |angle: &f64| ViewPose::published_precision([0.0, 0.0, angle.to_radians()], [0.0; 3]);
         let truth = GroundTruth {
-            views: 2,
+            index: ViewIndex::equal(4, 2, 0),
+            has_poses: true,
+            has_hues: true,
             poses: degrees.iter().map(turned).collect(),
             hues: vec![[0.0; 2]; 8],
             labels: vec![0, 1, 0, 1],
             classes: 2,
             has_translation: false,
             train_objects: 1,
-            held_out_views: 0,
         };
         // Lengths differ: only directions count.
         let row = |(index, angle): (usize, &f64)| {
@@ -134,7 +141,7 @@ mod tests {
         for (view, degrees) in found.found.iter().zip([3.0_f64, 32.0, 42.0]) {
             let apart = degrees.to_radians();
             assert!((f64::from(view.similarity) - apart.cos()).abs() < 1e-6, "{view:?}");
-            assert!((view.rotation_distance - (0.5 * apart).sin().powi(2)).abs() < 1e-6, "{view:?}");
+            assert!((view.rotation_distance.unwrap() - (0.5 * apart).sin().powi(2)).abs() < 1e-6, "{view:?}");
         }
     }
 

@@ -113,7 +113,7 @@ pub fn train_and_test(
             "probes need training and held-out objects; the dataset lacks one".to_owned(),
         ));
     }
-    if first != Task::Classification && Split::ALL.iter().any(|&split| truth.views_of(split).len() < 2) {
+    if first != Task::Classification && Split::ALL.iter().any(|&split| truth.paired(split).next().is_none()) {
         return Err(Error::Request(format!(
             "the {first} probe needs two views of every object, there is one"
         )));
@@ -243,10 +243,13 @@ impl Group<'_> {
     fn training_samples(&self, epoch: u32) -> Samples {
         let repeats = u64::from(self.protocol.samples_per_object.max(1));
         let train = self.truth.split(Split::Train);
+        let has_sample =
+            |object: &usize| self.is_classification() || self.truth.has_pair(Split::Train, *object);
         let mut all = Samples::default();
         for draw in u64::from(epoch) * repeats..u64::from(epoch + 1) * repeats {
             let shuffled = order::epoch_order(self.protocol.seed, draw, train.len());
-            let objects: Vec<usize> = shuffled.iter().map(|&index| train.start + index as usize).collect();
+            let objects: Vec<usize> =
+                shuffled.iter().map(|&index| train.start + index as usize).filter(has_sample).collect();
             all.append(self.samples(Split::Train, &objects, draw));
         }
         all
@@ -255,13 +258,15 @@ impl Group<'_> {
     /// The samples of some objects of one side in one round or pass; `draw` numbers the random views.
     fn samples(&self, split: Split, objects: &[usize], draw: u64) -> Samples {
         let (seed, truth) = (self.protocol.seed, self.truth);
-        let Range { start, end } = truth.views_of(split);
-        let views = end - start;
-        let row = |object: usize, view: usize| truth.row(object, start + view) as i32;
+        let views = |object: usize| truth.views_of(split, object);
+        let row = |object: usize, view: usize| truth.row(object, views(object).start + view) as i32;
         let count = objects.len();
         if self.is_classification() {
             let one = |&object: &usize| {
-                (row(object, order::single(seed, draw, object, views)), truth.labels[object] as i32)
+                (
+                    row(object, order::single(seed, draw, object, views(object).len())),
+                    truth.labels[object] as i32,
+                )
             };
             let (rows, labels) = objects.par_iter().map(one).unzip();
             return Samples { count, rows, targets: Vec::new(), labels };
@@ -271,7 +276,8 @@ impl Group<'_> {
         let mut targets = vec![0.0; count * tasks.len() * columns];
         let places = rows.par_chunks_exact_mut(2).zip(targets.par_chunks_exact_mut(tasks.len() * columns));
         objects.par_iter().zip(places).for_each(|(&object, (rows, targets))| {
-            let (first, second) = order::pair(seed, draw, object, views);
+            let Range { start, end } = views(object);
+            let (first, second) = order::pair(seed, draw, object, end - start);
             rows.copy_from_slice(&[row(object, first), row(object, second)]);
             for (&task, target) in tasks.iter().zip(targets.chunks_exact_mut(columns)) {
                 let wanted = truth.target(task, object, start + first, start + second);
@@ -291,7 +297,10 @@ impl Group<'_> {
 
     /// The samples of one pass over the held-out objects, and the object of each.
     fn held_out_samples(&self, draw: u64) -> (Vec<usize>, Samples) {
-        let objects: Vec<usize> = self.truth.split(Split::Val).collect();
+        let objects: Vec<usize> = match self.is_classification() {
+            true => self.truth.split(Split::Val).collect(),
+            false => self.truth.paired(Split::Val).collect(),
+        };
         let repeats = u64::from(self.protocol.held_out_samples.max(1));
         let mut all = Samples::default();
         for round in 0..repeats {
@@ -346,7 +355,7 @@ impl Group<'_> {
                 input_width,
                 curve,
                 by_object: if task == Task::Rotation {
-                    by_object(passes, self.truth.split(Split::Val).len())
+                    by_object(passes, self.truth.paired(Split::Val).count())
                 } else {
                     Vec::new()
                 },
@@ -369,7 +378,7 @@ impl Group<'_> {
     }
 }
 
-/// Scores of each of `objects` held-out objects over all passes, which are rounds over all of them.
+/// Scores of each of `objects` held-out objects that have pairs over all passes, which are rounds over all of them.
 fn by_object(passes: &[Pass], objects: usize) -> Vec<RotationScore> {
     let mut sums = RotationSums::default();
     let round = (objects * Task::Rotation.outputs()).max(1);

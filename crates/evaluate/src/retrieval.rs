@@ -47,8 +47,8 @@ pub trait Search {
     /// Objects of one side to be searched for at once.
     fn objects_at_once(&self, split: Split) -> usize;
 
-    /// Predicts from the first view to every view that `objects` have on one side; ranks the targets, and finds the nearest
-    /// rows in each of `pools`.
+    /// Predicts from the first view to every view that `objects` have on one side, all of them as many; ranks the targets,
+    /// and finds the nearest rows in each of `pools`.
     fn search(
         &mut self,
         encoder: &mut dyn Encoder,
@@ -99,7 +99,8 @@ pub fn with(
     let mut by_object = Vec::new();
     let rows = |split| truth.rows(split);
     for split in Split::ALL {
-        let (objects, views) = (query_objects(truth, split, protocol), truth.views_of(split));
+        let objects = query_objects(truth, split, protocol);
+        let views_of = |object: usize| truth.views_of(split, object);
         let mut tally = Tally::default();
         // All candidates are those of the training side, then those held out: no product is computed twice.
         let pools: &[Range<usize>] = match split {
@@ -111,14 +112,17 @@ pub fn with(
             Split::Val => &[("val-val", &[1]), ("val-all", &[0, 1])],
         };
         let mut errors = vec![ErrorSum::default(); sets.len()];
-        for block in objects.chunks(search.objects_at_once(split).max(1)) {
+        let at_once = search.objects_at_once(split).max(1);
+        let alike = objects.chunk_by(|&a, &b| views_of(a).len() == views_of(b).len());
+        for block in alike.flat_map(|objects| objects.chunks(at_once)) {
+            let views = views_of(block[0]).len().max(1);
             if stop() {
                 return Err(Error::Interrupted);
             }
             let found = search.search(encoder, split, block, pools)?;
             found.ranks.iter().for_each(|&rank| tally.count(rank));
             if split == Split::Val {
-                by_object.extend(block.iter().zip(found.ranks.chunks_exact(views.len().max(1))).map(
+                by_object.extend(block.iter().zip(found.ranks.chunks_exact(views)).map(
                     |(&object, ranks)| {
                         let reciprocal = ranks.iter().map(|&rank| 1.0 / rank as f64).sum::<f64>();
                         (object, reciprocal / ranks.len().max(1) as f64)
@@ -126,10 +130,11 @@ pub fn with(
                 ));
             }
             for ((_, members), sum) in sets.iter().zip(&mut errors) {
-                let distances: Vec<(f64, f64)> = (0..block.len() * views.len())
+                let distances: Vec<(f64, f64)> = (0..block.len() * views)
                     .into_par_iter()
                     .map(|query| {
-                        let target = truth.row(block[query / views.len()], views.start + query % views.len());
+                        let object = block[query / views];
+                        let target = truth.row(object, views_of(object).start + query % views);
                         let best = members
                             .iter()
                             .filter_map(|&pool| found.nearest[pool][query])
@@ -154,9 +159,9 @@ pub fn with(
         train: rankings.remove(&Split::Train).unwrap_or_else(nothing),
         val: rankings.remove(&Split::Val).unwrap_or_else(nothing),
         pre,
-        chance: chance_ranking(truth.views_of(Split::Val).len()),
-        chance_train: (truth.split_by() == SplitBy::Views)
-            .then(|| chance_ranking(truth.views_of(Split::Train).len())),
+        chance: chance_of(truth, Split::Val, protocol),
+        chance_train: (truth.split_by() == SplitBy::Views || !truth.index.is_equal())
+            .then(|| chance_of(truth, Split::Train, protocol)),
         pre_chance,
         by_object,
     })
@@ -198,7 +203,7 @@ impl Search for HostSearch<'_> {
         objects: &[usize],
         pools: &[Range<usize>],
     ) -> Result<Block> {
-        let (width, views) = (self.table.width, self.truth.views_of(split).len());
+        let (width, views) = (self.table.width, self.truth.views_at_once(split, objects));
         let predictions = predict(encoder, self.transformation, self.table, self.truth, split, objects)?;
         let mut block = Block::default();
         for (&object, predicted) in objects.iter().zip(predictions.chunks_exact(views * width)) {
@@ -220,7 +225,11 @@ impl Search for HostSearch<'_> {
 
 /// The objects whose views are queries: all, or a random subset of the protocol's size, in ascending order.
 pub fn query_objects(truth: &GroundTruth, split: Split, protocol: &Protocol) -> Vec<usize> {
-    let mut objects: Vec<usize> = truth.split(split).collect();
+    // One view has nothing to be told from.
+    let mut objects: Vec<usize> = truth.paired(split).collect();
+    if objects.is_empty() {
+        objects = truth.split(split).collect();
+    }
     if objects.len() > protocol.query_objects {
         Random::new(protocol.seed, QUERIES, split as u64).shuffle(&mut objects);
         objects.truncate(protocol.query_objects);
@@ -252,8 +261,11 @@ fn predict(
         }
         Transformation::Predictor { translation } => {
             let (sources, parameters) = predictor_inputs(table, truth, translation, split, objects);
-            let mut predicted =
-                encoder.predict(&sources, &parameters, objects.len() * truth.views_of(split).len())?;
+            let mut predicted = encoder.predict(
+                &sources,
+                &parameters,
+                objects.len() * truth.views_at_once(split, objects),
+            )?;
             predicted.par_chunks_exact_mut(table.width).for_each(normalise_prediction);
             Ok(predicted)
         }
@@ -330,6 +342,27 @@ pub fn ranks(similarities: &[f32], views: usize) -> Vec<usize> {
             1 + before.count()
         })
         .collect()
+}
+
+/// Ranks by pure chance of the queries of one side.
+fn chance_of(truth: &GroundTruth, split: Split, protocol: &Protocol) -> Ranking {
+    let objects = query_objects(truth, split, protocol);
+    let views = |object: &usize| truth.views_of(split, *object).len();
+    let most = truth.most_views(split);
+    if objects.iter().all(|object| views(object) == most) {
+        return chance_ranking(most);
+    }
+    let mut sum = Ranking { mrr: 0.0, h1: 0.0, h2: 0.0, h5: 0.0, h10: 0.0, queries: 0 };
+    let queries: usize = objects.iter().map(views).sum();
+    for count in objects.iter().map(views) {
+        let (share, one) = (count as f64 / queries.max(1) as f64, chance_ranking(count));
+        sum.mrr += share * one.mrr;
+        sum.h1 += share * one.h1;
+        sum.h2 += share * one.h2;
+        sum.h5 += share * one.h5;
+        sum.h10 += share * one.h10;
+    }
+    sum
 }
 
 /// Ranks by pure chance among `views` candidates.

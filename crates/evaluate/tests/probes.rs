@@ -39,8 +39,8 @@ fn table(views: &Arc<dyn Views>, informed: bool) -> (Table, GroundTruth) {
     let truth = GroundTruth::read(&**views);
     let mut values = Vec::new();
     for object in 0..truth.objects() {
-        for view in 0..truth.views {
-            let row = object * truth.views + view;
+        for view in 0..truth.index.most() {
+            let row = object * truth.index.most() + view;
             let mut random = Random::new(1, Stream::new("noise"), row as u64);
             let mut features: Vec<f32> = (0..20).map(|_| random.normal() as f32).collect();
             if informed {

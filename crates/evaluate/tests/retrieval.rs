@@ -274,7 +274,7 @@ fn what_is_not_a_number_counts_as_the_worst() {
 fn the_ground_truth_is_that_of_every_view() {
     let views: Arc<dyn Views> = synthetic(2, 1, 2, 3, 5);
     let truth = GroundTruth::read(&*views);
-    assert_eq!((truth.objects(), truth.views, truth.classes, truth.train_objects), (3, 3, 2, 2));
+    assert_eq!((truth.objects(), truth.index.most(), truth.classes, truth.train_objects), (3, 3, 2, 2));
     assert_eq!(truth.labels, [0, 1, 0]);
     for (row, (pose, hues)) in truth.poses.iter().zip(&truth.hues).enumerate() {
         let latents = views.latents(row / 3, row % 3);

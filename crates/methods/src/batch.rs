@@ -160,15 +160,21 @@ impl PairBatch {
         images: PairImages<'_>,
     ) -> Result<Self> {
         let (pairs, side) = (values.labels.len(), transform.matrix_side());
-        let mut parts = vec![
-            Part::new([pairs, side, side], &values.matrices)?,
-            Part::new([pairs, transform.parameters()], &values.parameters)?,
-            Part::new([pairs, 4], &values.rotations)?,
-            Part::new([pairs, 3], &values.translations)?,
-            Part::new([pairs, 2], &values.hues)?,
-            Part::new([pairs], &values.labels)?,
-            Part::new([pairs], &values.objects)?,
-        ];
+        // What the data do not know is not there.
+        let (has_poses, has_hues) = (!values.matrices.is_empty(), !values.hues.is_empty());
+        let mut parts = Vec::new();
+        if has_poses {
+            parts.extend([
+                Part::new([pairs, side, side], &values.matrices)?,
+                Part::new([pairs, transform.parameters()], &values.parameters)?,
+                Part::new([pairs, 4], &values.rotations)?,
+                Part::new([pairs, 3], &values.translations)?,
+            ]);
+        }
+        if has_hues {
+            parts.push(Part::new([pairs, 2], &values.hues)?);
+        }
+        parts.extend([Part::new([pairs], &values.labels)?, Part::new([pairs], &values.objects)?]);
         if let PairImages::Host { side, views } = &images {
             for view in views {
                 parts.push(Part::new([pairs, *side, *side, 3], view)?);
@@ -176,14 +182,15 @@ impl PairBatch {
         }
         let mut tensors = feed.upload(&parts)?.into_iter();
         let mut next = || tensors.next().ok_or_else(|| engine::Error::shape("upload", "a part is missing"));
+        let mut known = |is_known: bool| is_known.then(&mut next).transpose();
         let targets = PairTargets {
-            matrices: Some(next()?),
-            parameters: Some(next()?),
-            rotations: Some(next()?),
-            translations: Some(next()?),
-            hues: Some(next()?),
-            labels: Some(next()?),
-            objects: Some(next()?),
+            matrices: known(has_poses)?,
+            parameters: known(has_poses)?,
+            rotations: known(has_poses)?,
+            translations: known(has_poses)?,
+            hues: known(has_hues)?,
+            labels: known(true)?,
+            objects: known(true)?,
         };
         let images = match images {
             PairImages::Device(images) => images,

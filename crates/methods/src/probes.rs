@@ -16,6 +16,8 @@ use crate::tally::{Tallies, Tally};
 pub struct ProbesConfig {
     /// Number of classes.
     pub classes: usize,
+    /// Whether there are rotations to predict.
+    pub rotation: bool,
     /// Whether there are translations to predict.
     pub translation: bool,
 }
@@ -60,7 +62,7 @@ impl ProbesConfig {
                 config.init(builder, &format!("evaluator.predictor_{what}_{ending}."))
             })
         };
-        let rotation = head("angles", 4);
+        let rotation = if self.rotation { head("angles", 4) } else { None };
         let translation = if self.translation { head("translation", 3) } else { None };
         let classifier = place.class.map(|ending| {
             let name = format!("evaluator.classifier_{ending}");
@@ -157,7 +159,6 @@ impl Probes {
         targets: &PairTargets,
     ) -> Result<(Vec<(Var, f32)>, Answers)> {
         let labels = required(&targets.labels, "labels")?;
-        let rotations = Var::constant(required(&targets.rotations, "rotations")?.clone());
         let (mut losses, mut answers) = (Vec::new(), Answers::default());
         for probe in &self.probes {
             let place = probe.place;
@@ -174,6 +175,7 @@ impl Probes {
             }
             let pair = ops::concat(tape, &[&values[0], &values[1]])?;
             if let Some(head) = &probe.rotation {
+                let rotations = Var::constant(required(&targets.rotations, "rotations")?.clone());
                 let answer = head.forward(tape, &pair)?;
                 losses.push((ops::mse(tape, &answer, &rotations)?, 1.0));
                 answers.push(place.name, Task::Rotation, &answer);
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn losses_are_halves_for_classes_and_whole_for_rotations_of_the_pair_in_order() {
         let place = Place::of_representation("representation", "repr", 0, 2, (true, true));
-        let config = ProbesConfig { classes: 3, translation: false };
+        let config = ProbesConfig { classes: 3, rotation: true, translation: false };
         let mut builder = StoreBuilder::new();
         let probes = Probes { probes: vec![config.probe(place, &mut builder)], routed_classes: None };
         let device = Device::cpu();

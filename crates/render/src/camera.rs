@@ -20,6 +20,12 @@ pub const FOCAL: f32 = 1.388_889;
 /// Support of the pixel filter in pixels: the window of a "1.5 px" filter reaches 1.5 px to either side.
 pub const FILTER_WIDTH: f32 = 3.0;
 
+/// Image right, image up and the viewing direction of the camera, in the world.
+pub fn axes() -> [[f64; 3]; 3] {
+    let half = std::f64::consts::FRAC_1_SQRT_2;
+    [[-1.0, 0.0, 0.0], [0.0, -half, half], [0.0, -half, -half]]
+}
+
 /// Unit direction through the continuous pixel position `(x, y)` of a `size` x `size` image; pixel centres are at
 /// `.5`, y points down.
 #[inline]
@@ -115,6 +121,12 @@ mod tests {
             assert!((px - x).abs() < 1e-3 && (py - y).abs() < 1e-3);
         }
         assert!(project(POSITION - FORWARD, 256.0).is_none());
+    }
+
+    #[test]
+    fn the_axes_are_those_of_the_rays() {
+        let single = axes().map(|axis| Vec3::from(axis.map(|value| value as f32)));
+        assert_eq!(single, [RIGHT, UP, FORWARD]);
     }
 
     #[test]

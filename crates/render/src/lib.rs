@@ -136,6 +136,18 @@ pub fn render_by_paths(prepared: Option<&PreparedMesh>, latents: &Latents, size:
     encode(&path::trace_image(&view, size, samples), size)
 }
 
+/// Image right, image up and the viewing direction of the camera, in the world.
+pub fn camera_axes() -> [[f64; 3]; 3] {
+    camera::axes()
+}
+
+/// Where a point of the world is in an image, from the upper left corner, in shares of its width and height; `None` at or
+/// behind the camera.
+pub fn image_position(point: [f64; 3]) -> Option<[f64; 2]> {
+    let point = glam::Vec3::from(point.map(|value| value as f32));
+    camera::project(point, 1.0).map(|(x, y, _)| [f64::from(x), f64::from(y)])
+}
+
 /// The camera's response to scene-linear light.
 fn encode(linear: &[glam::Vec3], size: u32) -> Image {
     let filmic = colour::Filmic::get();

@@ -10,6 +10,7 @@ use render::{PreparedMesh, Quality};
 use scene::Latents;
 
 use crate::drawing::Mark;
+use crate::object_axes::{self, AxisLine, Seen};
 use crate::{Anchor, Bitmap, Drawing, Paint, Result, font};
 
 /// One labelled row.
@@ -19,6 +20,8 @@ pub struct SheetRow {
     pub label: String,
     /// The images.
     pub images: Vec<Arc<Bitmap>>,
+    /// The axes of the objects in the images, where they are to be drawn.
+    pub axes: Vec<Vec<AxisLine>>,
 }
 
 const MARGIN: f64 = 14.0;
@@ -48,13 +51,29 @@ pub fn draw(title: &str, cell: usize, rows: &[SheetRow]) -> Drawing {
         for (place, image) in row.images.iter().enumerate() {
             let area = [x + place as f64 * (cell + GAP), y + LABEL_HEIGHT, cell, cell];
             drawing.marks.push(Mark::Bitmap(area, Arc::clone(image)));
+            if let Some(axes) = row.axes.get(place) {
+                object_axes::draw(&mut drawing, axes, (area[0], area[1]), cell);
+            }
         }
     }
     drawing
 }
 
+/// How a dataset is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct DatasetSheet {
+    /// Side of an image in pixels.
+    pub cell: usize,
+    /// Images of each class.
+    pub per_class: usize,
+    /// Whether the axes of objects are drawn.
+    pub axes: bool,
+}
+
 /// Writes the contact sheet of a dataset; returns the number of images on it.
-pub fn of_dataset(dataset: &Dataset, out: &Path, cell: usize, per_class: usize) -> Result<usize> {
+pub fn of_dataset(dataset: &Dataset, out: &Path, sheet: DatasetSheet) -> Result<usize> {
+    let DatasetSheet { cell, per_class, axes } = sheet;
+    let seen = if dataset.is_imported() { Seen::Imported } else { Seen::Rendered };
     let mut by_class: Vec<Vec<usize>> = vec![Vec::new(); dataset.classes().len()];
     for (number, object) in dataset.objects().iter().enumerate() {
         if let Some(class) = by_class.get_mut(object.label as usize) {
@@ -64,6 +83,7 @@ pub fn of_dataset(dataset: &Dataset, out: &Path, cell: usize, per_class: usize) 
     let row = |(class, objects): (&dataset::Class, &Vec<usize>)| -> Result<SheetRow> {
         // The first view of every object, then the second of every object, and so on.
         let all = (0..dataset.views()).flat_map(|view| objects.iter().map(move |&object| (object, view)));
+        let all = all.filter(|&(object, view)| view < dataset.views_in(object));
         let chosen: Vec<(usize, usize)> = all.take(per_class).collect();
         let image = |&(object, view): &(usize, usize)| -> Result<Arc<Bitmap>> {
             let mut pixels = vec![0; cell * cell * 3];
@@ -71,8 +91,14 @@ pub fn of_dataset(dataset: &Dataset, out: &Path, cell: usize, per_class: usize) 
             Ok(Arc::new(Bitmap::new(cell as u32, cell as u32, pixels)?))
         };
         let images = chosen.par_iter().map(image).collect::<Result<_>>()?;
+        // Of views without a pose there is nothing to draw.
+        let lines = |&(object, view): &(usize, usize)| match dataset.has_pose(object, view) {
+            true => object_axes::of_view(&dataset.latents(object, view), seen),
+            false => Vec::new(),
+        };
+        let axes = if axes { chosen.iter().map(lines).collect() } else { Vec::new() };
         let plural = if objects.len() == 1 { "" } else { "s" };
-        Ok(SheetRow { label: format!("{} ({} object{plural})", class.name, objects.len()), images })
+        Ok(SheetRow { label: format!("{} ({} object{plural})", class.name, objects.len()), images, axes })
     };
     let rows: Vec<SheetRow> = dataset
         .classes()
@@ -138,7 +164,7 @@ pub fn of_library(sheet: LibrarySheet, out: &Path, advance: &(dyn Fn() + Sync)) 
                 Ok(Arc::new(Bitmap::new(cell as u32, cell as u32, pixels)?))
             };
             let images = (0..per_class).into_par_iter().map(image).collect::<Result<_>>()?;
-            Ok(SheetRow { label: format!("{} {}", class.label, class.name), images })
+            Ok(SheetRow { label: format!("{} {}", class.label, class.name), images, axes: Vec::new() })
         })
         .collect::<Result<_>>()?;
     write("The built-in library", out, cell, &rows)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dataset::stats::{BINS, Histogram};
+use dataset::stats::{BINS, Histogram, latent_values};
 use dataset::{Dataset, Views};
 
 use crate::axis::Axis;
@@ -21,9 +21,8 @@ pub fn draw(dataset: &Dataset, latents: &[Histogram], classes: &[(String, [u64; 
     let height = below + classes.len() as f64 * ROW + 20.0;
     let mut drawing = Drawing::new(WIDTH, height, dataset.description());
     drawing.heading((14.0, 28.0), dataset.description(), 16.0, Anchor::Start);
-    let table = dataset.latent_table();
     for (column, latent) in latents.iter().enumerate() {
-        let values: Vec<f64> = (0..table.rows()).map(|row| table.row(row)[column]).collect();
+        let values = latent_values(dataset, column);
         let axis = Axis::new("").with_range(latent.low, latent.high);
         let chart = histogram(&latent.name, &axis, &values, BINS, CHART.0, CHART.1).to_image(1.0)?;
         let x = 10.0 + (column % COLUMNS) as f64 * (CHART.0 + 5.0);

@@ -42,10 +42,14 @@ pub fn neighbours(
             _ => None,
         }];
         for (_, query) in networks {
-            row.push(query.found.get(rank).map(|found| GridCell {
-                image: image(found.object, found.view),
-                captions: vec![class(found.object), format!("rotation {:.2}", found.rotation_distance)],
-                frame: Some(if found.same_class { GOOD } else { BAD }),
+            row.push(query.found.get(rank).map(|found| {
+                GridCell {
+                    image: image(found.object, found.view),
+                    captions: std::iter::once(class(found.object))
+                        .chain(found.rotation_distance.map(|distance| format!("rotation {distance:.2}")))
+                        .collect(),
+                    frame: Some(if found.same_class { GOOD } else { BAD }),
+                }
             }));
         }
         rows.push(row);

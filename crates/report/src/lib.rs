@@ -17,6 +17,7 @@ mod font;
 mod image_grid;
 mod line_chart;
 pub mod nearest_images;
+pub mod object_axes;
 pub mod objects;
 pub mod ours;
 mod page;

@@ -118,7 +118,7 @@ fn neighbours(
                 return Some(Arc::clone(known));
             }
             let mut pixels = vec![0; side * side * 3];
-            let valid = object < dataset.objects().len() && view < dataset.views();
+            let valid = object < dataset.objects().len() && view < dataset.views_in(object);
             if !valid || dataset.image(object, view, side, &mut pixels).is_err() {
                 return None;
             }

@@ -64,14 +64,19 @@ impl Skipping {
 
     /// The views after `item` of its object, then those of the objects after it, on the same side of the split.
     fn candidates(&self, (object, view): Item) -> impl Iterator<Item = Item> + use<> {
-        let view = view % self.views.views().max(1);
-        let sides: [Range<usize>; 2] = Split::ALL.map(|split| self.views.views_of(split));
-        let side = sides.into_iter().find(|side| side.contains(&view)).unwrap_or(view..view + 1);
-        let (first, views) = (side.start, side.len());
-        let after = move |k: usize| first + (view - first + k) % views;
-        let own = (1..views).map(move |k| (object, after(k)));
-        let others = self.others(object).flat_map(move |other| (0..views).map(move |k| (other, after(k))));
-        own.chain(others)
+        let view = view % self.views.views_in(object).max(1);
+        let split = Split::ALL.into_iter().find(|&split| self.views.views_of(split, object).contains(&view));
+        let views = |object: usize| split.map_or(0..0, |split| self.views.views_of(split, object));
+        let from = view - views(object).start.min(view);
+        let after = move |views: Range<usize>, k: usize| views.start + (from + k) % views.len().max(1);
+        let sides: Vec<(usize, Range<usize>)> =
+            self.others(object).map(|other| (other, views(other))).collect();
+        let own = views(object);
+        let own = (1..own.len()).map(move |k| (object, after(own.clone(), k)));
+        let of_other = move |(other, views): (usize, Range<usize>)| {
+            (0..views.len()).map(move |k| (other, after(views.clone(), k)))
+        };
+        own.chain(sides.into_iter().flat_map(of_other))
     }
 
     /// A failure that a stand-in may be sought for; otherwise the error that ends the run.
@@ -95,7 +100,7 @@ impl Skipping {
             return item;
         }
         let stand_ins = self.stand_ins();
-        let of_object = |(other, _): &(usize, String)| (*other, item.1 % self.views.views().max(1));
+        let of_object = |(other, _): &(usize, String)| (*other, item.1 % self.views.views_in(*other).max(1));
         let of_view = stand_ins.views.get(&item).map(|(stand_in, _)| *stand_in);
         of_view.or_else(|| stand_ins.objects.get(&item.0).map(of_object)).unwrap_or(item)
     }
@@ -111,8 +116,23 @@ impl Views for Skipping {
     fn views(&self) -> usize {
         self.views.views()
     }
+    fn views_in(&self, object: usize) -> usize {
+        self.views.views_in(object)
+    }
     fn held_out_views(&self) -> usize {
         self.views.held_out_views()
+    }
+    fn held_out_in(&self, object: usize) -> usize {
+        self.views.held_out_in(object)
+    }
+    fn has_light(&self) -> bool {
+        self.views.has_light()
+    }
+    fn without_pose(&self) -> Option<String> {
+        self.views.without_pose()
+    }
+    fn images_digest(&self) -> Option<u64> {
+        self.views.images_digest()
     }
     fn side(&self) -> usize {
         self.views.side()

@@ -37,16 +37,22 @@ impl<'a> PairBatch<'a> {
         let items: Vec<Item> = batch.items.iter().map(|&item| resolve(item)).collect();
         let (mut labels, mut objects) = (Vec::with_capacity(pairs), Vec::with_capacity(pairs));
         let (mut poses, mut hues) = (Vec::with_capacity(pairs), Vec::new());
+        let (has_poses, has_hues) = (views.without_pose().is_none(), views.has_light());
         for pair in 0..pairs {
             let items = [items[pair], items[pairs + pair]];
-            let latents = items.map(|(object, view)| views.latents(object, view));
             labels.push(views.objects()[items[0].0].label as i32);
             objects.push(items[0].0 as i32);
+            if !has_poses {
+                continue;
+            }
+            let latents = items.map(|(object, view)| views.latents(object, view));
             poses.push(
                 latents.map(|l| ViewPose::published_precision(l.rotation, l.translation.unwrap_or_default())),
             );
-            let [first, second] = latents.map(|l| [l.floor_hue, l.spot_hue]);
-            hues.extend(pose::hue_difference(first, second).map(|value| value as f32));
+            if has_hues {
+                let [first, second] = latents.map(|l| [l.floor_hue, l.spot_hue]);
+                hues.extend(pose::hue_difference(first, second).map(|value| value as f32));
+            }
         }
         let targets = TargetValues { hues, labels, objects, ..TargetValues::from_poses(transform, &poses) };
         Self { images: PairImages::Host { side, views: [first, second] }, items, targets }
@@ -66,6 +72,7 @@ impl<'a> PairBatch<'a> {
 /// The plan of a run over `views`, which must have objects to train on.
 pub fn training_plan(config: &Config, views: &dyn Views) -> Result<TrainingPlan> {
     let objects = views.split(Split::Train).len();
+    let most = views.split(Split::Train).map(|object| views.views_of(Split::Train, object).len()).max();
     let batch = config.method.batch;
     if config.is_automatic() {
         return Err(Error::Request("settings are still to be chosen from the data".to_owned()));
@@ -83,7 +90,7 @@ pub fn training_plan(config: &Config, views: &dyn Views) -> Result<TrainingPlan>
     Ok(TrainingPlan {
         seed: config.seed,
         objects,
-        views: views.views_of(Split::Train).len(),
+        views: most.unwrap_or(0),
         stride: views.views(),
         pairs,
         batch,
@@ -94,16 +101,29 @@ pub fn training_plan(config: &Config, views: &dyn Views) -> Result<TrainingPlan>
     })
 }
 
+/// How many views of each training object there are, where their numbers differ.
+pub fn view_counts(views: &dyn Views) -> Option<Vec<u32>> {
+    let counts: Vec<u32> = views
+        .split(Split::Train)
+        .map(|object| u32::try_from(views.views_of(Split::Train, object).len()).unwrap_or(u32::MAX))
+        .collect();
+    counts.iter().any(|count| *count != counts[0]).then_some(counts)
+}
+
 /// The items of pairs of `views` of `objects`: all first views, then all second ones.
 pub fn pair_items(
-    objects: impl Iterator<Item = usize> + Clone,
+    objects: impl Iterator<Item = usize>,
     seed: u64,
     epoch: u64,
-    views: Range<usize>,
+    views: impl Fn(usize) -> Range<usize>,
 ) -> Vec<Item> {
-    let pairs = objects.map(|object| (object, order::pair(seed, epoch, object, views.len())));
-    let first = pairs.clone().map(|(object, (first, _))| (object, views.start + first));
-    first.chain(pairs.map(|(object, (_, second))| (object, views.start + second))).collect()
+    let pair = |object: usize| {
+        let views = views(object);
+        let (first, second) = order::pair(seed, epoch, object, views.len());
+        [(object, views.start + first), (object, views.start + second)]
+    };
+    let pairs: Vec<[Item; 2]> = objects.map(pair).collect();
+    (0..2).flat_map(|k| pairs.iter().map(move |pair| pair[k])).collect()
 }
 
 #[cfg(test)]

@@ -99,6 +99,29 @@ fn wants_translation(config: &Config) -> Option<String> {
     learns.then(|| format!("network.task {}", network.task))
 }
 
+/// Whether it is a supervised network that only learns classes, for which a pair may be one image twice.
+fn is_classifier(config: &Config) -> bool {
+    config.method.name == MethodName::SUPERVISED && config.method.network.task == Task::Classification
+}
+
+/// Whether it is a supervised network that learns hues.
+fn wants_hues(config: &Config) -> bool {
+    config.method.name == MethodName::SUPERVISED && config.method.network.task == Task::Colour
+}
+
+/// The setting that cannot do without poses, if one is like that.
+fn wants_pose(config: &Config) -> Option<String> {
+    let MethodConfig { name, network, .. } = &config.method;
+    if *name == MethodName::SUPERVISED {
+        let learns = matches!(network.task, Task::Rotation | Task::Translation);
+        return learns.then(|| format!("network.task {}", network.task));
+    }
+    if name.learns_pose() {
+        return Some(format!("method {name}"));
+    }
+    (config.curriculum.candidates > 1 && config.curriculum.epochs > 0).then(|| "curriculum".to_owned())
+}
+
 fn check(config: &Config, views: &dyn Views) -> Result<()> {
     if let Some(wants) = wants_translation(config).filter(|_| !views.has_translation()) {
         return Err(Error::Request(format!(
@@ -112,7 +135,14 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
             config.refresh, config.data
         )));
     }
-    if views.views_of(Split::Train).len() < 2 {
+    if let Some((wants, missing)) = wants_pose(config).zip(views.without_pose()) {
+        return Err(Error::Request(format!("{wants} needs the pose of every view, but {missing}")));
+    }
+    if wants_hues(config) && !views.has_light() {
+        return Err(Error::Request(format!("network.task colour needs hues, but {} has none", config.data)));
+    }
+    let most = views.split(Split::Train).map(|object| views.views_of(Split::Train, object).len()).max();
+    if most.unwrap_or(0) < 2 && !is_classifier(config) {
         return Err(Error::Request(format!(
             "{} has one view of every object, but a pair needs two different ones",
             config.data

@@ -56,7 +56,9 @@ impl NetworkLearner {
 
 /// The step of a run of `config` on `views`, with so many classes for its probes.
 pub(crate) fn new_step(config: &Config, views: &dyn Views, classes: usize, device: &Device) -> Result<Step> {
-    let probes = ProbesConfig { classes, translation: views.has_translation() };
+    // Poses that some views lack are asked of none.
+    let rotation = views.without_pose().is_none();
+    let probes = ProbesConfig { classes, rotation, translation: rotation && views.has_translation() };
     let options = StepOptions {
         probes: config.probes.enabled.then_some(probes),
         graphs: config.graphs,

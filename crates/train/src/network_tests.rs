@@ -38,7 +38,7 @@ fn learner(method: &str, settings: &[&str]) -> NetworkLearner {
 /// Trains on `steps` batches, from batch `first` on.
 fn train(learner: &mut NetworkLearner, first: u64, steps: u64) -> Vec<Measurement> {
     let views: Arc<dyn Views> = Arc::new(FakeViews::new(3, 6));
-    let plan: Vec<_> = (first..first + steps).map(|step| pair_items(0..6, 5, step, 0..6)).collect();
+    let plan: Vec<_> = (first..first + steps).map(|step| pair_items(0..6, 5, step, |_| 0..6)).collect();
     let options = LoaderOptions { side: Some(32), workers: 1, queue: 1 };
     for batch in Loader::start(Arc::clone(&views), plan, options).unwrap() {
         let batch = batch.unwrap();
@@ -154,7 +154,7 @@ fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
     let mut learner = learner("equicaps", &[]);
     let views: Arc<dyn Views> = Arc::new(FakeViews::new(3, 6));
     let options = LoaderOptions { side: Some(32), workers: 1, queue: 1 };
-    let plan = vec![pair_items(0..12, 5, 0, 0..6)];
+    let plan = vec![pair_items(0..12, 5, 0, |_| 0..6)];
     let batch = Loader::start(Arc::clone(&views), plan, options).unwrap().next().unwrap().unwrap();
     for _ in 0..60 {
         let pairs = PairBatch::new(&*views, |item| item, &batch, Transform::Rotation);
@@ -195,7 +195,7 @@ fn steps_are_those_of_the_method_on_the_same_pairs() {
         // Without the probes.
         let mut bare = Step::new(&bare, &device, config.seed, StepOptions::default()).unwrap();
         let options = LoaderOptions { side: Some(32), workers: 1, queue: 1 };
-        let plan: Vec<_> = (0..3).map(|step| pair_items(0..6, 5, step, 0..6)).collect();
+        let plan: Vec<_> = (0..3).map(|step| pair_items(0..6, 5, step, |_| 0..6)).collect();
         let views: Arc<dyn Views> = Arc::new(views);
         for (step, items) in plan.iter().enumerate() {
             let mut loader = Loader::start(Arc::clone(&views), [items.clone()], options).unwrap();
@@ -265,7 +265,7 @@ fn probes_are_asked_for_translations_in_the_frame_that_is_trained_on() {
     ] {
         let config = config("equicaps", &[&format!("transform={transform}")]);
         let mut learner = NetworkLearner::new(&config, &*views, &Device::cpu()).unwrap();
-        let items = pair_items(0..6, 5, 0, 0..6);
+        let items = pair_items(0..6, 5, 0, |_| 0..6);
         let mut loader = Loader::start(Arc::clone(&views), [items.clone()], options).unwrap();
         let batch = loader.next().unwrap().unwrap();
         let pairs = PairBatch::new(&*views, |item| item, &batch, config.method.transform);

@@ -19,7 +19,7 @@ use methods::{Ask, PairImages};
 use pose::ViewPose;
 
 use crate::bad_samples::Skipping;
-use crate::batches::{Item, PairBatch, training_plan};
+use crate::batches::{Item, PairBatch, training_plan, view_counts};
 use crate::checkpoint::{self, Checkpoint, Position, SPLIT};
 use crate::clock::Clock;
 use crate::config::{Config, OnBadSample};
@@ -211,7 +211,8 @@ impl Trainer<'_> {
         let distance = move |object, first, second| {
             pose::rotation_distance(rotation(object, first), rotation(object, second))
         };
-        self.plan.steps_from(self.position.epoch, self.position.step_in_epoch, Box::new(distance))
+        let counts = view_counts(&*self.views);
+        self.plan.steps_with(self.position.epoch, self.position.step_in_epoch, Box::new(distance), counts)
     }
 
     /// How long steps have waited for images that are rendered on the device.
@@ -412,11 +413,12 @@ pub(crate) fn views_digest(views: &dyn Views) -> String {
     let (count, objects) = (views.views(), views.objects().len());
     let mut text = format!("{count} {} {}", views.side(), views.has_translation());
     for object in (0..objects).step_by(objects.div_ceil(OBJECTS).max(1)) {
-        for view in [0, count.saturating_sub(1)] {
+        for view in [0, views.views_in(object).saturating_sub(1)] {
             let numbers = views.latents(object, view).to_vec();
             text.extend(numbers.iter().map(|number| format!(" {:016x}", number.to_bits())));
         }
     }
+    text.extend(views.images_digest().map(|digest| format!(" {digest:016x}")));
     format!("{:016x}", random::fnv1a(text.as_bytes()))
 }
 

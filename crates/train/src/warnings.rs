@@ -20,7 +20,12 @@ const PLATEAU: [u64; 2] = [500, 1_000];
 pub fn warnings(config: &Config, views: &dyn Views) -> Vec<String> {
     let plan = training_plan(config, views).ok();
     let of_plan = plan.iter().flat_map(|plan| [few_steps(config, plan), small_batches(config, plan)]);
-    let others = [enlarged(config, views), nothing_held_out(config, views), one_object_each(config, views)];
+    let others = [
+        enlarged(config, views),
+        nothing_held_out(config, views),
+        one_object_each(config, views),
+        single_views(config, views),
+    ];
     of_plan.chain(others).flatten().collect()
 }
 
@@ -87,6 +92,19 @@ fn nothing_held_out(config: &Config, views: &dyn Views) -> Option<String> {
     let wanted = config.probes.enabled && config.probes.held_out_every > 0;
     (wanted && views.split(Split::Val).is_empty())
         .then(|| "there are no held-out objects: nothing will be said about what was learnt".to_owned())
+}
+
+/// Objects with one view, of which there is no pair.
+fn single_views(config: &Config, views: &dyn Views) -> Option<String> {
+    let train = views.split(Split::Train);
+    let single = train.clone().filter(|&object| views.views_of(Split::Train, object).len() < 2).count();
+    (single > 0 && config.method.name != MethodName::SUPERVISED).then(|| {
+        format!(
+            "{single} of {} training objects have one view: their pairs are one image twice, which teach nothing about a \
+             change of view",
+            train.len()
+        )
+    })
 }
 
 /// Every class has one object: as a rule a folder of meshes that was named one level too deep.

@@ -112,7 +112,7 @@ impl RenderPool {
         let share = |share: f64| (share * free as f64) as usize;
         let bytes = Renderer::image_bytes(side as u32);
         let pool = memory.pool.min(share(MOST_OF_FREE));
-        let kept = views.views_of(Split::Train).len();
+        let kept = views.views_of(Split::Train, 0).len();
         let places = (views.objects().len() * kept).min(pool / bytes);
         let most_at_once = (share(MOST_AHEAD) / (MOST_REQUESTS * bytes)).clamp(16, MOST_AT_ONCE);
         let images = ImageBuffer::new(context, places, side)?;
@@ -360,7 +360,7 @@ impl RenderPool {
     }
 
     fn items_to_fill(&self) -> impl Iterator<Item = Item> + use<> {
-        let (views, places) = (self.views.views_of(Split::Train).len(), self.held.len());
+        let (views, places) = (self.views.views_of(Split::Train, 0).len(), self.held.len());
         self.to_fill
             .clone()
             .flat_map(move |object| (0..views).map(move |view| (object, view)))

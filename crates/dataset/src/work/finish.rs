@@ -39,7 +39,7 @@ pub fn finish(root: &std::path::Path) -> Result<Finished> {
 }
 
 /// File name of the skip list.
-pub(super) const SKIPPED: &str = "skipped.json";
+pub(crate) const SKIPPED: &str = "skipped.json";
 
 /// Reads the skip list of a complete dataset.
 pub fn read_skipped(root: &std::path::Path) -> Result<Vec<Skipped>> {
@@ -136,6 +136,7 @@ fn try_finish(store: &Store) -> Result<Finished> {
             train_objects,
             val_objects,
             images: usable.len() * plan.settings.views,
+            images_of_sides: None,
             skipped_objects: skipped.len(),
         }),
         ..Card::begun(settings)
@@ -153,7 +154,8 @@ fn publish_lists(store: &Store, split: Split, usable: &[&Object]) -> Result<()> 
         usable.iter().copied().filter(|object| has_all || object.split == split).collect();
     let folders: Vec<String> = objects.iter().map(|object| folder_entry(object)).collect();
     let labels: Vec<i64> = objects.iter().map(|object| i64::from(object.label)).collect();
-    let columns = if plan.settings.ranges.translation.is_some() { 10 } else { 7 };
+    let columns =
+        if plan.settings.ranges.is_some_and(|ranges| ranges.translation.is_some()) { 10 } else { 7 };
     let latents: Vec<f64> = objects
         .iter()
         .flat_map(|object| (0..plan.settings.views).flat_map(|view| plan.latents(object, view).to_vec()))

@@ -4,14 +4,17 @@
 use crate::card::{CARD, Format, README};
 use crate::checksums::checksum_list;
 use crate::error::{Error, Result};
-use crate::lists::{CLASSES, folder_entry, image_list, label_list, latent_list, parse_folder_entry};
+use crate::import::SOURCES;
+use crate::lists::{
+    CLASSES, folder_entry, image_list, label_list, latent_list, parse_folder_entry, view_count_list,
+};
 use crate::object::{Object, Split};
 use crate::plan::Plan;
 use crate::work::finish::SKIPPED;
 use crate::work::store::WORK;
 
 /// Refuses a plan whose dataset would overwrite its own files, or could not be read again.
-pub(super) fn check(plan: &Plan) -> Result<()> {
+pub(crate) fn check(plan: &Plan) -> Result<()> {
     let wrong = |object: &&Object| {
         parse_folder_entry(&folder_entry(object))
             .is_none_or(|(synset, name)| synset != object.synset || name != object.name)
@@ -36,8 +39,8 @@ pub(super) fn check(plan: &Plan) -> Result<()> {
 
 /// Whether the dataset has something of this name itself. Some file systems do not tell upper from lower case.
 fn is_reserved(name: &str) -> bool {
-    let own = [CARD, README, CLASSES, SKIPPED].map(str::to_owned);
-    let lists = [image_list, label_list, latent_list, checksum_list];
+    let own = [CARD, README, CLASSES, SKIPPED, SOURCES].map(str::to_owned);
+    let lists = [image_list, label_list, latent_list, checksum_list, view_count_list];
     let of_splits = Split::ALL.into_iter().flat_map(|split| lists.map(|list| list(split)));
     name.to_lowercase().starts_with(WORK)
         || own.into_iter().chain(of_splits).any(|own| own.to_lowercase() == name.to_lowercase())

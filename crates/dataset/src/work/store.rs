@@ -186,7 +186,7 @@ impl Store {
     pub fn status(&self, index: usize, repair: bool) -> Result<Status> {
         let object = &self.plan.objects[index];
         let done = match self.plan.settings.format {
-            Format::Files => self.folder_is_complete(index, object, repair)?,
+            Format::Files | Format::Reference => self.folder_is_complete(index, object, repair)?,
             Format::Shards => self.fragment_path(index).exists(),
         };
         if done {
@@ -239,7 +239,7 @@ impl Store {
         let object = &self.plan.objects[index];
         let latents = |view| arrays::vector(&self.plan.latents(object, view).to_vec());
         match self.plan.settings.format {
-            Format::Files => {
+            Format::Files | Format::Reference => {
                 let sums: Vec<u32> = images.iter().map(|image| checksums::of(image)).collect();
                 let files: Vec<(String, Vec<u8>)> = images
                     .into_iter()
@@ -466,7 +466,7 @@ fn refuse_other_settings(root: &Path, card: &Card, plan: &Plan) -> Result<()> {
 }
 
 /// Whether `root` has files in it although it has no card.
-fn holds_something_else(root: &Path) -> Result<bool> {
+pub fn holds_something_else(root: &Path) -> Result<bool> {
     match fs::read_dir(root) {
         Ok(entries) => Ok(entries.flatten().any(|entry| entry.file_name() != WORK)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

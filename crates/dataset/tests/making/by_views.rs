@@ -29,7 +29,7 @@ fn both_sides_have_all_objects_and_every_row_is_right() {
     for dataset in [&files, &shards] {
         assert_eq!(dataset.split_by(), SplitBy::Views);
         assert_eq!([Split::Train, Split::Val].map(|side| dataset.split(side)), [0..28, 0..28]);
-        assert_eq!([Split::Train, Split::Val].map(|side| dataset.views_of(side)), [0..4, 4..6]);
+        assert_eq!([Split::Train, Split::Val].map(|side| dataset.views_of(side, 0)), [0..4, 4..6]);
         let report = dataset::check::check(dataset, &|| {});
         assert_eq!((report.problems.as_slice(), report.images), ([].as_slice(), 28 * VIEWS));
         assert_eq!(dataset::stats::class_counts(dataset)[0].1, [7, 7]);
@@ -108,7 +108,7 @@ fn a_dataset_made_by_objects_can_hold_out_views_but_not_the_other_way_round() {
     let changed = by_objects.with_split(SplitBy::Views).unwrap();
     let by_views = make(folders[1].path(), Format::Shards, SplitBy::Views);
     assert_eq!(changed.objects(), by_views.objects());
-    assert_eq!((changed.split(Split::Val), changed.views_of(Split::Val)), (0..28, 4..6));
+    assert_eq!((changed.split(Split::Val), changed.views_of(Split::Val, 0)), (0..28, 4..6));
     assert_eq!(changed.read_jpeg(27, 5).unwrap(), image);
     let refusal = by_views.with_split(SplitBy::Objects).unwrap_err().to_string();
     assert!(refusal.contains("was rendered with --split views"), "{refusal}");

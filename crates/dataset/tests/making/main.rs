@@ -72,7 +72,7 @@ fn settings(format: Format) -> Settings {
         channel_order: ChannelOrder::Rgb,
         format,
         objects_per_tar: (format == Format::Shards).then_some(4),
-        ranges: LatentRanges::BENCH_T,
+        ranges: Some(LatentRanges::BENCH_T),
         version: "test".to_owned(),
     }
 }
@@ -268,9 +268,10 @@ fn other_settings_and_foreign_folders_are_refused() {
     };
     assert!(with(&|s| s.views = 4).contains("views is 3 there, 4 was asked for"));
     assert!(
-        with(&|s| s.ranges.floor_hue.high = 0.5).contains("ranges.floor_hue is [0.0,1.0] there, [0.0,0.5]")
+        with(&|s| s.ranges.as_mut().unwrap().floor_hue.high = 0.5)
+            .contains("ranges.floor_hue is [0.0,1.0] there, [0.0,0.5]")
     );
-    assert!(with(&|s| s.ranges = LatentRanges::BENCH).contains("ranges.translation is"));
+    assert!(with(&|s| s.ranges = Some(LatentRanges::BENCH)).contains("ranges.translation is"));
     assert!(with(&|s| s.format = Format::Shards).contains("format is files there, shards was asked for"));
     assert!(with(&|s| s.seed = 6).contains("seed is 5 there, 6 was asked for"));
     assert!(refusal(settings(Format::Files), &ids()[1..]).contains("objects is 31 there, 30 was asked for"));

@@ -60,7 +60,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let views_folder = arguments.out.join("views");
     let dataset = render_views(arguments, &views_folder, terminal)?;
     let sheet = arguments.out.join("contact-sheet.png");
-    contact_sheet::of_dataset(&dataset, &sheet, SIDE, 8)?;
+    let layout = contact_sheet::DatasetSheet { cell: SIDE, per_class: 8, axes: false };
+    contact_sheet::of_dataset(&dataset, &sheet, layout)?;
     let views: Arc<dyn Views> = Arc::new(dataset);
     for method in METHODS {
         pretrain(&arguments.out.join(method), method, &views_folder, arguments.seed, terminal)?;
@@ -188,7 +189,7 @@ fn settings(seed: u64) -> Settings {
         channel_order: ChannelOrder::Rgb,
         format: Format::Files,
         objects_per_tar: None,
-        ranges: Latents::Bench.ranges(),
+        ranges: Some(Latents::Bench.ranges()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }

@@ -31,7 +31,7 @@ Images are turned upright by their EXIF data and resized to the input size, with
 pub struct Arguments {
     #[command(flatten)]
     network: NetworkOptions,
-    /// Images (jpg, png): files, folders, packed datasets, patterns, or @LIST
+    /// Images (jpg, png, webp): files, folders, packed datasets, patterns, or @LIST
     #[arg(value_name = "IMAGES", required = true)]
     images: Vec<OsString>,
     /// Output: a file that ends in .npy, .safetensors or .parquet

@@ -213,6 +213,12 @@ fn open(
 ) -> anyhow::Result<Arc<dyn Views>> {
     let views = train::data::open_views(config, &mut |text| terminal.warn(text))?;
     terminal.note(format!("{}; held out: {}", views.description(), views.split_by().held_out()));
+    if let Some(missing) = views.without_pose() {
+        terminal.note(format!("{missing}; rotation is not probed and nothing is retrieved"));
+    }
+    if !views.has_light() {
+        terminal.note("hues of floor and light are not known: colour is not probed");
+    }
     check_unseen(arguments, config, all, views.split_by(), terminal)?;
     Ok(views)
 }

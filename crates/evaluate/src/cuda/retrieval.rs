@@ -83,11 +83,11 @@ impl<'a> DeviceSearch<'a> {
         let &[rows, width] = table.dims() else {
             return Err(Error::Request(format!("embeddings of shape {} are not a table", table.shape())));
         };
-        if rows != truth.poses.len() || truth.views == 0 {
+        if rows != truth.poses.len() || truth.index.most() == 0 {
             return Err(Error::Request(format!("{rows} embeddings for {} views", truth.poses.len())));
         }
         let context = cuda.context();
-        let sides = Split::ALL.map(|split| truth.views_of(split).len().max(1));
+        let sides = Split::ALL.map(|split| truth.most_views(split).max(1));
         let queries = sides.map(|views| (blocks.queries / views).max(1) * views);
         let (queries, views) = (queries[0].max(queries[1]), sides[0].max(sides[1]));
         let row = split_bytes(width);
@@ -148,7 +148,7 @@ impl<'a> DeviceSearch<'a> {
 
     /// Predictions from the first view to every view of `objects` on one side, as queries.
     fn predict(&self, encoder: &mut dyn Encoder, split: Split, objects: &[usize]) -> Result<()> {
-        let (truth, views) = (self.truth, self.truth.views_of(split).len());
+        let (truth, views) = (self.truth, self.truth.views_at_once(split, objects));
         let count = objects.len() * views;
         match self.transformation {
             Transformation::PoseMatrices(layout) => {
@@ -191,7 +191,7 @@ impl<'a> DeviceSearch<'a> {
 
     /// Ranks of the targets among the views of their objects.
     fn ranks(&self, split: Split, objects: &[usize]) -> Result<Vec<i32>> {
-        let views = self.truth.views_of(split).len();
+        let views = self.truth.views_at_once(split, objects);
         let count = objects.len() * views;
         let rows: Vec<i32> = objects
             .iter()
@@ -242,7 +242,7 @@ impl<'a> DeviceSearch<'a> {
 
 impl Search for DeviceSearch<'_> {
     fn objects_at_once(&self, split: Split) -> usize {
-        self.blocks.queries / self.truth.views_of(split).len().max(1)
+        self.blocks.queries / self.truth.most_views(split).max(1)
     }
 
     fn search(
@@ -255,7 +255,7 @@ impl Search for DeviceSearch<'_> {
         self.predict(encoder, split, objects)?;
         let ranks = self.ranks(split, objects)?;
         let ranks = ranks.into_iter().map(|rank| rank.unsigned_abs() as usize).collect();
-        let count = objects.len() * self.truth.views_of(split).len();
+        let count = objects.len() * self.truth.views_at_once(split, objects);
         let nearest = pools.iter().map(|pool| self.nearest(count, pool)).collect::<Result<_>>()?;
         Ok(Block { ranks, nearest })
     }

@@ -43,12 +43,10 @@ pub(super) fn known(origins: &[Option<Origin>]) -> Vec<Column<'static>> {
         Column::OptionalInteger("view", origins.iter().map(|origin| origin.as_ref().map(view)).collect()),
         Column::OptionalText("split", text(|origin| origin.split.to_owned())),
     ];
-    let latents: Vec<Option<Vec<f64>>> =
-        origins.iter().map(|origin| origin.as_ref().map(|origin| origin.latents.to_vec())).collect();
     for (index, name) in NAMES.into_iter().enumerate() {
         let values: Vec<Option<f64>> =
-            latents.iter().map(|latents| latents.as_ref()?.get(index).copied()).collect();
-        // Data without translations have no such columns.
+            origins.iter().map(|origin| origin.as_ref().and_then(|origin| origin.latents[index])).collect();
+        // What no image is known to have is no column.
         if values.iter().any(Option::is_some) {
             columns.push(Column::OptionalNumber(name, values));
         }

@@ -13,14 +13,15 @@ fn truth() -> GroundTruth {
     let mut three = |bound: f64| [0; 3].map(|_| random.range(-bound, bound));
     let poses = (0..8 * VIEWS).map(|_| ViewPose::published_precision(three(1.5), three(0.5))).collect();
     GroundTruth {
-        views: VIEWS,
+        index: dataset::ViewIndex::equal(8, VIEWS, 0),
+        has_poses: true,
+        has_hues: true,
         poses,
         hues: (0..8 * VIEWS).map(|row| [row as f64, 0.5 * (row * row) as f64]).collect(),
         labels: vec![0, 1, 2, 0, 1, 2, 0, 1],
         classes: 3,
         has_translation: true,
         train_objects: 5,
-        held_out_views: 0,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The end of an epoch: an evaluation on held-out objects, or on held-out views of the objects; a checkpoint.
 
+use std::sync::Arc;
+
 use dataset::{Split, Views};
 use methods::Tallies;
 
@@ -52,14 +54,17 @@ impl Trainer<'_> {
         }
         let wanted = self.config.probes.held_out_objects.min(side.len());
         let objects: Vec<usize> = (0..wanted).map(|k| side.start + k * side.len() / wanted).collect();
-        let (seed, views) = (self.config.seed, self.views.views_of(Split::Val));
+        let (seed, views) = (self.config.seed, Arc::clone(&self.views));
         // The published batch is of objects; the last one may be small, as nothing is normalised over it.
         let chunks: Vec<Vec<usize>> =
             objects.chunks(self.config.method.batch).map(<[usize]>::to_vec).collect();
         let plan = (0..self.config.probes.held_out_passes).flat_map(move |pass| {
             chunks
                 .iter()
-                .map(|objects| pair_items(objects.iter().copied(), seed, u64::MAX - pass, views.clone()))
+                .map(|objects| {
+                    let views = |object| views.views_of(Split::Val, object);
+                    pair_items(objects.iter().copied(), seed, u64::MAX - pass, views)
+                })
                 .collect::<Vec<_>>()
         });
         let mut loader = self.start_loader(plan)?;

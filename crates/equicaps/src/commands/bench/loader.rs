@@ -46,7 +46,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         ready: false,
     };
     let views = arguments.data.open(on_the_fly, Quality::Standard)?;
-    let (objects, count) = (views.objects().len(), views.views());
+    let objects = views.objects().len();
+    let counts: Vec<usize> = (0..objects).map(|object| views.views_in(object)).collect();
     let side = arguments.size.map_or(views.side(), usize::from);
     let workers = rayon::current_num_threads();
     terminal.note(format!("{}; decoded at {side}x{side} by {workers} workers", views.description()));
@@ -54,7 +55,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let plan = (0..).flat_map(move |epoch| {
         let order = order::epoch_order(0, epoch, objects);
         let items = |object: &u32| {
-            let (first, second) = order::pair(0, epoch, *object as usize, count);
+            let (first, second) = order::pair(0, epoch, *object as usize, counts[*object as usize]);
             [(*object as usize, first), (*object as usize, second)]
         };
         let batches = order::batches(&order, batch, order::Cut::Published).into_iter();

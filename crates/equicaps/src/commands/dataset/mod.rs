@@ -1,7 +1,8 @@
-//! `equicaps dataset`: inspecting, verifying and completing datasets.
+//! `equicaps dataset`: importing, inspecting, verifying and completing datasets.
 
 mod check;
 mod finish;
+mod import;
 mod preview;
 mod stats;
 
@@ -11,6 +12,7 @@ use crate::terminal::Terminal;
 /// Arguments of `equicaps dataset`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  equicaps dataset import photos/poses.csv --out photos-dataset
   equicaps dataset preview views --out sheet.png
   equicaps dataset stats views
   equicaps dataset check views")]
@@ -21,6 +23,8 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Subcommand {
+    /// Make a dataset of images that you have: a table with poses, a BOP folder, or folders of classes
+    Import(import::Arguments),
     /// Verify every image, latent, split and label, and list what is wrong
     Check(check::Arguments),
     /// Draw a contact sheet: one labelled row of images per class
@@ -34,6 +38,7 @@ enum Subcommand {
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.command {
+        Subcommand::Import(arguments) => import::run(arguments, terminal),
         Subcommand::Check(arguments) => check::run(arguments, terminal),
         Subcommand::Preview(arguments) => preview::run(arguments, terminal),
         Subcommand::Stats(arguments) => stats::run(arguments),

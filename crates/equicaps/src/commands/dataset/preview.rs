@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use dataset::Dataset;
 use render::Quality;
-use report::contact_sheet::{LibrarySheet, of_dataset, of_library};
+use report::contact_sheet::{DatasetSheet, LibrarySheet, of_dataset, of_library};
 use serde::Serialize;
 
 use crate::outcome::Outcome;
@@ -17,7 +17,12 @@ use crate::terminal::{Terminal, shown};
     group = clap::ArgGroup::new("what").required(true).args(["folder", "procedural"]),
     after_help = "Examples:
   equicaps dataset preview views --out sheet.png
-  equicaps dataset preview --procedural --out classes.png"
+  equicaps dataset preview views --axes --out axes.png
+  equicaps dataset preview --procedural --out classes.png
+
+--axes draws the object's x axis in red, y in green and z in blue, as the stored rotations have them. If they do
+not turn with the objects, the rotations were read in another way than they were written (see dataset import).
+In imported images they start in the middle of the image, whose camera is not known."
 )]
 pub struct Arguments {
     /// The dataset's folder
@@ -32,6 +37,9 @@ pub struct Arguments {
     /// The PNG file to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Draw the object's axes onto the images: x red, y green, z blue
+    #[arg(long, requires = "folder")]
+    axes: bool,
     /// Images of each class
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
     per_class: u32,
@@ -52,7 +60,14 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let (images, what) = match &arguments.folder {
         Some(folder) => {
             let dataset = Dataset::open_with_lists(folder, arguments.lists.as_deref().unwrap_or(folder))?;
-            (of_dataset(&dataset, &arguments.out, cell, per_class)?, folder.display().to_string())
+            if arguments.axes
+                && dataset.latent_table().rows() > 0
+                && !dataset.latent_table().columns().rotation
+            {
+                anyhow::bail!("{} has no rotations, so there are no axes to draw", folder.display());
+            }
+            let sheet = DatasetSheet { cell, per_class, axes: arguments.axes };
+            (of_dataset(&dataset, &arguments.out, sheet)?, folder.display().to_string())
         }
         None => {
             let sheet = LibrarySheet { seed: arguments.seed, quality: arguments.quality, cell, per_class };

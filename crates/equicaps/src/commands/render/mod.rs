@@ -207,7 +207,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
             channel_order: arguments.channel_order.into(),
             format,
             objects_per_tar: sharded.then_some(arguments.objects_per_tar as usize),
-            ranges,
+            ranges: Some(ranges),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
         renderer,

@@ -1,0 +1,245 @@
+//! Rows become objects with views: grouped, put in order, and divided into what is trained on and what is held out.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::error::{Error, Result};
+use crate::import::rows::{Row, Rows};
+use crate::lists::parse_folder_entry;
+use crate::object::{Object, Split, SplitBy};
+use crate::split::{FEWEST_VIEWS, assign_by, held_out_views, in_order};
+use crate::view_index::ViewIndex;
+
+/// The objects of a dataset, and the rows that are their views.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arranged {
+    /// All objects, training first, in the order of the lists.
+    pub objects: Vec<Object>,
+    /// For every object the numbers of its rows, view by view; where views are held out, those are the last ones.
+    pub rows: Vec<Vec<usize>>,
+    /// How many views objects have, and how many of them are held out.
+    pub index: ViewIndex,
+    /// What is held out.
+    pub split: SplitBy,
+    /// Why: what said so.
+    pub reason: &'static str,
+}
+
+/// Groups `rows` by object. `asked` is the split that is wanted, where it is not the table that says it.
+pub fn arrange(rows: &Rows, asked: Option<SplitBy>, seed: u64) -> Result<Arranged> {
+    let is_plain = |row: &Row| {
+        let named = parse_folder_entry(&format!("/{}/{}/", row.class, row.object));
+        named.is_some_and(|(class, object)| class == row.class && object == row.object)
+    };
+    if let Some(row) = rows.rows.iter().find(|row| !is_plain(row)) {
+        return Err(rows.wrong(
+            row,
+            format!(
+                "\"{}/{}\" cannot be the name of an object: a class and an object are names without slashes and \
+                 backslashes, not `.` or `..`",
+                row.class, row.object
+            ),
+        ));
+    }
+    let mut groups: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    for (number, row) in rows.rows.iter().enumerate() {
+        groups.entry((row.class.clone(), row.object.clone())).or_default().push(number);
+    }
+    for members in groups.values_mut() {
+        refuse_duplicates(rows, members)?;
+        members.sort_by_key(|&number| (rows.rows[number].view, number));
+    }
+    let ids: Vec<(String, String)> = groups.keys().cloned().collect();
+    let given = rows.rows.iter().filter(|row| row.split.is_some()).count();
+    if given == rows.rows.len() && asked.is_none() {
+        return as_given(rows, groups, seed);
+    }
+    let (split, reason) = match asked {
+        Some(split) => (split, "as asked for"),
+        None if rows.prefers_views && groups.values().all(|members| members.len() >= FEWEST_VIEWS) => {
+            (SplitBy::Views, "each model has a frame of its own")
+        }
+        None => (SplitBy::Objects, "by default"),
+    };
+    if split == SplitBy::Views {
+        let few: Vec<_> = groups.iter().filter(|(_, members)| members.len() < FEWEST_VIEWS).collect();
+        if let Some(((class, object), members)) = few.first() {
+            return Err(Error::content(
+                &rows.source,
+                format!(
+                    "a split by views needs {FEWEST_VIEWS} views of every object, but {} of {} have fewer \
+                     ({class}/{object} has {}); use --split objects",
+                    few.len(),
+                    groups.len(),
+                    members.len()
+                ),
+            ));
+        }
+    }
+    let objects = assign_by(split, seed, &ids);
+    let members = objects.iter().map(|object| groups[&key(object)].clone()).collect::<Vec<_>>();
+    let held_out = |views: usize| if split == SplitBy::Views { held_out_views(views) } else { 0 };
+    let index = ViewIndex::new(members.iter().map(|views| (views.len(), held_out(views.len()))));
+    Ok(Arranged { objects, rows: members, index, split, reason })
+}
+
+fn key(object: &Object) -> (String, String) {
+    (object.synset.clone(), object.name.clone())
+}
+
+/// The split that the rows say: of objects where each is on one side, else of views.
+fn as_given(rows: &Rows, groups: BTreeMap<(String, String), Vec<usize>>, seed: u64) -> Result<Arranged> {
+    let side = |number: usize| rows.rows[number].split.unwrap_or(Split::Train);
+    let on =
+        |members: &[usize], split: Split| members.iter().filter(|&&number| side(number) == split).count();
+    let is_divided = |members: &Vec<usize>| Split::ALL.iter().all(|&split| on(members, split) > 0);
+    let by_views = groups.values().any(is_divided);
+    if by_views && let Some((id, members)) = groups.iter().find(|(_, members)| !is_divided(members)) {
+        let divided = groups.iter().find(|(_, members)| is_divided(members)).map(|(id, _)| id.clone());
+        let (class, object) = divided.unwrap_or_default();
+        return Err(rows.wrong(
+            &rows.rows[members[0]],
+            format!(
+                "split divides the views of {class}/{object}, but all of {}/{} are {}: give every object views on both \
+                 sides, or every object one side, or give --split",
+                id.0,
+                id.1,
+                side(members[0])
+            ),
+        ));
+    }
+    let labels: HashMap<String, u32> = {
+        let mut classes: Vec<&String> = groups.keys().map(|(class, _)| class).collect();
+        classes.dedup();
+        classes.into_iter().cloned().zip(0..).collect()
+    };
+    let objects = groups
+        .iter()
+        .map(|((class, name), members)| Object {
+            synset: class.clone(),
+            name: name.clone(),
+            label: labels[class],
+            split: if by_views { Split::Train } else { side(members[0]) },
+        })
+        .collect();
+    let objects = in_order(seed, objects);
+    let mut ordered = Vec::with_capacity(objects.len());
+    for object in &objects {
+        let mut members = groups[&key(object)].clone();
+        if by_views {
+            members.sort_by_key(|&number| side(number));
+        }
+        ordered.push(members);
+    }
+    let held_out = |members: &Vec<usize>| if by_views { on(members, Split::Val) } else { 0 };
+    let index = ViewIndex::new(ordered.iter().map(|members| (members.len(), held_out(members))));
+    let split = if by_views { SplitBy::Views } else { SplitBy::Objects };
+    Ok(Arranged { objects, rows: ordered, index, split, reason: "as split says" })
+}
+
+/// An object has every view once.
+fn refuse_duplicates(rows: &Rows, members: &[usize]) -> Result<()> {
+    let mut views: HashMap<u64, usize> = HashMap::new();
+    let mut files: HashSet<(&str, Option<[u64; 4]>)> = HashSet::new();
+    for &number in members {
+        let row: &Row = &rows.rows[number];
+        if let Some(first) = row.view.and_then(|view| views.insert(view, number)) {
+            let (view, place) = (row.view.unwrap_or_default(), &rows.rows[first].place);
+            let message = format!("{}/{} has view {view} already, in {place}", row.class, row.object);
+            return Err(rows.wrong(row, message));
+        }
+        let region = row.region.map(|region| region.0.map(f64::to_bits));
+        if row.view.is_none() && !files.insert((&row.file, region)) {
+            return Err(rows.wrong(row, format!("{}/{} has {} already", row.class, row.object, row.file)));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(list: &[(&str, Option<u64>, Option<Split>)]) -> Rows {
+        let row = |(number, (object, view, split)): (usize, &(&str, Option<u64>, Option<Split>))| Row {
+            place: format!("line {}", number + 2),
+            file: format!("{number}.jpg"),
+            class: "cup".to_owned(),
+            object: (*object).to_owned(),
+            view: *view,
+            split: *split,
+            pose: None,
+            light: None,
+            region: None,
+        };
+        Rows {
+            source: "t.csv".into(),
+            folder: "".into(),
+            rows: list.iter().enumerate().map(row).collect(),
+            convention: String::new(),
+            notes: Vec::new(),
+            prefers_views: false,
+        }
+    }
+
+    #[test]
+    fn views_are_in_the_order_of_their_numbers_or_of_the_table() {
+        let numbered = rows(&[("a", Some(7), None), ("b", Some(0), None), ("a", Some(3), None)]);
+        let found = arrange(&numbered, Some(SplitBy::Objects), 0).unwrap();
+        let of = |name: &str| found.objects.iter().position(|object| object.name == name).unwrap();
+        assert_eq!((found.rows[of("a")].as_slice(), found.rows[of("b")].as_slice()), (&[2, 0][..], &[1][..]));
+        assert_eq!((found.index.views(of("a")), found.index.views(of("b"))), (2, 1));
+        let plain = rows(&[("a", None, None), ("b", None, None), ("a", None, None)]);
+        let found = arrange(&plain, None, 0).unwrap();
+        assert_eq!(found.rows[of("a")], [0, 2]);
+    }
+
+    #[test]
+    fn a_column_splits_objects_or_views() {
+        let (train, val) = (Some(Split::Train), Some(Split::Val));
+        let by_objects = rows(&[("a", None, val), ("b", None, train), ("a", None, val), ("c", None, train)]);
+        let found = arrange(&by_objects, None, 0).unwrap();
+        assert_eq!(found.split, SplitBy::Objects);
+        assert_eq!(found.objects[2].name, "a");
+        assert_eq!(
+            found.objects.iter().map(|o| o.split).collect::<Vec<_>>(),
+            [Split::Train, Split::Train, Split::Val]
+        );
+        let by_views = rows(&[
+            ("a", None, val),
+            ("a", None, train),
+            ("b", None, train),
+            ("b", None, val),
+            ("b", None, train),
+        ]);
+        let found = arrange(&by_views, None, 0).unwrap();
+        assert_eq!(found.split, SplitBy::Views);
+        let a = found.objects.iter().position(|object| object.name == "a").unwrap();
+        assert_eq!((found.rows[a].as_slice(), found.rows[1 - a].as_slice()), (&[1, 0][..], &[2, 4, 3][..]));
+        assert_eq!(
+            (found.index.views_of(Split::Val, a), found.index.views_of(Split::Val, 1 - a)),
+            (1..2, 2..3)
+        );
+        let uneven = rows(&[("a", None, val), ("a", None, train), ("b", None, train)]);
+        let message = arrange(&uneven, None, 0).unwrap_err().to_string();
+        assert!(
+            message
+                .starts_with("t.csv: line 4: split divides the views of cup/a, but all of cup/b are train"),
+            "{message}"
+        );
+        assert!(arrange(&uneven, Some(SplitBy::Objects), 0).is_ok());
+    }
+
+    #[test]
+    fn duplicates_and_too_few_views_are_refused() {
+        let twice = rows(&[("a", Some(1), None), ("b", Some(1), None), ("a", Some(1), None)]);
+        let message = arrange(&twice, None, 0).unwrap_err().to_string();
+        assert_eq!(message, "t.csv: line 4: cup/a has view 1 already, in line 2");
+        let mut same = rows(&[("a", None, None), ("a", None, None)]);
+        same.rows[1].file = "0.jpg".to_owned();
+        let message = arrange(&same, None, 0).unwrap_err().to_string();
+        assert_eq!(message, "t.csv: line 3: cup/a has 0.jpg already");
+        let few = rows(&[("a", None, None), ("a", None, None), ("a", None, None)]);
+        let message = arrange(&few, Some(SplitBy::Views), 0).unwrap_err().to_string();
+        assert!(message.contains("1 of 1 have fewer (cup/a has 3)"), "{message}");
+    }
+}
