@@ -27,6 +27,7 @@ mod graph;
 pub mod host_memory;
 mod initialise;
 mod named;
+pub mod nearest;
 pub mod ops;
 mod parameters;
 mod pool;
