@@ -40,7 +40,7 @@ impl Similarity {
         };
         let (queries, candidates) = (tensor(queries)?, tensor(candidates)?);
         let mut tape = Tape::inference(&mut self.store);
-        Ok(ops::linear(&mut tape, &queries, &candidates, None)?.value().to_f32()?)
+        ops::linear(&mut tape, &queries, &candidates, None)?.value().to_f32()
     }
 
     /// The `k` most similar candidates of every query, best first. Of equally similar candidates the one with the
