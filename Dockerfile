@@ -6,7 +6,7 @@
 #   docker run --rm -v "$PWD:/work" equicaps demo
 #   docker run --rm --gpus all -v "$PWD:/work" equicaps:cuda train --data views --device cuda:0 --run runs/first
 #
-# BASE is what the program runs in: any image with glibc 2.36 or later. For GPUs it must hold NVRTC, cuBLASLt and cuDNN 9,
+# BASE is what the program runs in: any image with glibc 2.35 or later (and libgcc_s). For GPUs it must hold NVRTC, cuBLASLt and cuDNN 9,
 # which are loaded when they are needed; building needs no CUDA.
 ARG BASE=debian:bookworm-slim
 

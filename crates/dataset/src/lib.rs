@@ -50,6 +50,7 @@ pub use object::{Class, Object, Split, SplitBy};
 pub use on_the_fly::{OnTheFly, OnTheFlyOptions};
 pub use printable::{printable, printable_lines, printable_path};
 pub use reader::Dataset;
+pub use resize::Resize;
 pub use shell_word::shell_word;
 pub use source::{CpuRenderer, DataSpec, ObjectSet, ProceduralSize};
 pub use split::{FEWEST_VIEWS, held_out_views};

@@ -63,13 +63,7 @@ impl Terminal {
         if self.quiet || !std::io::stderr().is_terminal() {
             return Progress { kind: Kind::Silent };
         }
-        let bar = ProgressBar::new(total);
-        if let Ok(style) =
-            ProgressStyle::with_template(&format!("{{bar:10}} {{pos}}/{{len}} {unit}  {{wide_msg}}"))
-        {
-            bar.set_style(style);
-        }
-        Progress { kind: Kind::Bar(bar) }
+        Progress { kind: Kind::Bar(bar_with_message(total, unit)) }
     }
 
     /// Progress over `total` items called `unit` (for example `"images"`).
@@ -78,20 +72,33 @@ impl Terminal {
         let kind = if self.quiet {
             Kind::Silent
         } else if std::io::stderr().is_terminal() {
-            let bar = ProgressBar::new(total);
-            let template = format!("{{bar:20}} {{pos}}/{{len}} {unit}  {{rate}}  {{eta}} left  {{wide_msg}}");
-            if let Ok(style) = ProgressStyle::with_template(&template) {
-                let rate = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
-                    let _ = write!(text, "{:.1}/s", state.per_sec());
-                };
-                bar.set_style(style.with_key("rate", rate));
-            }
-            Kind::Bar(bar)
+            Kind::Bar(bar_with_rate(total, unit))
         } else {
             Kind::Lines { total, unit, started: now, state: Mutex::new((0, now)) }
         };
         Progress { kind }
     }
+}
+
+/// A bar, how much is done, and a message as long as there is room.
+pub fn bar_with_message(total: u64, unit: &str) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let template = format!("{{bar:10}} {{pos}}/{{len}} {unit}  {{wide_msg}}");
+    ProgressStyle::with_template(&template).into_iter().for_each(|style| bar.set_style(style));
+    bar
+}
+
+/// A bar, how much is done, rate and time left, and a message as long as there is room.
+fn bar_with_rate(total: u64, unit: &str) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let template = format!("{{bar:20}} {{pos}}/{{len}} {unit}  {{rate}}  {{eta}} left  {{wide_msg}}");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        let rate = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = write!(text, "{:.1}/s", state.per_sec());
+        };
+        bar.set_style(style.with_key("rate", rate));
+    }
+    bar
 }
 
 /// A path as text and JSON can hold it: what is not UTF-8 in it is replaced, control characters are escaped.
@@ -173,5 +180,71 @@ impl Progress {
         if let Kind::Bar(bar) = &self.kind {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use indicatif::{ProgressDrawTarget, TermLike};
+    use std::io::Result;
+    use std::sync::Arc;
+
+    /// A terminal of 80 columns that remembers what was written.
+    #[derive(Clone, Debug, Default)]
+    struct Screen(Arc<Mutex<String>>);
+
+    impl TermLike for Screen {
+        fn width(&self) -> u16 {
+            80
+        }
+        fn move_cursor_up(&self, _: usize) -> Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> Result<()> {
+            self.0.lock().unwrap().clear();
+            Ok(())
+        }
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What a terminal of 80 columns shows of `bar` at `position`.
+    pub fn on_80_columns(bar: &ProgressBar, position: u64, message: &str) -> String {
+        let screen = Screen::default();
+        bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(screen.clone())));
+        bar.set_message(message.to_owned());
+        bar.set_position(position);
+        bar.tick();
+        let line = screen.0.lock().unwrap().trim_end().to_owned();
+        assert!(line.chars().count() <= 80, "{line}");
+        line
+    }
+
+    #[test]
+    fn rate_and_time_left_fit_80_columns() {
+        // As many views as 3DIEBench has; after some days at the slowest.
+        let bar = bar_with_rate(2_623_600, "images").with_elapsed(Duration::from_secs(400_000));
+        let line =
+            on_80_columns(&bar, 1_234_567, "rotation, on the representation, and what else is worth saying");
+        assert!(line.contains(" 1234567/2623600 images  ") && line.contains("/s  "), "{line}");
+        assert!(line.contains(" left  rotation"), "{line}");
     }
 }

@@ -49,11 +49,6 @@ pub fn encode(
                     Err(error) if on_bad_sample == OnBadSample::Skip => {
                         bad.push((index + offset, error.to_string()))
                     }
-                    Err(error) if all_images.len() > 1 => {
-                        return Err(Error::Request(format!(
-                            "{error} (--on-bad-sample skip leaves such images out)"
-                        )));
-                    }
                     Err(error) => return Err(error.into()),
                 }
             }

@@ -16,7 +16,6 @@ mod ground_truth;
 mod head;
 pub mod image_features;
 mod metrics;
-pub mod nearest;
 pub mod neighbours;
 mod network;
 pub mod object_scores;
@@ -28,6 +27,8 @@ pub mod results;
 pub mod retrieval;
 mod verdict;
 pub mod weights;
+
+pub use engine::nearest;
 
 pub use encoder::{Encoded, Encoder, Widths};
 pub use error::{Error, Result};

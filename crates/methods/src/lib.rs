@@ -26,6 +26,7 @@ mod equicaps;
 mod equimod;
 pub mod floor;
 mod health;
+mod knn;
 #[cfg(test)]
 mod loss_tests;
 mod measurement;
@@ -59,6 +60,7 @@ pub use config::{
     BackboneName, LossConfig, MethodConfig, NetworkConfig, PredictorName, Regularise, Task, Transform,
 };
 pub use health::Health;
+pub use knn::Representations;
 pub use measurement::{Ask, Measurement, Reading, StepOutput};
 pub use memory::largest_batch;
 pub use method::{Embedding, Method, Motion, Part, PartName, Place, Projector, Source, Term};

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use engine::{AdamConfig, Device, MuonConfig, ParameterStore, Result, Shape, StepGraph, Tape, Var, ops};
+use engine::{
+    AdamConfig, Device, MuonConfig, ParameterStore, Result, Shape, StepGraph, Tape, Tensor, Var, ops,
+};
 
 use crate::batch::PairBatch;
 use crate::config::MethodConfig;
@@ -95,8 +97,9 @@ impl Step {
         graph.run(store, |store| pass(store, inputs))
     }
 
-    /// What the probes say of pairs that are not trained on; nothing changes. `None` where there are no probes.
-    pub fn probe(&mut self, batch: &PairBatch) -> Result<Option<Answers>> {
+    /// What the probes say of pairs that are not trained on, and the representations of both views; nothing changes. `None`
+    /// where there are no probes.
+    pub fn probe(&mut self, batch: &PairBatch) -> Result<Option<(Answers, [Tensor; 2])>> {
         let Self { network: Network { store, model }, probes: Some(probes), .. } = self else {
             return Ok(None);
         };
@@ -104,7 +107,7 @@ impl Step {
         let [first, second] = &batch.views;
         let views = model.views(&mut tape, [first, second])?;
         let (_, answers) = probes.forward(&mut tape, &views, &batch.targets)?;
-        Ok(Some(answers))
+        Ok(Some((answers, views.map(|view| view.representation.value().clone()))))
     }
 }
 

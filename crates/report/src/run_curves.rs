@@ -59,7 +59,7 @@ fn draw(runs: &[Summary], kind: Kind, name: &str, path: &Path) -> Result<PathBuf
 
 /// What people call the number `name`: a title, and the axis.
 fn words(name: &str) -> (String, String) {
-    let plain = |text: &str| text.replace("_r2", " R2").replace('_', " ");
+    let plain = |text: &str| text.replace("_r2", " R2").replace("knn_", "kNN ").replace('_', " ");
     let (title, axis) = match name.split('/').collect::<Vec<_>>()[..] {
         ["probe", task, place] => (format!("{}, {}", plain(task), plain(place)), plain(task)),
         ["health", what] => (plain(what), plain(what)),
@@ -82,6 +82,7 @@ mod tests {
         let rotation = pair("Rotation R2, representation", "rotation R2");
         assert_eq!(words("probe/rotation_r2/representation"), rotation);
         assert_eq!(words("probe/class_accuracy/invariant_half").0, "Class accuracy, invariant half");
+        assert_eq!(words("probe/knn_accuracy/representation").1, "kNN accuracy");
         assert_eq!(words("health/effective_rank"), pair("Effective rank", "effective rank"));
         assert_eq!(words("loss/cov_loss"), pair("Loss, cov_loss", "cov_loss"));
         assert_eq!(words("bad_samples").0, "Bad samples");

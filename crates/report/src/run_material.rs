@@ -98,6 +98,7 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
     let probes = [
         ("online_rotation", "rotation R\u{b2}", "probe/rotation_r2/representation"),
         ("online_top1", "top-1", "probe/class_accuracy/representation"),
+        ("online_knn", "kNN accuracy", "probe/knn_accuracy/representation"),
     ];
     for (name, title, key) in probes {
         let series: Vec<Series> = runs

@@ -105,6 +105,7 @@ pub struct Probes {
     pub held_out_every: u64,
     pub held_out_objects: usize,
     pub held_out_passes: u64,
+    pub knn: bool,
 }
 
 /// When checkpoints are written and how long they stay.
@@ -142,7 +143,7 @@ pub struct Logging {
 
 /// Settings that may differ between a run and its continuation, because no weight depends on them; a key that ends
 /// in a dot stands for its group.
-const FREE_KEYS: [&str; 15] = [
+const FREE_KEYS: [&str; 16] = [
     "data",
     "lists",
     // A checkpoint says itself what was held out.
@@ -157,6 +158,7 @@ const FREE_KEYS: [&str; 15] = [
     "procedural.memory_mib",
     "procedural.objects_mib",
     "procedural.prepared_objects",
+    "probes.knn",
     "checkpoints.",
     "guards.",
     "logging.",

@@ -45,7 +45,7 @@ pub mod weights;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use event::{Event, Outcome, Progress};
-pub use learner::Learner;
+pub use learner::{Learner, Look};
 pub use plan::Plan;
 pub use run_folder::{OwnedRun, RunFolder};
 pub use session::{Session, Start};

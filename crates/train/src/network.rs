@@ -7,14 +7,15 @@ use std::time::Instant;
 use dataset::Views;
 use engine::{AdamConfig, Device, Feed};
 use methods::{
-    Ask, Measurement, MethodConfig, Network, PairBatch, ProbesConfig, Reading, Step, StepOptions, Tallies,
+    Ask, Measurement, MethodConfig, Network, PairBatch, ProbesConfig, Reading, Representations, Step,
+    StepOptions,
 };
 
 use crate::batches::{self, training_plan};
 use crate::checkpoint::Checkpoint;
 use crate::config::{Config, OptimiserName};
 use crate::error::{Error, Result};
-use crate::learner::Learner;
+use crate::learner::{Learner, Look};
 use crate::schedule::Schedule;
 use crate::weights::{self, Taken};
 
@@ -117,14 +118,22 @@ impl Learner for NetworkLearner {
         Ok(measurements)
     }
 
-    fn probe(&mut self, batch: batches::PairBatch<'_>) -> Result<Tallies> {
+    fn look(&mut self, batch: batches::PairBatch<'_>, representations: bool) -> Result<Look> {
         let transform = self.network().model.config().transform;
         let inputs = PairBatch::upload(&mut self.feed, transform, &batch.targets, batch.images)?;
-        let Some(answers) = self.step.probe(&inputs)? else { return Ok(Tallies::default()) };
+        let Some((answers, seen)) = self.step.probe(&inputs)? else { return Ok(Look::default()) };
         let tensors = answers.tensors();
         let tallies = answers.questions().tallies(&batch.targets, |index| tensors[index].to_f32())?;
+        let mut rows = Representations::default();
+        if representations {
+            let width = seen[0].dims().last().copied().unwrap_or(0);
+            for view in &seen {
+                let labels = batch.targets.labels.clone();
+                rows.merge(Representations { width, values: view.to_f32()?, labels });
+            }
+        }
         self.feed.finish()?;
-        Ok(tallies)
+        Ok(Look { tallies, representations: rows })
     }
 
     fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {

@@ -281,7 +281,10 @@ fn probes_are_asked_for_translations_in_the_frame_that_is_trained_on() {
         assert!(matches!(pairs.images, PairImages::Host { side: 32, .. }));
         // A look changes nothing, running statistics included.
         let before = state(&learner);
-        let scores: Vec<String> = learner.probe(pairs).unwrap().scores().map(|(name, _)| name).collect();
+        let seen = learner.look(pairs, true).unwrap();
+        assert_eq!((seen.representations.labels.len(), seen.representations.width), (12, 64));
+        assert_eq!(seen.representations.values.len(), 12 * 64);
+        let scores: Vec<String> = seen.tallies.scores().map(|(name, _)| name).collect();
         assert!(scores.contains(&"translation_r2/poses".to_owned()), "{scores:?}");
         assert_eq!(state(&learner), before);
     }

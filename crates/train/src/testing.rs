@@ -5,14 +5,14 @@ use std::f64::consts::FRAC_PI_2;
 use std::rc::Rc;
 
 use dataset::{Class, Object, Split, Views};
-use methods::{Ask, Health, Measurement, PairImages, Tallies, Tally};
+use methods::{Ask, Health, Measurement, PairImages, Representations, Tallies, Tally};
 use random::{Random, Stream};
 use scene::Latents;
 
 use crate::batches::{Item, PairBatch};
 use crate::checkpoint::{Checkpoint, Numbers};
 use crate::error::{Error, Result};
-use crate::learner::Learner;
+use crate::learner::{Learner, Look};
 
 /// Small images whose colours tell class and rotation.
 pub(crate) struct FakeViews {
@@ -209,13 +209,20 @@ impl Learner for FakeLearner {
         Ok(self.pending.drain(..done).map(measure).collect())
     }
 
-    fn probe(&mut self, batch: PairBatch<'_>) -> Result<Tallies> {
+    fn look(&mut self, batch: PairBatch<'_>, representations: bool) -> Result<Look> {
         self.probed.push(batch.items);
         self.done.set(self.done.get() + 1);
         let (mut tallies, labels) = (Tallies::default(), batch.targets.labels);
         let logits: Vec<f32> = labels.iter().flat_map(|&label| [-label as f32, label as f32]).collect();
         tallies.add("class_accuracy/representation", Tally::accuracy(&logits, &labels));
-        Ok(tallies)
+        let mut seen = Look { tallies, ..Look::default() };
+        if representations {
+            // Objects of odd classes are taken for those of the class before.
+            let labels = labels.repeat(2);
+            let values = labels.iter().flat_map(|&label| [(label / 2) as f32 + 1.0, 1.0]).collect();
+            seen.representations = Representations { width: 2, values, labels };
+        }
+        Ok(seen)
     }
 
     fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {

@@ -93,7 +93,7 @@ fn final_bytes(root: &Path) -> Vec<u8> {
 fn looks_are_at_the_same_pairs_of_all_held_out_objects() {
     let root = tempfile::tempdir().unwrap();
     let mut learner = FakeLearner::new();
-    session(root.path(), &config(&[]), &mut learner, u64::MAX).0.unwrap();
+    session(root.path(), &config(&["probes.knn=false"]), &mut learner, u64::MAX).0.unwrap();
     // After epochs 2 and 3, two passes each over the four held-out objects, which follow the twenty others.
     let [first, second, later @ ..] = &learner.probed[..] else { panic!("{:?}", learner.probed) };
     assert_eq!(later, [first.clone(), second.clone()]);
@@ -106,9 +106,45 @@ fn looks_are_at_the_same_pairs_of_all_held_out_objects() {
 }
 
 #[test]
+fn neighbours_are_looked_for_among_training_views_and_change_nothing_else() {
+    const NAME: &str = "probe/knn_accuracy/representation";
+    let run = |setting: &str, views: FakeViews| {
+        let (root, mut learner) = (tempfile::tempdir().unwrap(), FakeLearner::new());
+        session_on(views, root.path(), &config(&[setting]), &mut learner, u64::MAX).0.unwrap();
+        let records = metrics::read(&root.path().join("metrics.jsonl")).unwrap();
+        (final_bytes(root.path()), records, learner.probed)
+    };
+    let (bytes, mut records, probed) = run("probes.knn=true", FakeViews::new(4, 5));
+    let without = run("probes.knn=false", FakeViews::new(4, 5));
+    assert_eq!(bytes, without.0);
+    for record in &mut records {
+        let found = record.values.remove(NAME);
+        assert_eq!(found.is_some(), record.kind == Kind::HeldOut);
+        // The learner sees two classes where there are four.
+        assert!(found.is_none_or(|value| value == serde_json::json!(0.5)), "{record:?}");
+        record.timing.clear();
+    }
+    let untimed = without.1.into_iter().map(|mut record| {
+        record.timing.clear();
+        record
+    });
+    assert_eq!(records, untimed.collect::<Vec<_>>());
+    // Two batches of held-out objects, then two passes over whole batches of training objects; all of it twice.
+    assert_eq!(probed[..2], without.2[..2]);
+    assert_eq!((probed.len(), &probed[..8]), (16, &probed[8..]));
+    assert!(probed[2..8].iter().all(|items| items.len() == 12 && items.iter().all(|item| item.0 < 20)));
+    // With a split by views, the bank has no view that is held out.
+    let (_, _, probed) = run("probes.knn=true", FakeViews::new(4, 5).with_held_out_views(2));
+    let of_bank = |items: &&Vec<crate::batches::Item>| items.iter().all(|item| item.1 < 4);
+    let of_look = |items: &&Vec<crate::batches::Item>| items.iter().all(|item| (4..6).contains(&item.1));
+    let counts = [probed.iter().filter(of_bank).count(), probed.iter().filter(of_look).count()];
+    assert!(counts[0] > 0 && counts.iter().sum::<usize>() == probed.len(), "{counts:?}");
+}
+
+#[test]
 fn with_a_split_by_views_all_objects_are_trained_on_and_looks_are_at_their_other_views() {
     let root = tempfile::tempdir().unwrap();
-    let (mut learner, config) = (FakeLearner::new(), config(&["epochs=20"]));
+    let (mut learner, config) = (FakeLearner::new(), config(&["epochs=20", "probes.knn=false"]));
     let by_views = || FakeViews::new(4, 5).with_held_out_views(2);
     session_on(by_views(), root.path(), &config, &mut learner, 40).0.unwrap();
     let objects = |items: &[crate::batches::Item]| {
@@ -186,7 +222,7 @@ fn a_damaged_newest_checkpoint_is_replaced_by_the_one_before_it() {
     let (whole, broken) = (root.path().join("whole"), root.path().join("broken"));
     let config = config(&[]);
     session(&whole, &config, &mut FakeLearner::new(), u64::MAX).0.unwrap();
-    session(&broken, &config, &mut FakeLearner::new(), 11).0.unwrap();
+    session(&broken, &config, &mut FakeLearner::new(), 17).0.unwrap();
     let newest = broken.join("checkpoints/epoch_00003.safetensors");
     let mut bytes = fs::read(&newest).unwrap();
     let middle = bytes.len() - 3;

@@ -184,22 +184,24 @@ impl RenderPool {
             }
         }
         let missing: Vec<usize> = (0..items.len()).filter(|&index| !is_there[index]).collect();
-        self.add(items, &missing, &batch)?;
+        self.add(items, &missing, &batch, true)?;
         self.request_ahead()?;
         Ok(batch)
     }
 
-    /// The images of `items`, of which nothing was announced.
+    /// The images of `items`, of which nothing was announced. They take empty places of the pool, but none of an image that
+    /// announced batches may want.
     pub fn images(&mut self, items: &[Item]) -> Result<PairImages> {
         self.fill_pool()?;
         let batch = PairImages::new(&self.context, items.len(), self.side)?;
         let all: Vec<usize> = (0..items.len()).collect();
-        self.add(items, &all, &batch)?;
+        self.add(items, &all, &batch, false)?;
         Ok(batch)
     }
 
-    /// Puts images into a batch: what the pool has, and the rest as soon as it is rendered.
-    fn add(&mut self, items: &[Item], indexes: &[usize], batch: &PairImages) -> Result<()> {
+    /// Puts images into a batch: what the pool has, and the rest as soon as it is rendered, which is then kept, with
+    /// `replace` in place of others.
+    fn add(&mut self, items: &[Item], indexes: &[usize], batch: &PairImages, replace: bool) -> Result<()> {
         // What was kept before this may be read now.
         self.copy()?;
         let mut missing = Vec::new();
@@ -221,7 +223,10 @@ impl RenderPool {
                 };
                 let from = images.address(number)?;
                 self.copies.add(from, batch.address(index)?);
-                self.keep(item, from)?;
+                let is_empty = |place: usize| self.held[place] == 0;
+                if replace || self.prefetch.place_of(item).is_some_and(is_empty) {
+                    self.keep(item, from)?;
+                }
             }
             self.copy()?;
         }

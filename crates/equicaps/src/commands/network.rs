@@ -7,7 +7,7 @@ use dataset::{Image, image_list};
 use engine::Device;
 use evaluate::image_features;
 use evaluate::weights::{self, Opened, Weights, Which};
-use evaluate::{Encoded, Encoder, NetworkEncoder};
+use evaluate::{Encoded, Encoder, Error, NetworkEncoder};
 use train::config::{OnBadSample, PrecisionName};
 
 use crate::terminal::Terminal;
@@ -61,8 +61,16 @@ impl OpenNetwork<'_> {
     pub fn encode(&mut self, images: &mut Vec<Image>) -> anyhow::Result<Encoded> {
         let progress = self.terminal.progress(images.len() as u64, "images");
         let advance = |count| progress.advance(count);
+        let several = images.len() > 1;
         let (encoded, left_out) =
-            image_features::encode(&mut self.encoder, images, self.on_bad_sample, &advance)?;
+            image_features::encode(&mut self.encoder, images, self.on_bad_sample, &advance).map_err(
+                |error| match error {
+                    Error::Dataset(error) if several => {
+                        anyhow::anyhow!("{error} (--on-bad-sample skip leaves such images out)")
+                    }
+                    error => error.into(),
+                },
+            )?;
         progress.finish();
         for what in left_out.iter().take(MOST_WARNINGS) {
             self.terminal.warn(format!("left out {what}"));

@@ -317,6 +317,7 @@ impl fmt::Display for Trained {
         let numbers = [
             ("loss", (self.epoch_means.get("loss"), None)),
             ("held-out class accuracy", held_out("class_accuracy")),
+            ("held-out kNN accuracy", held_out("knn_accuracy")),
             ("held-out rotation R2", held_out("rotation_r2")),
             ("held-out translation R2", held_out("translation_r2")),
         ];

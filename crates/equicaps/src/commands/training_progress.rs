@@ -96,9 +96,8 @@ impl<'a> TrainingProgress<'a> {
         let epoch = format!("epoch {epoch}/{}", progress.epochs);
         let terms = terms.join(", ");
         if std::io::stderr().is_terminal() {
-            // What matters most comes first: the line ends where the window does, and 80 columns hold all before the epoch.
             let bar = self.bar.get_or_insert_with(|| self.terminal.bar(total, "steps"));
-            bar.message(format!("{rate:.0} images/s  {left} left  loss {loss:.4}  {epoch}  ({terms})"));
+            bar.message(beside_bar(rate, &left, loss, &epoch, &terms));
             bar.reach(progress.position.step);
         } else if self.line.is_none_or(|last| last.elapsed() >= LINE_INTERVAL) {
             self.line = Some(Instant::now());
@@ -111,10 +110,17 @@ impl<'a> TrainingProgress<'a> {
     }
 }
 
+/// What stands beside the bar. What matters most comes first: the line ends where the window does, and 80 columns hold all
+/// before the epoch.
+fn beside_bar(rate: f64, left: &str, loss: f64, epoch: &str, terms: &str) -> String {
+    format!("{rate:.0} images/s  {left} left  loss {loss:.4}  {epoch}  ({terms})")
+}
+
 /// The scores people look at first; the metrics hold all of them.
 fn held_out(record: &Record, split: SplitBy) -> String {
     let tasks = [
         ("class accuracy", "class_accuracy"),
+        ("kNN", "knn_accuracy"),
         ("rotation R2", "rotation_r2"),
         ("translation R2", "translation_r2"),
     ];
@@ -138,5 +144,40 @@ fn duration(left: Duration) -> String {
         0..=99 => format!("{seconds} s"),
         100..=5999 => format!("{} min", seconds / 60),
         _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::bar_with_message;
+    use crate::terminal::tests::on_80_columns;
+
+    #[test]
+    fn rate_time_left_and_loss_fit_80_columns() {
+        let terms =
+            "invariance 1.234, equivariance 1.234, variance 1.234, covariance 1.234, mean entropy 1.234";
+        let left = duration(Duration::from_secs(99 * 3600 + 3540));
+        let message = beside_bar(17640.0, &left, 12.34567, "epoch 1999/2000", terms);
+        let line = on_80_columns(&bar_with_message(82_000, "steps"), 81_999, &message);
+        let shown = " 81999/82000 steps  17640 images/s  99 h 59 min left  loss 12.3457";
+        assert!(line.contains(shown), "{line}");
+    }
+
+    #[test]
+    fn a_look_names_what_people_look_at_first() {
+        let values = serde_json::json!({
+            "probe/class_accuracy/representation": 0.75,
+            "probe/knn_accuracy/representation": 0.7,
+            "probe/rotation_r2/representation": 0.5,
+            "probe/rotation_r2/embedding": 0.6,
+            "floor/rotation_r2": 0.25,
+        });
+        let serde_json::Value::Object(values) = values else { panic!("an object") };
+        let record = Record { kind: Kind::HeldOut, epoch: 3, step: 9, values, timing: Default::default() };
+        assert_eq!(
+            held_out(&record, SplitBy::Objects),
+            "epoch 3, held-out objects: class accuracy 0.750, kNN 0.700, rotation R2 0.500 (embedding 0.600, floor 0.250)"
+        );
     }
 }

@@ -7,9 +7,9 @@ mod by_views;
 mod check_renders;
 mod datasets;
 mod evaluation;
-mod importing;
 #[cfg(unix)]
 mod faults;
+mod importing;
 #[cfg(unix)]
 mod interruption;
 mod parity;

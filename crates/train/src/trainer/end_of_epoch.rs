@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use dataset::{Split, Views};
-use methods::Tallies;
 
 use super::{Trainer, on_device};
 use crate::batches::{PairBatch, pair_items};
 use crate::error::{Error, Result};
+use crate::learner::Look;
 use crate::metrics::Kind;
+
+/// Training objects whose views are the bank of nearest neighbours, at most.
+const BANK_OBJECTS: usize = 1024;
+/// Pairs that the bank should have, where there are fewer objects and every look has several passes.
+const BANK_PAIRS: usize = 256;
 
 impl Trainer<'_> {
     /// Does what is due behind the last step of an epoch, and completes it. Says whether it is complete: `stop` may
@@ -45,37 +50,59 @@ impl Trainer<'_> {
         Ok(true)
     }
 
-    /// Scores the probes on held-out pairs: always the same objects and pairs, so that results compare. Says
-    /// whether it came to its end before `stop`.
+    /// Scores the probes on held-out pairs, and the classes of their nearest neighbours among training views. Says whether it
+    /// came to its end before `stop`.
     fn look_at_held_out(&mut self, epoch: u64, stop: &dyn Fn() -> bool) -> Result<bool> {
-        let side = self.views.split(Split::Val);
-        if side.is_empty() {
+        if self.views.split(Split::Val).is_empty() {
             return Ok(true);
         }
-        let wanted = self.config.probes.held_out_objects.min(side.len());
+        let Some(Look { mut tallies, representations }) = self.look_at(Split::Val, stop)? else {
+            return Ok(false);
+        };
+        if self.config.probes.knn {
+            let Some(bank) = self.look_at(Split::Train, stop)? else { return Ok(false) };
+            let tally = representations.neighbour_accuracy(bank.representations)?;
+            tally.into_iter().for_each(|tally| tallies.add("knn_accuracy/representation", tally));
+        }
+        let values = tallies.values().collect();
+        self.write_record((Kind::HeldOut, epoch, self.position.step), values, &[])?;
+        Ok(true)
+    }
+
+    /// A look at one side of the split: always the same objects and pairs, so that results compare. Nothing where `stop`
+    /// ended it.
+    fn look_at(&mut self, split: Split, stop: &dyn Fn() -> bool) -> Result<Option<Look>> {
+        let (side, batch) = (self.views.split(split), self.config.method.batch);
+        let mut wanted = self.config.probes.held_out_objects.min(side.len());
+        let mut passes = self.config.probes.held_out_passes;
+        if split == Split::Train {
+            wanted = wanted.min(BANK_OBJECTS);
+            passes = passes.min((BANK_PAIRS / wanted.max(1)).max(1) as u64);
+            // Any training objects will do: whole batches, which the device knows.
+            wanted -= if wanted > batch { wanted % batch } else { 0 };
+        }
         let objects: Vec<usize> = (0..wanted).map(|k| side.start + k * side.len() / wanted).collect();
         let (seed, views) = (self.config.seed, Arc::clone(&self.views));
         // The published batch is of objects; the last one may be small, as nothing is normalised over it.
-        let chunks: Vec<Vec<usize>> =
-            objects.chunks(self.config.method.batch).map(<[usize]>::to_vec).collect();
-        let plan = (0..self.config.probes.held_out_passes).flat_map(move |pass| {
+        let chunks: Vec<Vec<usize>> = objects.chunks(batch).map(<[usize]>::to_vec).collect();
+        let plan = (0..passes).flat_map(move |pass| {
             chunks
                 .iter()
                 .map(|objects| {
-                    let views = |object| views.views_of(Split::Val, object);
+                    let views = |object| views.views_of(split, object);
                     pair_items(objects.iter().copied(), seed, u64::MAX - pass, views)
                 })
                 .collect::<Vec<_>>()
         });
         let mut loader = self.start_loader(plan)?;
-        let mut tallies = Tallies::default();
+        let mut seen = Look::default();
         loop {
             if !loader.wait(stop) {
-                return Ok(false);
+                return Ok(None);
             }
             let Some(batch) = loader.next() else { break };
             if stop() {
-                return Ok(false);
+                return Ok(None);
             }
             let batch = batch?;
             let mut pairs = PairBatch::new(
@@ -87,11 +114,9 @@ impl Trainer<'_> {
             if let Some(rendered) = &mut self.rendered {
                 pairs.images = on_device(rendered.images(&pairs.items)?)?;
             }
-            tallies.merge(&self.learner.probe(pairs)?);
+            seen.merge(self.learner.look(pairs, self.config.probes.knn)?);
             loader.recycle(batch);
         }
-        let values = tallies.values().collect();
-        self.write_record((Kind::HeldOut, epoch, self.position.step), values, &[])?;
-        Ok(true)
+        Ok(Some(seen))
     }
 }

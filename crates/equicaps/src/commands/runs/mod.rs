@@ -83,9 +83,10 @@ fn summaries(runs: &[PathBuf]) -> anyhow::Result<Vec<Summary>> {
 }
 
 /// The numbers shown of every run: a heading, the kind of line, its name, and decimals.
-const COLUMNS: [(&str, Kind, &str, usize); 4] = [
+const COLUMNS: [(&str, Kind, &str, usize); 5] = [
     ("loss", Kind::Epoch, "loss", 4),
     ("class", Kind::HeldOut, "probe/class_accuracy/representation", 3),
+    ("kNN", Kind::HeldOut, "probe/knn_accuracy/representation", 3),
     ("rotation R2 (floor)", Kind::HeldOut, "probe/rotation_r2/representation", 3),
     ("translation R2 (floor)", Kind::HeldOut, "probe/translation_r2/representation", 3),
 ];

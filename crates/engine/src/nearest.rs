@@ -1,9 +1,9 @@
 //! Nearest neighbours by brute force: blocked matrix products of normalised rows on the chosen device.
 
-use engine::{Device, ParameterStore, StoreBuilder, Tape, Tensor, Var, ops};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::{Device, ParameterStore, StoreBuilder, Tape, Tensor, Var, ops};
 
 /// Queries and candidates of one product.
 const QUERY_BLOCK: usize = 256;
@@ -40,7 +40,7 @@ impl Similarity {
         };
         let (queries, candidates) = (tensor(queries)?, tensor(candidates)?);
         let mut tape = Tape::inference(&mut self.store);
-        Ok(ops::linear(&mut tape, &queries, &candidates, None)?.value().to_f32()?)
+        ops::linear(&mut tape, &queries, &candidates, None)?.value().to_f32()
     }
 
     /// The `k` most similar candidates of every query, best first. Of equally similar candidates the one with the
@@ -54,7 +54,7 @@ impl Similarity {
         exclude: impl Fn(usize, usize) -> bool + Sync,
     ) -> Result<Vec<Vec<Neighbour>>> {
         if width == 0 || !queries.len().is_multiple_of(width) || !candidates.len().is_multiple_of(width) {
-            return Err(Error::Request(format!("embeddings are not rows of {width} numbers")));
+            return Err(Error::shape("nearest", format!("embeddings are not rows of {width} numbers")));
         }
         let mut found: Vec<Vec<Neighbour>> = vec![Vec::new(); queries.len() / width];
         for (query_block, queries) in queries.chunks(QUERY_BLOCK * width).enumerate() {
