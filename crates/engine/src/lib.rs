@@ -36,7 +36,7 @@ mod tensor;
 mod transfer;
 
 pub use adam::AdamConfig;
-pub use collective::{Collective, SingleRank};
+pub use collective::{Collective, Memory, SingleRank, Source, Sum, add_in_order, in_threads, share};
 pub use device::{Device, Precision};
 pub use error::{Error, Result};
 pub use graph::Graph;

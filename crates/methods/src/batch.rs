@@ -1,7 +1,7 @@
 //! One training batch: two views of every object and the targets for the transformation from the first to the second.
 
 use engine::ops::Images;
-use engine::{Device, Feed, Part, Result, Tensor};
+use engine::{Collective, Device, Feed, Part, Result, Tensor};
 use pose::ViewPose;
 use random::{Random, Stream};
 
@@ -73,6 +73,24 @@ impl TargetValues {
     }
 }
 
+impl TargetValues {
+    /// What probes are scored against, of the pairs of all ranks: labels, rotations and translations.
+    pub(crate) fn scored_of_all(&self, ranks: &dyn Collective) -> Result<Self> {
+        let mut whole = Self::default();
+        for bytes in ranks.exchange(bytemuck::cast_slice(&self.labels))? {
+            whole.labels.extend(bytes.as_chunks::<4>().0.iter().map(|bytes| i32::from_ne_bytes(*bytes)));
+        }
+        for (own, all) in
+            [(&self.rotations, &mut whole.rotations), (&self.translations, &mut whole.translations)]
+        {
+            for bytes in ranks.exchange(bytemuck::cast_slice(own))? {
+                all.extend(bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)));
+            }
+        }
+        Ok(whole)
+    }
+}
+
 impl PairTargets {
     /// The targets of pairs of views with these poses under `transform`.
     pub fn from_poses(device: &Device, transform: Transform, pairs: &[[ViewPose; 2]]) -> Result<Self> {
@@ -97,6 +115,22 @@ impl PairTargets {
     pub fn with_hues(mut self, device: &Device, hues: &[[f32; 2]]) -> Result<Self> {
         self.hues = Some(Tensor::from_slice(device, [hues.len(), 2], &hues.concat())?);
         Ok(self)
+    }
+
+    /// The targets of the pairs of all ranks.
+    pub(crate) fn gathered(&self, ranks: &dyn Collective, device: &Device) -> Result<Self> {
+        let own: Vec<&Tensor> = self.all().into_iter().flatten().collect();
+        let mut whole = ranks.gather(device, &own)?.into_iter();
+        let mut next = |own: &Option<Tensor>| own.as_ref().and_then(|_| whole.next());
+        Ok(Self {
+            matrices: next(&self.matrices),
+            parameters: next(&self.parameters),
+            rotations: next(&self.rotations),
+            translations: next(&self.translations),
+            hues: next(&self.hues),
+            labels: next(&self.labels),
+            objects: next(&self.objects),
+        })
     }
 
     fn all(&self) -> [&Option<Tensor>; 7] {

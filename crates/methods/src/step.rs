@@ -2,8 +2,9 @@
 //! is measured and what is compared with the published code are this one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use engine::{AdamConfig, Device, ParameterStore, Result, StepGraph, Tape, Var, ops};
+use engine::{AdamConfig, Collective, Device, ParameterStore, Result, SingleRank, StepGraph, Tape, Var, ops};
 
 use crate::batch::PairBatch;
 use crate::config::MethodConfig;
@@ -28,6 +29,7 @@ pub struct StepOptions {
 pub struct Step {
     network: Network,
     probes: Option<Probes>,
+    ranks: Arc<dyn Collective>,
     /// By batch size; none where steps are issued one by one.
     graphs: Option<HashMap<usize, Captured>>,
 }
@@ -47,7 +49,22 @@ impl Step {
         })?;
         network.model.set_recompute(options.recompute);
         let graphs = (options.graphs && device.has_graphs()).then(HashMap::new);
-        Ok(Self { network, probes, graphs })
+        Ok(Self { network, probes, ranks: Arc::new(SingleRank), graphs })
+    }
+
+    /// Shares every batch with others: a step is given this rank's rows, and does what one rank does with all of them.
+    /// Takes over the weights of rank 0.
+    pub fn with_ranks(mut self, ranks: Arc<dyn Collective>) -> Result<Self> {
+        if ranks.is_shared() {
+            self.network.store.take_from_first(&*ranks)?;
+        }
+        self.ranks = ranks;
+        Ok(self)
+    }
+
+    /// Who shares the batch.
+    pub fn ranks(&self) -> &Arc<dyn Collective> {
+        &self.ranks
     }
 
     /// The network.
@@ -69,9 +86,10 @@ impl Step {
 
     /// All of a step but the update: leaves the gradients in the store.
     pub fn gradients(&mut self, batch: &PairBatch) -> Result<StepOutput> {
-        let Self { network: Network { store, model }, probes, graphs } = self;
+        let Self { network: Network { store, model }, probes, ranks, graphs } = self;
         let device = store.device().clone();
-        let pass = |store: &mut ParameterStore, batch: &PairBatch| pass(store, model, probes.as_ref(), batch);
+        let pass =
+            |store: &mut ParameterStore, batch: &PairBatch| pass(store, model, probes.as_ref(), ranks, batch);
         let Some(graphs) = graphs else { return device.scratch(|| pass(store, batch)) };
         let Captured { graph, inputs } = graphs.entry(batch.len()).or_default();
         if !graph.is_known() {
@@ -103,15 +121,16 @@ impl Step {
     }
 }
 
-/// Forward of both views, loss, probes and backward: leaves the gradients in the store.
+/// Forward of both views, loss, probes and backward: leaves the gradients in the store, of all ranks.
 fn pass(
     store: &mut ParameterStore,
     model: &Model,
     probes: Option<&Probes>,
+    ranks: &Arc<dyn Collective>,
     batch: &PairBatch,
 ) -> Result<StepOutput> {
     store.clear_gradients();
-    let mut tape = Tape::training(store);
+    let mut tape = Tape::training(store).with_collective(ranks);
     let loss = model.loss(&mut tape, batch)?;
     let mut answers = None;
     let total = match probes {
@@ -119,7 +138,9 @@ fn pass(
             let (losses, said) = probes.forward(&mut tape, &loss.views, &batch.targets)?;
             answers = Some(said);
             let mut all: Vec<(&Var, f32)> = vec![(&loss.total, 1.0)];
-            all.extend(losses.iter().map(|(loss, weight)| (loss, *weight)));
+            // Each is the mean over this rank's rows; gradients are added up over the ranks.
+            let share = ranks.ranks() as f32;
+            all.extend(losses.iter().map(|(loss, weight)| (loss, *weight / share)));
             ops::weighted_sum(&mut tape, &all)?
         }
         None => loss.total.clone(),
@@ -132,5 +153,6 @@ fn pass(
         terms: loss.terms.iter().map(|term| (term.name, term.value.value().clone())).collect(),
         loss: loss.total.value().clone(),
         answers,
+        ranks: Arc::clone(ranks),
     })
 }

@@ -18,7 +18,10 @@
 mod cpu;
 pub(crate) mod cuda;
 
+use std::sync::Arc;
+
 use super::operation::{Context, Cpu, Fixed, Operation, To};
+use crate::collective::Collective;
 use crate::error::{Error, Result};
 use crate::ops::conv2d::{Padding, conv2d};
 use crate::parameters::BufferId;
@@ -184,7 +187,7 @@ fn normalise(
     };
     let dtype = x.value().dtype();
     let written = if form == Form::Leaving { dtype.of_gradient() } else { dtype };
-    let op = BatchNorm { running, shortcut, relu, form };
+    let op = BatchNorm { running, shortcut, relu, form, ranks: Arc::clone(tape.collective()) };
     tape.apply("batch_norm", op, [x, gamma, beta, residual, gamma_s, beta_s], (shape, written))
 }
 
@@ -195,6 +198,8 @@ struct BatchNorm {
     shortcut: Option<RunningStatistics>,
     relu: bool,
     form: Form,
+    /// Who shares the batch.
+    ranks: Arc<dyn Collective>,
 }
 
 impl Operation<CpuPool, Fixed<6>> for BatchNorm {
@@ -226,7 +231,7 @@ impl Operation<CpuPool, Fixed<6>> for BatchNorm {
         if y.is_some() {
             dy.make_unique(cpu.device)?;
         }
-        cpu::backward(cpu.tape.collective(), layer, y.as_ref(), &mut dy, [dx, dgamma, dbeta])?;
+        cpu::backward(&*self.ranks, layer, y.as_ref(), &mut dy, [dx, dgamma, dbeta])?;
         cpu.pass(dy);
         Ok(())
     }

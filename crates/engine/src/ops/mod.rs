@@ -25,6 +25,7 @@ mod batched_linear;
 mod concat;
 mod conv2d;
 mod elementwise;
+mod gather_ranks;
 mod gelu;
 mod hypernetwork;
 mod image_conv;
@@ -55,6 +56,7 @@ pub use batch_norm::{Norm, RunningStatistics, Shortcut, batch_norm, norm_add_rel
 pub use batched_linear::{batched_linear, batched_linear_relu};
 pub use concat::{columns, concat};
 pub use conv2d::{Geometry, Padding, conv2d};
+pub use gather_ranks::gather_ranks;
 pub use gelu::{gelu, linear_gelu};
 pub use hypernetwork::hypernetwork;
 pub use image_conv::{Images, image_conv};

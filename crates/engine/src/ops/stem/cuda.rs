@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gpu::Launch;
 
+use crate::collective::Collective;
 use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
@@ -21,6 +22,8 @@ pub(super) struct Stem {
     pub geometry: Geometry,
     pub images: Images,
     pub running: RunningStatistics,
+    /// Who shares the batch.
+    pub ranks: Arc<dyn Collective>,
 }
 
 /// What backward needs.
@@ -124,7 +127,7 @@ impl Operation<CudaDevice, Fixed<3>> for Stem {
 
 fn backward(
     cuda: &CudaDevice,
-    Stem { geometry, images, .. }: &Stem,
+    Stem { geometry, images, ranks, .. }: &Stem,
     Saved { layer, choice, peaks }: &Saved,
     dy: &Tensor,
     [dw, dgamma, dbeta]: To<3>,
@@ -146,7 +149,7 @@ fn backward(
             ((batch * ph * pw) as i64).into(),
         ];
         cuda.launch(&program(), Kernel::stem_backward_sums, Launch::linear(blocks, 256), &arguments)?;
-        norm::finish_backward(cuda, (&partial, blocks), batch * oh * ow, layer, dgamma, dbeta)?
+        norm::finish_backward((cuda, &**ranks), (&partial, blocks), batch * oh * ow, layer, dgamma, dbeta)?
     };
     let Some(dw) = dw else { return Ok(()) };
     let pixels = &images.pixels;
