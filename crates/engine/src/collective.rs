@@ -11,7 +11,9 @@ use std::ops::Range;
 
 use gpu::View;
 
+use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::ops::copy_range;
 use crate::tensor::{Storage, Tensor};
 
 pub use in_threads::in_threads;
@@ -52,6 +54,11 @@ pub trait Collective: Debug + Send + Sync {
     /// Number of ranks.
     fn ranks(&self) -> usize;
 
+    /// Whether anything is to be exchanged.
+    fn is_shared(&self) -> bool {
+        self.ranks() > 1
+    }
+
     /// Adds up `memory` over all ranks; every rank gets the same sum.
     fn all_reduce_sum(&self, kind: Sum, memory: Memory<'_>) -> Result<()>;
 
@@ -77,11 +84,6 @@ pub trait Collective: Debug + Send + Sync {
 }
 
 impl dyn Collective + '_ {
-    /// Whether there are others.
-    pub fn is_shared(&self) -> bool {
-        self.ranks() > 1
-    }
-
     /// The rows of a batch of `whole` that are this rank's.
     pub fn share(&self, whole: usize) -> Range<usize> {
         share(self.rank(), self.ranks(), whole)
@@ -92,29 +94,65 @@ impl dyn Collective + '_ {
         self.exchange(&[]).map(|_| ())
     }
 
-    /// The tensors of all ranks one below the other, for each of `tensors`: (n, ...) becomes (ranks n, ...).
-    pub fn gather(&self, device: &crate::Device, tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
-        let mut gathered = Vec::with_capacity(tensors.len());
-        for tensor in tensors {
+    /// For each of `tensors`, which have this rank's share of `whole` rows: the rows of all ranks.
+    pub fn gather(&self, device: &Device, whole: usize, tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+        // Ranks with a row less fill it up.
+        let most = whole.div_ceil(self.ranks());
+        let is_even = most * self.ranks() == whole;
+        let rows = |tensor: &Tensor, rows: usize| -> Result<Tensor> {
             let mut dims = tensor.dims().to_vec();
-            let Some(rows) = dims.first_mut() else {
-                return Err(Error::shape("gather", "a number has no rows to be gathered"));
+            match dims.first_mut() {
+                Some(first) if *first == self.share(whole).len() => *first = rows,
+                _ => {
+                    let detail = format!("{} of {whole} rows on {} ranks", tensor.shape(), self.ranks());
+                    return Err(Error::shape("gather", detail));
+                }
+            }
+            Tensor::empty(device, dims.as_slice(), tensor.dtype())
+        };
+        let mut own = Vec::with_capacity(tensors.len());
+        let mut all = Vec::with_capacity(tensors.len());
+        for &tensor in tensors {
+            let filled = if is_even {
+                tensor.clone()
+            } else {
+                let mut filled = rows(tensor, most)?;
+                filled.fill_zero()?;
+                copy_range(device, (tensor, 0), (&mut filled, 0), self.share(whole).len())?;
+                filled
             };
-            *rows *= self.ranks();
-            gathered.push(Tensor::empty(device, dims.as_slice(), tensor.dtype())?);
+            own.push(filled);
+            all.push(rows(tensor, most * self.ranks())?);
         }
         let mut parts = Vec::with_capacity(tensors.len());
-        for (own, all) in tensors.iter().zip(&mut gathered) {
+        for (own, all) in own.iter().zip(&mut all) {
             parts.push((source(own)?, memory(all)?));
         }
         self.all_gather(&mut parts)?;
         drop(parts);
+        if is_even {
+            return Ok(all);
+        }
+        let mut gathered = Vec::with_capacity(all.len());
+        for (filled, &tensor) in all.iter().zip(tensors) {
+            let mut joined = rows(tensor, whole)?;
+            for rank in 0..self.ranks() {
+                let share = share(rank, self.ranks(), whole);
+                copy_range(device, (filled, rank * most), (&mut joined, share.start), share.len())?;
+            }
+            gathered.push(joined);
+        }
         Ok(gathered)
     }
 
-    /// Writes the rows of all ranks to `all`, one below the other.
-    pub(crate) fn gather_into(&self, own: &Tensor, all: &mut Tensor) -> Result<()> {
-        self.all_gather(&mut [(source(own)?, memory(all)?)])
+    /// As [`Self::gather`] of one tensor, into `all`.
+    pub(crate) fn gather_into(&self, device: &Device, own: &Tensor, all: &mut Tensor) -> Result<()> {
+        let whole = all.dims().first().copied().unwrap_or(0);
+        if whole == own.dims().first().copied().unwrap_or(0) * self.ranks() {
+            return self.all_gather(&mut [(source(own)?, memory(all)?)]);
+        }
+        let gathered = self.gather(device, whole, &[own])?;
+        gathered.first().map_or(Ok(()), |gathered| all.copy_from(gathered))
     }
 
     /// Overwrites `tensor` by that of rank 0.

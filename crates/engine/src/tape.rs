@@ -72,6 +72,8 @@ pub struct Tape<'s> {
     collective: Arc<dyn Collective>,
     /// Where there are several ranks: how their gradients are added up.
     sums: Option<GradientSums>,
+    /// Rows of the whole batch, where ranks share it.
+    whole: Option<usize>,
     /// Whether all ranks compute the same now, from what was gathered.
     replicated: bool,
     training: bool,
@@ -104,6 +106,7 @@ impl<'s> Tape<'s> {
             store,
             collective: Arc::clone(alone()),
             sums: None,
+            whole: None,
             replicated: false,
             training,
             recording: training,
@@ -117,11 +120,12 @@ impl<'s> Tape<'s> {
         }
     }
 
-    /// Lets batch statistics and gradients go over all ranks of `collective`. With several of them gradients must be
-    /// cleared before, and there is one backward pass.
-    pub fn with_collective(mut self, collective: &Arc<dyn Collective>) -> Self {
+    /// Lets batch statistics and gradients go over all ranks of `collective`, which share a batch of `whole` rows; as many
+    /// each, where nothing is said. With several of them gradients must be cleared before, and there is one backward pass.
+    pub fn with_collective(mut self, collective: &Arc<dyn Collective>, whole: Option<usize>) -> Self {
         if collective.is_shared() {
             self.collective = Arc::clone(collective);
+            self.whole = whole;
             if self.training {
                 let parameters = self.store.parameters().len();
                 self.sums = Some(GradientSums::new(Arc::clone(collective), parameters));
@@ -164,6 +168,23 @@ impl<'s> Tape<'s> {
     /// The ranks that share the batch: this one alone where all of them compute the same.
     pub fn collective(&self) -> &Arc<dyn Collective> {
         if self.replicated { alone() } else { &self.collective }
+    }
+
+    /// How many rows all ranks have together of something of which this one has `own`.
+    pub fn whole_rows(&self, own: usize) -> usize {
+        let ranks = self.collective();
+        match self.whole {
+            Some(whole) if ranks.is_shared() => own * whole / ranks.share(whole).len().max(1),
+            _ => own * ranks.ranks(),
+        }
+    }
+
+    /// Rows of this rank, and of all ranks.
+    pub(crate) fn rows_of_all(&self) -> (usize, usize) {
+        match self.whole {
+            Some(whole) if self.collective.is_shared() => (self.collective.share(whole).len(), whole),
+            _ => (1, self.collective.ranks()),
+        }
     }
 
     /// The store.

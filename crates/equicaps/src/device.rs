@@ -33,6 +33,21 @@ pub fn open(name: &str, precision: PrecisionName) -> anyhow::Result<Device> {
     Ok(Device::cuda(ordinal, precision.of_engine().unwrap_or(Precision::Mixed))?)
 }
 
+/// As [`open`], for one of several processes: those of a machine take its GPUs in turn, unless `name` names one.
+pub fn open_of(world: &ranks::World, name: &str, precision: PrecisionName) -> anyhow::Result<Device> {
+    if !world.is_shared() || ![AUTO, "cuda"].contains(&name) {
+        return open(name, precision);
+    }
+    match best_gpu() {
+        Ok(None) if name == AUTO => open("cpu", precision),
+        Ok(_) => {
+            let count = gpu::devices().map_or(1, |all| all.len().max(1));
+            open(&format!("cuda:{}", world.local_rank() % count), precision)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// The first usable GPU, or the CPU; why a GPU that is there is not used is a warning.
 fn open_best(precision: PrecisionName) -> anyhow::Result<Device> {
     let gpu = best_gpu().and_then(|found| match found {
@@ -76,6 +91,15 @@ fn ordinal(name: &str) -> anyhow::Result<usize> {
     };
     Ok(number
         .ok_or_else(|| UsageError(format!("there is no device {name:?}: use auto, cpu, cuda or cuda:N")))?)
+}
+
+/// As [`renderer`], for one of several processes: those of a machine take its GPUs in turn, unless `name` names one.
+pub fn renderer_of(world: &ranks::World, name: &str, quality: Quality) -> anyhow::Result<Option<Renderer>> {
+    if !world.is_shared() || name != "cuda" {
+        return renderer(name, quality);
+    }
+    let count = gpu::devices().map_or(1, |all| all.len().max(1));
+    renderer(&format!("cuda:{}", world.local_rank() % count), quality)
 }
 
 /// A renderer on the device called `name`; none for `cpu`, which needs none.

@@ -27,6 +27,11 @@ impl Outcome {
         Ok(Self { text, json, status: ExitCode::SUCCESS, failure: None })
     }
 
+    /// Nothing to be said: another process says it.
+    pub fn nothing() -> Self {
+        Self { text: String::new(), json: Value::Null, status: ExitCode::SUCCESS, failure: None }
+    }
+
     /// Status 1 where `failed`: the result itself says what is wrong.
     pub fn failed_if(self, failed: bool) -> Self {
         if failed { Self { status: ExitCode::FAILURE, ..self } } else { self }

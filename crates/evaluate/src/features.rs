@@ -82,6 +82,8 @@ pub struct Extraction {
     pub batch: usize,
     /// Threads that decode images.
     pub workers: usize,
+    /// Which of several processes this is, and how many share the work; only what it computes is then to be used.
+    pub share: (usize, usize),
 }
 
 /// Objects in one part.
@@ -111,7 +113,9 @@ pub fn extract(
         .collect();
     let rows_of = |part: usize| (objects - part * PART_OBJECTS).min(PART_OBJECTS) * views.views();
     (0..known.len()).filter(|&part| known[part]).for_each(|part| progress(rows_of(part) as u64));
-    let missing: Vec<usize> = (0..known.len()).filter(|&part| !known[part]).collect();
+    let (process, processes) = extraction.share;
+    let is_own = |part: &usize| part % processes.max(1) == process;
+    let missing: Vec<usize> = (0..known.len()).filter(|&part| !known[part]).filter(is_own).collect();
     if let Some(folder) = folder.as_ref().filter(|_| !missing.is_empty()) {
         dataset::durable::create_folder(folder)?;
     }

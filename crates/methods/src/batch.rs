@@ -19,6 +19,8 @@ pub struct PairBatch {
     pub views: [Images; 2],
     /// The targets of the pairs.
     pub targets: PairTargets,
+    /// Pairs of all ranks, where these are the share of one; as many each, where nothing is said.
+    pub whole: Option<usize>,
 }
 
 /// The targets of a batch's pairs, on the device. A method names the one it lacks.
@@ -118,9 +120,9 @@ impl PairTargets {
     }
 
     /// The targets of the pairs of all ranks.
-    pub(crate) fn gathered(&self, ranks: &dyn Collective, device: &Device) -> Result<Self> {
+    pub(crate) fn gathered(&self, ranks: &dyn Collective, device: &Device, whole: usize) -> Result<Self> {
         let own: Vec<&Tensor> = self.all().into_iter().flatten().collect();
-        let mut whole = ranks.gather(device, &own)?.into_iter();
+        let mut whole = ranks.gather(device, whole, &own)?.into_iter();
         let mut next = |own: &Option<Tensor>| own.as_ref().and_then(|_| whole.next());
         Ok(Self {
             matrices: next(&self.matrices),
@@ -173,7 +175,7 @@ impl PairBatch {
         let poses: Vec<_> = (0..pairs).map(|_| [pose(), pose()]).collect();
         let labels: Vec<i32> = (0..pairs as i32).map(|label| label % 55).collect();
         let targets = PairTargets::from_poses(device, transform, &poses)?.with_labels(device, &labels)?;
-        Ok(Self { views: [view(0)?, view(1)?], targets })
+        Ok(Self { views: [view(0)?, view(1)?], targets, whole: None })
     }
 
     /// Number of pairs.
@@ -223,7 +225,8 @@ impl PairBatch {
             PairImages::Device(images) => images,
             PairImages::Host { .. } => [next()?, next()?],
         };
-        Ok(Self { views: images.map(|pixels| Images::from_pixels(pixels, MEAN, STD)), targets })
+        let views = images.map(|pixels| Images::from_pixels(pixels, MEAN, STD));
+        Ok(Self { views, targets, whole: None })
     }
 
     /// All tensors, in a fixed order.
@@ -254,7 +257,7 @@ impl PairBatch {
             labels: maybe(&targets.labels)?,
             objects: maybe(&targets.objects)?,
         };
-        Ok(Self { views: [images(first)?, images(second)?], targets })
+        Ok(Self { views: [images(first)?, images(second)?], targets, whole: self.whole })
     }
 }
 

@@ -60,6 +60,8 @@ pub struct StepOutput {
     pub(crate) activations: Option<Tensor>,
     /// Who shares the batch: loss and terms are those of all of it, the rest is of this rank's rows.
     pub(crate) ranks: Arc<dyn Collective>,
+    /// Rows of all of them.
+    pub(crate) rows: usize,
 }
 
 impl StepOutput {
@@ -77,12 +79,12 @@ impl StepOutput {
     fn whole(mut self, device: &Device, ask: Ask) -> Result<Self> {
         if let (true, Some(answers)) = (ask.probes, &mut self.answers) {
             let tensors: Vec<&Tensor> = answers.tensors().iter().collect();
-            let whole = self.ranks.gather(device, &tensors)?;
+            let whole = self.ranks.gather(device, self.rows, &tensors)?;
             answers.set_tensors(whole);
         }
         if ask.health {
             let own: Vec<&Tensor> = std::iter::once(&self.representation).chain(&self.activations).collect();
-            let mut whole = self.ranks.gather(device, &own)?.into_iter();
+            let mut whole = self.ranks.gather(device, self.rows, &own)?.into_iter();
             if let Some(representation) = whole.next() {
                 self.representation = representation;
             }

@@ -99,8 +99,9 @@ impl Model {
     ) -> Result<Vec<Term>> {
         let [x, y] = views;
         let whole = [self.gathered(tape, x)?, self.gathered(tape, y)?];
-        let targets = batch.targets.gathered(&**tape.collective(), &tape.device())?;
-        let batch = PairBatch { views: batch.views.clone(), targets };
+        let count = tape.whole_rows(batch.len());
+        let targets = batch.targets.gathered(&**tape.collective(), &tape.device(), count)?;
+        let batch = PairBatch { views: batch.views.clone(), targets, whole: None };
         tape.replicated(|tape| self.method.terms(tape, &whole, &batch))
     }
 

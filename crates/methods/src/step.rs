@@ -31,7 +31,7 @@ pub struct Step {
     probes: Option<Probes>,
     ranks: Arc<dyn Collective>,
     /// By batch size; none where steps are issued one by one.
-    graphs: Option<HashMap<usize, Captured>>,
+    graphs: Option<HashMap<(usize, Option<usize>), Captured>>,
 }
 
 /// A step that is repeated, and where it finds its batch.
@@ -53,13 +53,17 @@ impl Step {
     }
 
     /// Shares every batch with others: a step is given this rank's rows, and does what one rank does with all of them.
-    /// Takes over the weights of rank 0.
-    pub fn with_ranks(mut self, ranks: Arc<dyn Collective>) -> Result<Self> {
-        if ranks.is_shared() {
-            self.network.store.take_from_first(&*ranks)?;
-        }
+    pub fn with_ranks(mut self, ranks: Arc<dyn Collective>) -> Self {
         self.ranks = ranks;
-        Ok(self)
+        self
+    }
+
+    /// Takes over what rank 0 has: weights, optimiser and running statistics. All ranks call it together.
+    pub fn take_from_first(&mut self) -> Result<()> {
+        if self.ranks.is_shared() {
+            self.network.store.take_from_first(&*self.ranks)?;
+        }
+        Ok(())
     }
 
     /// Who shares the batch.
@@ -91,7 +95,7 @@ impl Step {
         let pass =
             |store: &mut ParameterStore, batch: &PairBatch| pass(store, model, probes.as_ref(), ranks, batch);
         let Some(graphs) = graphs else { return device.scratch(|| pass(store, batch)) };
-        let Captured { graph, inputs } = graphs.entry(batch.len()).or_default();
+        let Captured { graph, inputs } = graphs.entry((batch.len(), batch.whole)).or_default();
         if !graph.is_known() {
             return graph.run(store, |store| pass(store, batch));
         }
@@ -130,7 +134,8 @@ fn pass(
     batch: &PairBatch,
 ) -> Result<StepOutput> {
     store.clear_gradients();
-    let mut tape = Tape::training(store).with_collective(ranks);
+    let mut tape = Tape::training(store).with_collective(ranks, batch.whole);
+    let rows = tape.whole_rows(batch.len());
     let loss = model.loss(&mut tape, batch)?;
     let mut answers = None;
     let total = match probes {
@@ -139,8 +144,8 @@ fn pass(
             answers = Some(said);
             let mut all: Vec<(&Var, f32)> = vec![(&loss.total, 1.0)];
             // Each is the mean over this rank's rows; gradients are added up over the ranks.
-            let share = ranks.ranks() as f32;
-            all.extend(losses.iter().map(|(loss, weight)| (loss, *weight / share)));
+            let share = batch.len() as f32 / rows as f32;
+            all.extend(losses.iter().map(|(loss, weight)| (loss, *weight * share)));
             ops::weighted_sum(&mut tape, &all)?
         }
         None => loss.total.clone(),
@@ -154,5 +159,6 @@ fn pass(
         loss: loss.total.value().clone(),
         answers,
         ranks: Arc::clone(ranks),
+        rows,
     })
 }

@@ -40,7 +40,9 @@ impl Launch {
     fn read(variable: &dyn Fn(&str) -> Option<String>, has_mpi: bool) -> Result<Self> {
         let number = |name: &str| -> Result<Option<usize>> {
             let Some(text) = variable(name) else { return Ok(None) };
-            text.parse().map(Some).map_err(|_| Error(format!("{name} is {text:?}, but must be a number")))
+            text.parse()
+                .map(Some)
+                .map_err(|_| Error::Here(format!("{name} is {text:?}, but must be a number")))
         };
         let address = || -> Option<String> {
             Some(format!("{}:{}", variable("MASTER_ADDR")?, variable("MASTER_PORT")?))
@@ -50,7 +52,7 @@ impl Launch {
                 return Ok(Self::ALONE);
             }
             if launch.rank >= launch.ranks {
-                return Err(Error(format!(
+                return Err(Error::Here(format!(
                     "this is rank {} of {}: ranks count from 0",
                     launch.rank, launch.ranks
                 )));
@@ -60,7 +62,7 @@ impl Launch {
         if let (Some(rank), Some(ranks)) = (number("RANK")?, number("WORLD_SIZE")?) {
             if ranks > 1 && address().is_none() {
                 let text = "RANK and WORLD_SIZE are set, but MASTER_ADDR and MASTER_PORT, where rank 0 is found, are not";
-                return Err(Error(text.to_owned()));
+                return Err(Error::Here(text.to_owned()));
             }
             let local_rank = number("LOCAL_RANK")?.unwrap_or(0);
             let local_ranks = number("LOCAL_WORLD_SIZE")?.unwrap_or(ranks);

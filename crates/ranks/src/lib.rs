@@ -22,12 +22,18 @@ pub use watch::Watch;
 
 /// What goes wrong between ranks, in one sentence.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(pub String);
+pub enum Error {
+    /// This rank says so.
+    #[error("{0}")]
+    Here(String),
+    /// All ranks have agreed on it.
+    #[error("{0}")]
+    Everywhere(String),
+}
 
 impl From<engine::Error> for Error {
     fn from(error: engine::Error) -> Self {
-        Self(error.to_string())
+        Self::Here(error.to_string())
     }
 }
 
@@ -104,7 +110,7 @@ impl World {
 
     #[cfg(not(feature = "mpi"))]
     fn start_mpi(launch: &Launch, _: fn(&str)) -> Result<Self> {
-        Err(Error(format!(
+        Err(Error::Here(format!(
             "this is one of {} processes of mpirun or srun, but this equicaps is built without MPI: build it with \
              `cargo build --release --features mpi`, or, for GPUs, set MASTER_ADDR and MASTER_PORT",
             launch.ranks
@@ -151,7 +157,7 @@ impl World {
         let wants_nccl = self.is_shared() || std::env::var_os("EQUICAPS_NCCL").is_some();
         let Device::Cuda(cuda) = device else {
             if matches!(self.launch.by, Launcher::Address(_)) && self.is_shared() {
-                return Err(Error(
+                return Err(Error::Here(
                     "ranks on CPUs meet by MPI: start them by mpirun, with an equicaps built with --features mpi"
                         .to_owned(),
                 ));
@@ -187,25 +193,23 @@ impl World {
         let text = all.first().and_then(|bytes| String::from_utf8(bytes.clone()).ok()).unwrap_or_default();
         match text.split_at_checked(1) {
             Some(("+", text)) => Ok(text.to_owned()),
-            Some(("-", sentence)) => Err(Error(sentence.to_owned())),
-            _ => Err(Error("rank 0 does other work than this rank".to_owned())),
+            Some(("-", sentence)) => Err(Error::Everywhere(sentence.to_owned())),
+            _ => Err(Error::Here("rank 0 does other work than this rank".to_owned())),
         }
     }
 
     /// What each rank made, where all could; else the sentence of the first that could not, with its rank.
     pub fn all<T>(&self, made: std::result::Result<T, String>) -> Result<T> {
         let own = made.as_ref().err().cloned().unwrap_or_default();
-        for (rank, bytes) in self.control.exchange(own.as_bytes())?.iter().enumerate() {
-            if !bytes.is_empty() {
-                let sentence = String::from_utf8_lossy(bytes).into_owned();
-                return Err(Error(if self.is_shared() {
-                    format!("rank {rank}: {sentence}")
-                } else {
-                    sentence
-                }));
-            }
+        let all = self.control.exchange(own.as_bytes())?;
+        if let Some(rank) = all.iter().position(|bytes| !bytes.is_empty()) {
+            let sentence = String::from_utf8_lossy(&all[rank]).into_owned();
+            // What everybody says is nobody's own trouble.
+            let is_common = all.iter().all(|bytes| *bytes == all[rank]);
+            let sentence = if is_common { sentence } else { format!("rank {rank}: {sentence}") };
+            return Err(Error::Everywhere(sentence));
         }
-        made.map_err(Error)
+        made.map_err(Error::Here)
     }
 
     /// Ends in order: waits for the others, so that none is missed by them.

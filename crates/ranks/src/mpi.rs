@@ -80,7 +80,7 @@ impl Mpi {
         }
         let (rank, ranks) = (usize::try_from(rank).unwrap_or(0), usize::try_from(ranks).unwrap_or(1));
         if ranks != launch.ranks {
-            return Err(crate::Error(format!(
+            return Err(crate::Error::Here(format!(
                 "{} processes were started together, but MPI sees {ranks}: start them by the mpirun of {}, or by \
                  `srun --mpi=pmix`",
                 launch.ranks,
@@ -89,7 +89,7 @@ impl Mpi {
         }
         // SAFETY: reads a constant of the library.
         if provided < unsafe { ffi::RSMPI_THREAD_SERIALIZED } {
-            return Err(crate::Error(format!("{} does not allow two threads", library_version())));
+            return Err(crate::Error::Here(format!("{} does not allow two threads", library_version())));
         }
         let mpi = Self {
             rank,

@@ -31,7 +31,7 @@ impl Nccl {
         control: &Arc<dyn Collective>,
         watch: Option<Arc<Watch>>,
     ) -> Result<Self> {
-        let wrong = |error: gpu::Error| Error(format!("several GPUs need NCCL: {error}"));
+        let wrong = |error: gpu::Error| Error::Here(format!("several GPUs need NCCL: {error}"));
         let mut communicators = Vec::new();
         for beside in [false, true] {
             // Everybody looks for the library before anybody waits for the others.
@@ -44,12 +44,12 @@ impl Nccl {
             let all = control.exchange(&own)?;
             id?;
             if let Some(rank) = all.iter().position(Vec::is_empty) {
-                return Err(Error(format!(
+                return Err(Error::Here(format!(
                     "rank {rank} has no NCCL: equicaps devices says there what is missing"
                 )));
             }
-            let id =
-                UniqueId::from_bytes(&all[0]).ok_or_else(|| Error("rank 0 sent no id of NCCL".to_owned()))?;
+            let id = UniqueId::from_bytes(&all[0])
+                .ok_or_else(|| Error::Here("rank 0 sent no id of NCCL".to_owned()))?;
             let made = Communicator::new(context, id, control.rank(), control.ranks(), beside);
             communicators.push(Arc::new(made.map_err(|error| {
                 let hint = if error.to_string().contains("Duplicate GPU") {
@@ -57,11 +57,11 @@ impl Nccl {
                 } else {
                     ""
                 };
-                Error(format!("{error}{hint}"))
+                Error::Here(format!("{error}{hint}"))
             })?));
         }
         let [main, beside]: [Arc<Communicator>; 2] =
-            communicators.try_into().map_err(|_| Error("a communicator is missing".to_owned()))?;
+            communicators.try_into().map_err(|_| Error::Here("a communicator is missing".to_owned()))?;
         let nccl = Self { main, beside, control: Arc::clone(control) };
         if let Some(watch) = watch {
             nccl.start_watching(watch);
@@ -99,6 +99,11 @@ impl Collective for Nccl {
 
     fn ranks(&self) -> usize {
         self.control.ranks()
+    }
+
+    /// Also of a single rank, which has asked for it: to measure what it costs.
+    fn is_shared(&self) -> bool {
+        true
     }
 
     fn all_reduce_sum(&self, kind: Sum, memory: Memory<'_>) -> engine::Result<()> {

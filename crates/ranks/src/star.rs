@@ -119,7 +119,8 @@ impl Star {
         let mut lines = Vec::new();
         for (to, stream) in streams {
             let copied = stream.try_clone().and_then(|copy| stream.set_nodelay(true).map(|()| copy));
-            readers.push(copied.map_err(|error| Error(format!("the connection of rank {to}: {error}")))?);
+            readers
+                .push(copied.map_err(|error| Error::Here(format!("the connection of rank {to}: {error}")))?);
             lines.push(Line {
                 to,
                 writer: Mutex::new(stream),
@@ -161,8 +162,8 @@ impl Star {
 /// Rank 0: the connections of all others, in their order.
 fn listen(launch: &Launch, address: &str) -> Result<Vec<(usize, TcpStream)>> {
     let port = address.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
-    let port = port.ok_or_else(|| Error(format!("MASTER_PORT of {address} is no port number")))?;
-    let wrong = |error: std::io::Error| Error(format!("rank 0 cannot listen at port {port}: {error}"));
+    let port = port.ok_or_else(|| Error::Here(format!("MASTER_PORT of {address} is no port number")))?;
+    let wrong = |error: std::io::Error| Error::Here(format!("rank 0 cannot listen at port {port}: {error}"));
     let listener = TcpListener::bind(("0.0.0.0", port)).map_err(wrong)?;
     listener.set_nonblocking(true).map_err(wrong)?;
     let (start, mut streams) = (Instant::now(), Vec::<(usize, TcpStream)>::new());
@@ -172,13 +173,13 @@ fn listen(launch: &Launch, address: &str) -> Result<Vec<(usize, TcpStream)>> {
                 // Whoever does not greet is somebody else.
                 if let Some((rank, ranks)) = greeted(&stream) {
                     if ranks != launch.ranks {
-                        return Err(Error(format!(
+                        return Err(Error::Here(format!(
                             "rank {rank} counts {ranks} ranks, rank 0 {}",
                             launch.ranks
                         )));
                     }
                     if rank == 0 || rank >= ranks || streams.iter().any(|(known, _)| *known == rank) {
-                        return Err(Error(format!("two processes say that they are rank {rank}")));
+                        return Err(Error::Here(format!("two processes say that they are rank {rank}")));
                     }
                     streams.push((rank, stream));
                 }
@@ -188,7 +189,7 @@ fn listen(launch: &Launch, address: &str) -> Result<Vec<(usize, TcpStream)>> {
                     let here = |rank: &usize| streams.iter().any(|(known, _)| known == rank);
                     let missing: Vec<String> =
                         (1..launch.ranks).filter(|rank| !here(rank)).map(|rank| rank.to_string()).collect();
-                    return Err(Error(format!(
+                    return Err(Error::Here(format!(
                         "ranks {} of {} have not come to {address} within {} s",
                         missing.join(", "),
                         launch.ranks,
@@ -229,10 +230,12 @@ fn connect(launch: &Launch, address: &str) -> Result<TcpStream> {
                 greeting.extend((launch.rank as u64).to_le_bytes());
                 greeting.extend((launch.ranks as u64).to_le_bytes());
                 let sent = stream.write_all(&greeting);
-                return sent.map(|()| stream).map_err(|error| Error(format!("rank 0 at {address}: {error}")));
+                return sent
+                    .map(|()| stream)
+                    .map_err(|error| Error::Here(format!("rank 0 at {address}: {error}")));
             }
             Err(error) if start.elapsed() > PATIENCE => {
-                return Err(Error(format!("rank 0 is not to be found at {address}: {error}")));
+                return Err(Error::Here(format!("rank 0 is not to be found at {address}: {error}")));
             }
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }

@@ -19,6 +19,11 @@ pub trait Learner {
     /// Scores of the online probes on pairs that are not trained on; nothing changes.
     fn probe(&mut self, batch: PairBatch<'_>) -> Result<Tallies>;
 
+    /// Takes over what rank 0 has. All ranks that train together call it.
+    fn take_from_first(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Adds the whole state to a checkpoint.
     fn save(&self, checkpoint: &mut Checkpoint) -> Result<()>;
 

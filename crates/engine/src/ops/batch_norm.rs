@@ -142,7 +142,7 @@ impl Layer {
             let detail = format!("x {}, gamma {}, beta {}", x.shape(), gamma.shape(), beta.shape());
             return Err(Error::shape("batch_norm", detail));
         }
-        if tape.is_training() && x.len() / channels.max(1) * tape.collective().ranks() < 2 {
+        if tape.is_training() && tape.whole_rows(x.len() / channels.max(1)) < 2 {
             let detail = format!("x {}: the variance of one row is undefined", x.shape());
             return Err(Error::shape("batch_norm", detail));
         }

@@ -70,6 +70,7 @@ pub use max_pool::max_pool;
 pub use pose_transform::pose_transform;
 pub use relu::relu;
 pub use reshape::reshape;
+pub(crate) use rows::copy_range;
 pub use rows::{add_scaled, copy_rows, gather_rows};
 pub use self_routing::{RoutingGeometry, routing_activations, self_routing};
 pub use sharpen::sharpen;

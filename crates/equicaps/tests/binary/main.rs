@@ -11,6 +11,8 @@ mod evaluation;
 mod interruption;
 mod parity;
 mod plan;
+#[cfg(feature = "mpi")]
+mod ranks;
 mod saying;
 mod storage;
 mod support;

@@ -1,12 +1,28 @@
 //! The end of an epoch: an evaluation on held-out objects, or on held-out views of the objects; a checkpoint.
 
-use dataset::{Split, Views};
+use dataset::{Loader, Split, Views};
 use methods::Tallies;
 
 use super::{Trainer, on_device};
 use crate::batches::{PairBatch, pair_items};
 use crate::error::{Error, Result};
 use crate::metrics::Kind;
+
+/// What a rank says of its looks: that they follow, that it was asked to stop, or why it failed.
+const LOOKED: u8 = 0;
+const STOPPED: u8 = 1;
+const FAILED: u8 = 2;
+
+/// Scores that another rank wrote.
+fn read(mut bytes: &[u8]) -> Vec<Tallies> {
+    let mut all = Vec::new();
+    while let Some((length, rest)) = bytes.split_first_chunk::<8>() {
+        let (tallies, rest) = rest.split_at((u64::from_le_bytes(*length) as usize).min(rest.len()));
+        all.push(Tallies::from_bytes(tallies).unwrap_or_default());
+        bytes = rest;
+    }
+    all
+}
 
 impl Trainer<'_> {
     /// Does what is due behind the last step of an epoch, and completes it. Says whether it is complete: `stop` may
@@ -18,7 +34,7 @@ impl Trainer<'_> {
         let looks = self.config.probes.enabled && every > 0 && (epoch.is_multiple_of(every) || is_last);
         let checkpoints = &self.config.checkpoints;
         let by_epochs = checkpoints.every_epochs > 0 && epoch.is_multiple_of(checkpoints.every_epochs);
-        let saves = by_epochs || self.saver.is_milestone(epoch) || self.is_time_to_save();
+        let saves = by_epochs || self.is_milestone(epoch) || self.is_time_to_save();
         if looks || saves {
             self.collect(true)?;
         }
@@ -62,15 +78,25 @@ impl Trainer<'_> {
                 .map(|objects| pair_items(objects.iter().copied(), seed, u64::MAX - pass, views.clone()))
                 .collect::<Vec<_>>()
         });
-        let mut loader = self.start_loader(plan)?;
-        let mut tallies = Tallies::default();
+        // Ranks take turns.
+        let mut loader = self.start_loader(plan.skip(self.ranks.rank()).step_by(self.ranks.ranks()))?;
+        let looked = self.look_at(&mut loader, stop);
+        let Some(tallies) = self.of_all_ranks(looked)? else { return Ok(false) };
+        let values = tallies.values().collect();
+        self.write_record((Kind::HeldOut, epoch, self.position.step), values, &[])?;
+        Ok(true)
+    }
+
+    /// Scores the probes on batches, one by one; `None` where `stop` came before the end.
+    fn look_at(&mut self, loader: &mut Loader, stop: &dyn Fn() -> bool) -> Result<Option<Vec<Tallies>>> {
+        let mut all = Vec::new();
         loop {
             if !loader.wait(stop) {
-                return Ok(false);
+                return Ok(None);
             }
-            let Some(batch) = loader.next() else { break };
+            let Some(batch) = loader.next() else { return Ok(Some(all)) };
             if stop() {
-                return Ok(false);
+                return Ok(None);
             }
             let batch = batch?;
             let mut pairs = PairBatch::new(
@@ -82,11 +108,52 @@ impl Trainer<'_> {
             if let Some(rendered) = &mut self.rendered {
                 pairs.images = on_device(rendered.images(&pairs.items)?)?;
             }
-            tallies.merge(&self.learner.probe(pairs)?);
+            all.push(self.learner.probe(pairs)?);
             loader.recycle(batch);
         }
-        let values = tallies.values().collect();
-        self.write_record((Kind::HeldOut, epoch, self.position.step), values, &[])?;
-        Ok(true)
+    }
+
+    /// The scores of all ranks, added up in the order of batches; `None` where one of them was asked to stop.
+    fn of_all_ranks(&self, looked: Result<Option<Vec<Tallies>>>) -> Result<Option<Tallies>> {
+        let mut sum = Tallies::default();
+        if !self.ranks.is_shared() {
+            let Some(all) = looked? else { return Ok(None) };
+            all.iter().for_each(|tallies| sum.merge(tallies));
+            return Ok(Some(sum));
+        }
+        let told = match &looked {
+            Ok(None) => vec![STOPPED],
+            Err(error) => [&[FAILED], error.to_string().as_bytes()].concat(),
+            Ok(Some(all)) => {
+                let mut told = vec![LOOKED];
+                for tallies in all.iter().map(Tallies::to_bytes) {
+                    told.extend((tallies.len() as u64).to_le_bytes());
+                    told.extend(tallies);
+                }
+                told
+            }
+        };
+        let mut found = Vec::new();
+        let mut stopped = false;
+        for (rank, told) in self.ranks.exchange(&told)?.iter().enumerate() {
+            match told.split_first() {
+                Some((&LOOKED, bytes)) => found.push(read(bytes)),
+                Some((&STOPPED, _)) => stopped = true,
+                Some((&FAILED, text)) => {
+                    let text = String::from_utf8_lossy(text);
+                    return Err(Error::Everywhere(format!("rank {rank}: {text}")));
+                }
+                _ => return Err(Error::Request(format!("rank {rank} does other work than this one"))),
+            }
+        }
+        looked?;
+        if stopped {
+            return Ok(None);
+        }
+        let longest = found.iter().map(Vec::len).max().unwrap_or(0);
+        for turn in 0..longest {
+            found.iter().filter_map(|of_rank| of_rank.get(turn)).for_each(|tallies| sum.merge(tallies));
+        }
+        Ok(Some(sum))
     }
 }

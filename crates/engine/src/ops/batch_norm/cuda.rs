@@ -15,7 +15,7 @@ use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
 
 use backward::{Mask, backward, backward_both};
-pub(crate) use backward::{coefficients_of, finish_backward};
+pub(crate) use backward::{On, coefficients_of, finish_backward};
 
 /// What backward needs.
 pub(super) struct Saved {
@@ -79,10 +79,10 @@ impl Operation<CudaDevice, Fixed<6>> for BatchNorm {
         let (targets, targets_s) = ([dx, dgamma, dbeta], [ds, dgamma_s, dbeta_s]);
         match (shortcut, mask) {
             (Some(shortcut), Mask::Output(y)) if targets[0].is_some() && targets_s[0].is_some() => {
-                backward_both((cuda, &*self.ranks), [layer, shortcut], y, &mut dy, [targets, targets_s])?;
+                backward_both(self.on(cuda), [layer, shortcut], y, &mut dy, [targets, targets_s])?;
             }
             _ => {
-                let on = (&**cuda, &*self.ranks);
+                let on = self.on(cuda);
                 backward(on, layer, (mask, self.form == Form::Bordered), &mut dy, targets)?;
                 if let Some(shortcut) = shortcut {
                     backward(on, shortcut, (&Mask::None, false), &mut dy, targets_s)?;
@@ -96,6 +96,13 @@ impl Operation<CudaDevice, Fixed<6>> for BatchNorm {
     /// The gradient of a residual without batch norm is g.
     fn passes(&self, input: usize) -> bool {
         input == 3 && self.shortcut.is_none()
+    }
+}
+
+impl BatchNorm {
+    /// Where backward is computed, with whom, and rows of the whole batch for one of this rank's.
+    fn on<'a>(&'a self, cuda: &Cuda<'a, '_>) -> On<'a> {
+        On { cuda: cuda.on(), ranks: &*self.ranks, rows: cuda.tape.rows_of_all() }
     }
 }
 
@@ -239,7 +246,7 @@ pub(crate) fn compute_statistics(
         ranks.all_reduce_sum(Sum::F64, Memory::Device(sums.view().part(0, 2 * channels * 8)?))?;
         let arguments = [
             (&sums).into(),
-            (plan.rows * ranks.ranks()).into(),
+            tape.whole_rows(plan.rows).into(),
             channels.into(),
             EPSILON.into(),
             MOMENTUM.into(),

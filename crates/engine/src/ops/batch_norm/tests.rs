@@ -67,7 +67,7 @@ fn ranks_give_what_one_rank_gives_with_all_of_their_rows() {
         };
         let mut store = builder.build(&crate::Device::cpu(), 0).unwrap();
         let device = store.device().clone();
-        let mut tape = Tape::training(&mut store).with_collective(&ranks);
+        let mut tape = Tape::training(&mut store).with_collective(&ranks, Some(12));
         let x = tape.watch(Tensor::from_slice(&device, [count, 3], &rows[range.clone()]).unwrap());
         let [gamma, beta] = affine.map(|id| tape.parameter(id));
         let y = batch_norm(&mut tape, &x, [&gamma, &beta], running, true).unwrap();
@@ -85,7 +85,7 @@ fn ranks_give_what_one_rank_gives_with_all_of_their_rows() {
     };
     let ([y, dx], shared) = run(std::sync::Arc::new(crate::SingleRank));
     let apart = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max);
-    for count in [2, 3, 4] {
+    for count in [2, 3, 4, 5] {
         let threads: Vec<_> = std::thread::scope(|scope| {
             let all: Vec<_> = in_threads(count).into_iter().map(|rank| scope.spawn(|| run(rank))).collect();
             all.into_iter().map(|thread| thread.join().unwrap()).collect()

@@ -121,17 +121,19 @@ impl Operation<CudaDevice, Fixed<3>> for Stem {
     }
 
     fn backward(&self, cuda: &mut Cuda, saved: &Saved, dy: Tensor, targets: To<3>) -> Result<()> {
-        backward(cuda, self, saved, &dy, targets)
+        let on = norm::On { cuda: cuda.on(), ranks: &*self.ranks, rows: cuda.tape.rows_of_all() };
+        backward(on, self, saved, &dy, targets)
     }
 }
 
 fn backward(
-    cuda: &CudaDevice,
-    Stem { geometry, images, ranks, .. }: &Stem,
+    on: norm::On<'_>,
+    Stem { geometry, images, .. }: &Stem,
     Saved { layer, choice, peaks }: &Saved,
     dy: &Tensor,
     [dw, dgamma, dbeta]: To<3>,
 ) -> Result<()> {
+    let cuda = on.cuda;
     let gpu = cuda.context();
     let ([oh, ow, _], batch) = (geometry.output, geometry.batch);
     let (ph, pw) = (dy.dims()[1], dy.dims()[2]);
@@ -149,7 +151,7 @@ fn backward(
             ((batch * ph * pw) as i64).into(),
         ];
         cuda.launch(&program(), Kernel::stem_backward_sums, Launch::linear(blocks, 256), &arguments)?;
-        norm::finish_backward((cuda, &**ranks), (&partial, blocks), batch * oh * ow, layer, dgamma, dbeta)?
+        norm::finish_backward(on, (&partial, blocks), batch * oh * ow, layer, dgamma, dbeta)?
     };
     let Some(dw) = dw else { return Ok(()) };
     let pixels = &images.pixels;

@@ -21,14 +21,20 @@ pub(super) enum Mask {
 }
 
 /// Where it is computed, and who shares the batch.
-pub(super) type On<'a> = (&'a CudaDevice, &'a dyn Collective);
+#[derive(Clone, Copy)]
+pub(crate) struct On<'a> {
+    pub cuda: &'a CudaDevice,
+    pub ranks: &'a dyn Collective,
+    /// Of so many rows of this rank there are so many of all.
+    pub rows: (usize, usize),
+}
 
 /// Where the gradients of x, gamma and beta go.
 pub(super) type Targets<'a> = [Option<&'a mut Target>; 3];
 
 /// Writes the gradients; `dy` becomes the gradient of the residual where the mask is [`Mask::Output`].
 pub(super) fn backward(
-    on @ (cuda, _): On<'_>,
+    on @ On { cuda, .. }: On<'_>,
     layer: &Layer,
     (mask, border): (&Mask, bool),
     dy: &mut Tensor,
@@ -97,7 +103,7 @@ pub(super) fn backward(
 /// The gradients of two batch norms whose sum went through a ReLU with output `y`: of x and of the shortcut, both of which
 /// are wanted.
 pub(super) fn backward_both(
-    on @ (cuda, _): On<'_>,
+    on @ On { cuda, .. }: On<'_>,
     [layer, shortcut]: [&Layer; 2],
     y: &Tensor,
     dy: &mut Tensor,
@@ -146,7 +152,7 @@ pub(super) fn backward_both(
 
 /// From the sums of `blocks` blocks: the gradients of gamma and beta (of this rank), and the numbers of dx = g ca + x cb + cc.
 pub(crate) fn finish_backward(
-    (cuda, ranks): (&CudaDevice, &dyn Collective),
+    On { cuda, ranks, rows: (own, whole) }: On<'_>,
     (partial, blocks): (&Buffer, usize),
     rows: usize,
     layer: &Layer,
@@ -177,7 +183,7 @@ pub(crate) fn finish_backward(
         ranks.all_reduce_sum(Sum::F64, Memory::Device(sums.view().part(0, 2 * channels * 8)?))?;
         let arguments = [
             (&sums).into(),
-            (rows * ranks.ranks()).into(),
+            (rows / own.max(1) * whole).into(),
             channels.into(),
             view(&layer.gamma)?.into(),
             mean.into(),
