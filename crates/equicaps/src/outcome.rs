@@ -52,7 +52,7 @@ impl Outcome {
 
     /// Prints the result; returns the exit status.
     pub fn print(self, terminal: &Terminal) -> ExitCode {
-        let written = terminal.result(&self.text, &self.json);
+        let written = if self.json.is_null() { Ok(()) } else { terminal.result(&self.text, &self.json) };
         if let Some(failure) = &self.failure {
             terminal::say(format!("error: {failure}"));
         }

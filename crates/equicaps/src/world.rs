@@ -100,7 +100,11 @@ pub fn fail(error: &anyhow::Error) {
     }
     if let Some(world) = WORLD.get().filter(|world| world.is_shared()) {
         if !world.is_first() {
-            terminal::say_anyway(format!("error: rank {}: {}", world.rank(), crate::sentence(error)));
+            let sentence = crate::sentence(error);
+            // That another rank is gone the first one says, unless it is that one.
+            if !sentence.contains(ranks::ENDS_TOO) || sentence.starts_with("rank 0 ") {
+                terminal::say_anyway(format!("error: rank {}: {sentence}", world.rank()));
+            }
             std::thread::sleep(COURTESY);
         }
         // The others are not asked: they may be waiting for something else.

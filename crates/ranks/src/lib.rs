@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use engine::{Collective, Device, SingleRank};
 
 pub use launch::{Launch, Launcher};
-pub use watch::Watch;
+pub use watch::{ENDS_TOO, Watch};
 
 /// What goes wrong between ranks, in one sentence.
 #[derive(Clone, Debug, thiserror::Error)]

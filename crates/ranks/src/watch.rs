@@ -13,6 +13,9 @@ pub(crate) const BEAT: Duration = Duration::from_secs(1);
 /// After how long without a word a rank counts as lost, unless the environment says otherwise.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// How a sentence about a rank that is gone goes on.
+pub const ENDS_TOO: &str = "; this rank ends, too";
+
 /// How long this process may take to notice by itself that a rank is lost; a GPU that waits for it never does.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -64,7 +67,7 @@ impl Watch {
     /// Rank `rank` is gone: as `how` says, it ended, or does not answer.
     pub(crate) fn lose(&self, rank: usize, how: &str) {
         if !self.has_ended() {
-            let _ = self.lost.set(format!("{} {how}; this rank ({}) ends, too", self.name(rank), self.rank));
+            let _ = self.lost.set(format!("{} {how}{ENDS_TOO} ({})", self.name(rank), self.rank));
         }
     }
 
