@@ -80,11 +80,14 @@ for nccl in "" 1; do
   EQUICAPS_NCCL=$nccl; export EQUICAPS_NCCL; [ -n "$nccl" ] || unset EQUICAPS_NCCL
   timeout "$limit" "$bin" train "${data[@]}" "${small[@]}" --set epochs=12 --run "$run" > "$run.log" 2>&1 \
     || { echo "one rank${nccl:+ with NCCL} failed:"; tail -3 "$run.log"; }
+  timeout "$limit" "$bin" train "${data[@]}" "${small[@]}" --set precision=mixed --set batch=96 --set epochs=600 \
+    --set logging.every_steps=10 --set checkpoints.every_epochs=0 --set probes.held_out_every=0 --run "$run-rate" > "$run.log" 2>&1 \
+    || { echo "one rank${nccl:+ with NCCL} failed:"; tail -3 "$run.log"; }
 done
 unset EQUICAPS_NCCL
 read -r worst verdict < <(losses "$work/one" "$work/one1")
 line "one rank with NCCL against without: losses" "$verdict" "$worst"
-a=$(rate "$work/one") b=$(rate "$work/one1")
+a=$(rate "$work/one-rate") b=$(rate "$work/one1-rate")
 line "one rank with NCCL against without: step" ok "$(python3 -c "print(f'{$a:.2f} ms, {$b:.2f} ms with NCCL')")"
 
 # 2. Parity of 2 and 4 ranks in float32, all methods and backbones, graphs captured, same bits twice.

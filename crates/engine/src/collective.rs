@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn sums_are_in_order_and_lengths_must_agree() {
-        let parts = [[1.0_f32, 1e8], [2.0, 1.0], [3.0, -1e8]].map(|part| bytemuck::cast::<_, [u8; 8]>(part));
+        let parts = [[1.0_f32, 1e8], [2.0, 1.0], [3.0, -1e8]].map(bytemuck::cast::<_, [u8; 8]>);
         let mut sum = [0; 8];
         add_in_order(Sum::F32, parts.iter().map(<[u8; 8]>::as_slice), &mut sum).unwrap();
         assert_eq!(bytemuck::cast::<_, [f32; 2]>(sum), [6.0, 0.0]);

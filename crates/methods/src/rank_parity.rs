@@ -22,7 +22,7 @@ pub const GRADIENT_BOUND: f64 = 1e-4;
 pub const DRIFT_BOUND: f64 = 4.0;
 
 /// Drift below this does not count: rounding moves a weight near a kink by as much, or does not, as it happens.
-pub const LEAST_DRIFT: f64 = 5e-4;
+pub const LEAST_DRIFT: f64 = 5e-3;
 
 /// In which order the pairs of a batch come: it changes nothing but the order of sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
