@@ -67,6 +67,9 @@ pub enum Error {
     /// A failure of the GPU or its libraries.
     #[error(transparent)]
     Gpu(#[from] gpu::Error),
+    /// Ranks that train together: one is gone, or they do not do the same.
+    #[error("{0}")]
+    Ranks(String),
     /// A failure reported by a device or its libraries.
     #[error("{0}")]
     Device(String),

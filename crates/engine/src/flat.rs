@@ -1,8 +1,11 @@
 //! One buffer cut into aligned parts: the parts are tensors that operations read and write one by one, the whole is
 //! what Adam, a checkpoint or an all-reduce goes over in one sweep.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use crate::collective::Memory;
+use crate::cuda::storage_view;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -20,6 +23,8 @@ pub struct FlatBuffer {
     whole: Arc<Storage>,
     /// The parts, in order. They are disjoint and cover everything but the gaps between them.
     parts: Vec<Tensor>,
+    /// Where each part starts, in elements, and where the last ends.
+    offsets: Vec<usize>,
 }
 
 impl FlatBuffer {
@@ -39,7 +44,7 @@ impl FlatBuffer {
                 Tensor::from_storage(shape, dtype, storage)
             })
             .collect();
-        Ok(Self { what, len, dtype, whole, parts })
+        Ok(Self { what, len, dtype, whole, parts, offsets: offsets(shapes) })
     }
 
     /// Part `index`.
@@ -50,6 +55,24 @@ impl FlatBuffer {
     /// Part `index`, for writing or for taking out a clone that will be written.
     pub fn part_mut(&mut self, index: usize) -> &mut Tensor {
         &mut self.parts[index]
+    }
+
+    /// Some parts that lie side by side, for writing: an error while anybody holds one of them.
+    pub(crate) fn span_mut(&mut self, parts: Range<usize>) -> Result<Memory<'_>> {
+        if self.parts[parts.clone()].iter_mut().any(|part| !part.is_unique()) {
+            return Err(Error::Shared { what: format!("the flat buffer of {}", self.what) });
+        }
+        let size = self.dtype.size();
+        let (start, end) = (self.offsets[parts.start] * size, self.offsets[parts.end] * size);
+        match &*self.whole {
+            Storage::Cpu(buffer) => {
+                let bytes = &buffer.as_bytes()[start..end];
+                // SAFETY: `self` is borrowed exclusively and nobody else refers to these parts.
+                let bytes = unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr().cast_mut(), bytes.len()) };
+                Ok(Memory::Host(bytes))
+            }
+            device => Ok(Memory::Device(storage_view(device)?.part(start, end - start)?)),
+        }
     }
 
     /// The whole for writing: an error while anybody holds a part, or one is lent out.

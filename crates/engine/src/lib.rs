@@ -39,13 +39,13 @@ mod tensor;
 mod transfer;
 
 pub use adam::AdamConfig;
-pub use collective::{Collective, SingleRank};
+pub use collective::{Collective, Memory, SingleRank, Source, Sum, add_in_order, in_threads, share};
 pub use device::{Device, Precision};
 pub use error::{Error, Result};
 pub use graph::Graph;
 pub use initialise::Initialise;
 pub use muon::MuonConfig;
-pub use named::{DeviceName, UnknownDevice};
+pub use named::{DeviceName, UnknownDevice, usable_gpu};
 pub use parameters::{BufferId, BufferValue, Layout, ParameterId, ParameterStore, State, StoreBuilder};
 pub use pool::{CpuPool, PoolReport};
 pub use shape::Shape;

@@ -54,7 +54,7 @@ impl DeviceName {
         match self {
             Self::Cpu => Ok((Device::cpu(), None)),
             Self::Cuda(ordinal) => Ok((cuda(ordinal)?, None)),
-            Self::Auto => match best_gpu().and_then(|found| found.map(cuda).transpose()) {
+            Self::Auto => match usable_gpu().and_then(|found| found.map(cuda).transpose()) {
                 Ok(Some(device)) => Ok((device, None)),
                 Ok(None) => Ok((Device::cpu(), None)),
                 Err(why) => Ok((Device::cpu(), Some(why))),
@@ -65,7 +65,7 @@ impl DeviceName {
 
 /// The number of the first GPU of a kind that can be used; none where the machine has none. An error where it has one
 /// but something is missing.
-fn best_gpu() -> Result<Option<usize>> {
+pub fn usable_gpu() -> Result<Option<usize>> {
     // A machine without a driver, or whose driver finds nothing, has no GPU that anybody would miss.
     let Ok(all) = gpu::devices() else { return Ok(None) };
     let Some(first) = all.first() else { return Ok(None) };

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::adam::AdamConfig;
+use crate::collective::{Collective, Memory};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::flat::{self, FlatBuffer};
@@ -23,6 +24,13 @@ pub use layout::Layout;
 /// A parameter of a [`ParameterStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParameterId(usize);
+
+impl ParameterId {
+    /// Its place in the order of definition.
+    pub(crate) fn index(self) -> usize {
+        self.0
+    }
+}
 
 /// A buffer of a [`ParameterStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -287,6 +295,44 @@ impl ParameterStore {
             }
         }
         ranges
+    }
+
+    /// The gradients of the parameters in `range`, to be added up over all ranks: zero where none was written, or where
+    /// this rank is `silent`.
+    pub(crate) fn gradients_to_sum(
+        &mut self,
+        range: Range<usize>,
+        silent: impl Fn(usize) -> bool,
+    ) -> Result<Memory<'_>> {
+        for index in range.clone() {
+            if silent(index) || !self.written[index] {
+                self.gradients.part_mut(index).fill_zero()?;
+            }
+        }
+        self.gradients.span_mut(range)
+    }
+
+    /// Overwrites everything by what rank 0 has: values, moments, buffers, counts and the number of updates.
+    pub fn take_from_first(&mut self, ranks: &dyn Collective) -> Result<()> {
+        let all = 0..self.entries.len();
+        for state in [State::Value, State::FirstMoment, State::SecondMoment] {
+            ranks.broadcast(self.flat_mut(state).span_mut(all.clone())?)?;
+        }
+        for buffer in &mut self.buffers {
+            if let BufferValue::Tensor(tensor) = &mut buffer.value {
+                ranks.broadcast_tensor(tensor)?;
+            }
+        }
+        let own: Vec<u64> = std::iter::once(self.steps).chain(self.counts()).collect();
+        let all = ranks.exchange(bytemuck::cast_slice(&own))?;
+        let numbers: Vec<u64> =
+            all[0].as_chunks::<8>().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect();
+        if numbers.len() != own.len() {
+            return Err(Error::Ranks("rank 0 has a network of another kind than this rank".to_owned()));
+        }
+        self.steps = numbers[0];
+        self.set_counts(&numbers[1..]);
+        Ok(())
     }
 
     /// One update of all parameters with the gradients at hand, which are cleared.

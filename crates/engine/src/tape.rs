@@ -5,10 +5,11 @@
 //! buffer goes back to the pool the moment backward has passed it.
 
 mod backward;
+mod gradient_sums;
 mod var;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::collective::{Collective, SingleRank};
@@ -18,6 +19,8 @@ use crate::ops::operation::{One, Outputs};
 use crate::parameters::{BufferId, BufferValue, ParameterId, ParameterStore};
 use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
+
+use gradient_sums::GradientSums;
 
 pub use backward::{Backward, Target};
 pub use var::{GradientId, Var};
@@ -33,6 +36,8 @@ type BackwardFn = Box<dyn FnOnce(&mut Backward<'_, '_>, Vec<Option<Tensor>>) -> 
 struct Record {
     op: &'static str,
     outputs: Vec<usize>,
+    /// Its parameters; none are listed where there is one rank.
+    parameters: Vec<usize>,
     backward: BackwardFn,
 }
 
@@ -65,6 +70,12 @@ enum Statistics {
 pub struct Tape<'s> {
     store: &'s mut ParameterStore,
     collective: Arc<dyn Collective>,
+    /// Where there are several ranks: how their gradients are added up.
+    sums: Option<GradientSums>,
+    /// Rows of the whole batch, where ranks share it.
+    whole: Option<usize>,
+    /// Whether all ranks compute the same now, from what was gathered.
+    replicated: bool,
     training: bool,
     /// Off while the layers of [`Tape::recompute`] pass for the first time.
     recording: bool,
@@ -93,7 +104,10 @@ impl<'s> Tape<'s> {
     fn new(store: &'s mut ParameterStore, training: bool) -> Self {
         Self {
             store,
-            collective: Arc::new(SingleRank),
+            collective: Arc::clone(alone()),
+            sums: None,
+            whole: None,
+            replicated: false,
             training,
             recording: training,
             statistics: Statistics::default(),
@@ -106,10 +120,27 @@ impl<'s> Tape<'s> {
         }
     }
 
-    /// Lets batch statistics go over all ranks of `collective`.
-    pub fn with_collective(mut self, collective: Arc<dyn Collective>) -> Self {
-        self.collective = collective;
+    /// Lets batch statistics and gradients go over all ranks of `collective`, which share a batch of `whole` rows; as many
+    /// each, where nothing is said. With several of them gradients must be cleared before, and there is one backward pass.
+    pub fn with_collective(mut self, collective: &Arc<dyn Collective>, whole: Option<usize>) -> Self {
+        if collective.is_shared() {
+            self.collective = Arc::clone(collective);
+            self.whole = whole;
+            if self.training {
+                let parameters = self.store.parameters().len();
+                self.sums = Some(GradientSums::new(Arc::clone(collective), parameters));
+            }
+        }
         self
+    }
+
+    /// `work` on values that all ranks have gathered: each computes all of it, for the whole batch. Gradients of the
+    /// parameters that it uses are whole on every rank, and are not added up.
+    pub fn replicated<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = std::mem::replace(&mut self.replicated, true);
+        let done = work(self);
+        self.replicated = before;
+        done
     }
 
     /// Measures the time of every operation from now on.
@@ -134,9 +165,26 @@ impl<'s> Tape<'s> {
         self.store.device().clone()
     }
 
-    /// The ranks that share the batch.
+    /// The ranks that share the batch: this one alone where all of them compute the same.
     pub fn collective(&self) -> &Arc<dyn Collective> {
-        &self.collective
+        if self.replicated { alone() } else { &self.collective }
+    }
+
+    /// How many rows all ranks have together of something of which this one has `own`.
+    pub fn whole_rows(&self, own: usize) -> usize {
+        let ranks = self.collective();
+        match self.whole {
+            Some(whole) if ranks.is_shared() => own * whole / ranks.share(whole).len().max(1),
+            _ => own * ranks.ranks(),
+        }
+    }
+
+    /// Rows of this rank, and of all ranks.
+    pub(crate) fn rows_of_all(&self) -> (usize, usize) {
+        match self.whole {
+            Some(whole) if self.collective.is_shared() => (self.collective.share(whole).len(), whole),
+            _ => (1, self.collective.ranks()),
+        }
     }
 
     /// The store.
@@ -201,6 +249,9 @@ impl<'s> Tape<'s> {
     ) -> Result<Var> {
         if !self.recording {
             return layers(self, x);
+        }
+        if let Some(sums) = &mut self.sums {
+            sums.defer();
         }
         self.recording = false;
         self.statistics = Statistics::Noted(Vec::new());
@@ -288,6 +339,7 @@ impl<'s> Tape<'s> {
         if !self.recording || !inputs.iter().any(|input| input.is_wanted()) {
             return L::map(outputs, Var::constant);
         }
+        let parameters = self.note_uses(inputs);
         let mut nodes = Vec::new();
         let vars = L::map(outputs, |value| {
             let node = self.push_activation(&value);
@@ -298,8 +350,21 @@ impl<'s> Tape<'s> {
             Some(gradients) => backward(context, gradients),
             None => Err(Error::shape(op, "wrong number of gradients")),
         });
-        self.records.push(Record { op, outputs: nodes, backward });
+        self.records.push(Record { op, outputs: nodes, parameters, backward });
         vars
+    }
+
+    /// Notes which parameters an operation uses; for nobody where there is one rank.
+    fn note_uses(&mut self, inputs: &[GradientId]) -> Vec<usize> {
+        let Some(sums) = &mut self.sums else { return Vec::new() };
+        let mut parameters = Vec::new();
+        for node in inputs.iter().filter_map(|input| input.0) {
+            if let Node::Parameter(id) = self.nodes[node] {
+                sums.used(id.index(), self.replicated);
+                parameters.push(id.index());
+            }
+        }
+        parameters
     }
 
     fn clock(&mut self, op: &'static str, backward: bool) {
@@ -336,15 +401,21 @@ impl<'s> Tape<'s> {
             return Err(Error::shape("backward", detail));
         }
         self.mark = Instant::now();
+        if let Some(sums) = &mut self.sums {
+            sums.begin(self.store);
+        }
         Backward { tape: self }.add(output.gradient, seed)?;
-        while let Some(Record { op, outputs, backward }) = self.records.pop() {
+        while let Some(Record { op, outputs, parameters, backward }) = self.records.pop() {
             let gradients: Vec<_> = outputs.iter().map(|&node| self.take_activation_gradient(node)).collect();
             if gradients.iter().any(Option::is_some) {
                 backward(&mut Backward { tape: self }, gradients)?;
                 self.clock(op, true);
             }
+            if let Some(sums) = &mut self.sums {
+                sums.played(&parameters, self.store)?;
+            }
         }
-        Ok(())
+        self.sums.as_mut().map_or(Ok(()), |sums| sums.finish(self.store))
     }
 
     fn take_activation_gradient(&mut self, node: usize) -> Option<Tensor> {
@@ -353,4 +424,10 @@ impl<'s> Tape<'s> {
             Node::Parameter(_) => None,
         }
     }
+}
+
+/// The collective of a rank that is alone.
+fn alone() -> &'static Arc<dyn Collective> {
+    static ALONE: OnceLock<Arc<dyn Collective>> = OnceLock::new();
+    ALONE.get_or_init(|| Arc::new(SingleRank))
 }

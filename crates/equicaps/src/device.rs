@@ -30,8 +30,30 @@ pub fn open(name: &str, precision: PrecisionName) -> anyhow::Result<Device> {
     Ok(device)
 }
 
+/// As [`open`], for one of several processes: those of a machine take its GPUs in turn, unless `name` names one.
+pub fn open_of(world: &ranks::World, name: &str, precision: PrecisionName) -> anyhow::Result<Device> {
+    let is_auto = parse(name)? == DeviceName::Auto;
+    if !world.is_shared() || !is_auto && name != "cuda" {
+        return open(name, precision);
+    }
+    if is_auto && !matches!(engine::usable_gpu(), Ok(Some(_))) {
+        return open(name, precision);
+    }
+    let count = gpu::devices().map_or(1, |all| all.len().max(1));
+    open(&format!("cuda:{}", world.local_rank() % count), precision)
+}
+
 fn parse(name: &str) -> anyhow::Result<DeviceName> {
     Ok(name.parse().map_err(|unknown: engine::UnknownDevice| UsageError(unknown.to_string()))?)
+}
+
+/// As [`renderer`], for one of several processes: those of a machine take its GPUs in turn, unless `name` names one.
+pub fn renderer_of(world: &ranks::World, name: &str, quality: Quality) -> anyhow::Result<Option<Renderer>> {
+    if !world.is_shared() || name != "cuda" {
+        return renderer(name, quality);
+    }
+    let count = gpu::devices().map_or(1, |all| all.len().max(1));
+    renderer(&format!("cuda:{}", world.local_rank() % count), quality)
 }
 
 /// A renderer on the device called `name`; none for `cpu`, which needs none.

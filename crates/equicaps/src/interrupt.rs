@@ -81,7 +81,7 @@ fn interrupted() {
 
 /// Ends the program whatever its other threads do. Files are written beside their place and moved there, so none is left
 /// half written.
-fn end(status: i32) -> ! {
+pub fn end(status: i32) -> ! {
     #[cfg(unix)]
     signals::exit(status);
     #[cfg(not(unix))]

@@ -12,6 +12,7 @@ mod hints;
 mod interrupt;
 mod outcome;
 mod terminal;
+mod world;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -78,8 +79,12 @@ fn main() -> ExitCode {
     };
     let terminal = Terminal::new(arguments.common.json, arguments.common.quiet);
     match run(arguments, &terminal).map(|outcome| outcome.print(&terminal)) {
-        Ok(code) => code,
+        Ok(code) => {
+            world::part();
+            code
+        }
         Err(error) => {
+            world::note_error(&error);
             let text = sentence(&error);
             let (status, line) = if error.is::<Interrupted>() {
                 (interrupt::TRY_AGAIN, text.clone())
@@ -88,6 +93,7 @@ fn main() -> ExitCode {
             };
             terminal::say(line);
             terminal.failure(&text, status);
+            world::fail(&error);
             ExitCode::from(status)
         }
     }
@@ -121,8 +127,8 @@ pub fn sentence(error: &anyhow::Error) -> String {
 }
 
 fn run(arguments: Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
-    if let Some(threads) = arguments.common.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global()?;
+    if let Some(threads) = arguments.common.threads.map(usize::from).or_else(world::threads) {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
     arguments.command.run(terminal)
 }

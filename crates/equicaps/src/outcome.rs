@@ -27,6 +27,11 @@ impl Outcome {
         Ok(Self { text, json, status: ExitCode::SUCCESS, failure: None })
     }
 
+    /// Nothing to be said: another process says it.
+    pub fn nothing() -> Self {
+        Self { text: String::new(), json: Value::Null, status: ExitCode::SUCCESS, failure: None }
+    }
+
     /// Status 1 where `failed`: the result itself says what is wrong.
     pub fn failed_if(self, failed: bool) -> Self {
         if failed { Self { status: ExitCode::FAILURE, ..self } } else { self }
@@ -47,7 +52,7 @@ impl Outcome {
 
     /// Prints the result; returns the exit status.
     pub fn print(self, terminal: &Terminal) -> ExitCode {
-        let written = terminal.result(&self.text, &self.json);
+        let written = if self.json.is_null() { Ok(()) } else { terminal.result(&self.text, &self.json) };
         if let Some(failure) = &self.failure {
             terminal::say(format!("error: {failure}"));
         }

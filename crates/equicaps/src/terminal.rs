@@ -5,6 +5,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
@@ -37,6 +38,9 @@ impl Terminal {
     /// The command's result: `json` where `--json` was given, `text` otherwise. Fails where it cannot be written (a full
     /// disk behind standard output).
     pub fn result(&self, text: &str, json: &serde_json::Value) -> std::io::Result<()> {
+        if is_silent() {
+            return Ok(());
+        }
         let mut out = std::io::stdout();
         let written = if self.json {
             writeln!(out, "{json}")
@@ -60,7 +64,7 @@ impl Terminal {
 
     /// A bar whose message says everything but how much of `total` is done; nothing where there is no terminal.
     pub fn bar(&self, total: u64, unit: &str) -> Progress {
-        if self.quiet || !std::io::stderr().is_terminal() {
+        if self.quiet || is_silent() || !std::io::stderr().is_terminal() {
             return Progress { kind: Kind::Silent };
         }
         Progress { kind: Kind::Bar(bar_with_message(total, unit)) }
@@ -69,7 +73,7 @@ impl Terminal {
     /// Progress over `total` items called `unit` (for example `"images"`).
     pub fn progress(&self, total: u64, unit: &'static str) -> Progress {
         let now = Instant::now();
-        let kind = if self.quiet {
+        let kind = if self.quiet || is_silent() {
             Kind::Silent
         } else if std::io::stderr().is_terminal() {
             Kind::Bar(bar_with_rate(total, unit))
@@ -106,9 +110,29 @@ pub fn shown(path: impl AsRef<Path>) -> String {
     dataset::printable_path(path.as_ref())
 }
 
+/// Whether another process speaks for this one.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on another process speaks for this one.
+pub fn be_silent() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Whether another process speaks for this one.
+pub fn is_silent() -> bool {
+    SILENT.load(Ordering::Relaxed)
+}
+
 /// A line on standard error. That nobody listens any more (a terminal that was closed, a pipe whose reader ended) is no
 /// reason to end what goes on for hours, as `eprintln!` would.
 pub fn say(text: impl AsRef<str>) {
+    if !is_silent() {
+        say_anyway(text);
+    }
+}
+
+/// As [`say`], whoever else speaks.
+pub fn say_anyway(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "{}", dataset::printable_lines(text.as_ref()));
 }
 

@@ -83,6 +83,8 @@ pub struct Extraction {
     pub batch: usize,
     /// Threads that decode images.
     pub workers: usize,
+    /// Which of several processes this is, and how many share the work; only what it computes is then to be used.
+    pub share: (usize, usize),
 }
 
 /// Objects in one part.
@@ -119,7 +121,9 @@ pub fn extract(
         .map(|(index, part)| path(index).is_some_and(|path| part.read(&path)))
         .collect();
     (0..known.len()).filter(|&part| known[part]).for_each(|part| progress(sizes[part] as u64));
-    let missing: Vec<usize> = (0..known.len()).filter(|&part| !known[part]).collect();
+    let (process, processes) = extraction.share;
+    let is_own = |part: &usize| part % processes.max(1) == process;
+    let missing: Vec<usize> = (0..known.len()).filter(|&part| !known[part]).filter(is_own).collect();
     if let Some(folder) = folder.as_ref().filter(|_| !missing.is_empty()) {
         dataset::durable::create_folder(folder)?;
     }

@@ -88,6 +88,7 @@ fn evaluate_on(knows: usize, blind_to: Option<usize>, seeds: &[u64]) -> evaluati
         kind: "2".into(),
         batch: 7,
         workers: 2,
+        share: (0, 1),
     };
     let mut encoder = Unaligned { truth, knows, blind_to };
     let device = Device::cpu();

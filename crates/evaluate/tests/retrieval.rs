@@ -67,6 +67,7 @@ fn extraction(cache: Option<&std::path::Path>) -> Extraction {
         kind: "2".into(),
         batch: 7,
         workers: 2,
+        share: (0, 1),
     }
 }
 

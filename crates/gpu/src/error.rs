@@ -113,6 +113,14 @@ pub enum Error {
         /// What was being computed.
         detail: String,
     },
+    /// A call of NCCL failed.
+    #[error("NCCL's {call} failed: {message}")]
+    Nccl {
+        /// The function that failed.
+        call: &'static str,
+        /// NCCL's message.
+        message: String,
+    },
     /// A buffer is smaller than what is to be read from or written to it.
     #[error("a device buffer of {have} bytes is too small for {what} of {need} bytes")]
     BufferTooSmall {

@@ -8,6 +8,7 @@
 //! - [`Context`]: a device, one stream, a caching memory pool, kernels compiled by NVRTC and cached on disk;
 //! - [`convolution`]: cuDNN convolutions, deterministic engines only, the fastest of several kept per shape;
 //! - [`matmul`]: cuBLASLt matrix products, deterministic;
+//! - [`nccl`]: sums and copies between the GPUs of several processes;
 //! - [`Feed`] and [`Readback`]: copies beside the device's work;
 //! - [`Graph`]: work that is issued once and repeated as a whole.
 //!
@@ -28,6 +29,7 @@ mod kernel_cache;
 pub mod libraries;
 pub mod matmul;
 mod memory;
+pub mod nccl;
 mod nvrtc;
 mod profile;
 mod transfer;

@@ -22,10 +22,12 @@ pub enum Wanted {
     CublasLt,
     /// Convolutions.
     Cudnn,
+    /// Several GPUs; one does without.
+    Nccl,
 }
 
 impl Wanted {
-    /// All libraries, in the order in which they must be loaded.
+    /// All libraries that a GPU needs, in the order in which they must be loaded.
     pub const ALL: [Self; 4] = [Self::Driver, Self::Nvrtc, Self::CublasLt, Self::Cudnn];
 
     /// Its name for people.
@@ -35,6 +37,7 @@ impl Wanted {
             Self::Nvrtc => "NVRTC (CUDA 12 or 13)",
             Self::CublasLt => "cuBLASLt (CUDA 12 or 13)",
             Self::Cudnn => "cuDNN 9",
+            Self::Nccl => "NCCL 2",
         }
     }
 
@@ -45,6 +48,7 @@ impl Wanted {
             Self::Nvrtc => &["libnvrtc.so.13", "libnvrtc.so.12"],
             Self::CublasLt => &["libcublasLt.so.13", "libcublasLt.so.12"],
             Self::Cudnn => &["libcudnn.so.9"],
+            Self::Nccl => &["libnccl.so.2", "libnccl.so"],
         }
     }
 
@@ -78,6 +82,7 @@ impl Wanted {
             Self::Cudnn => {
                 "install cuDNN 9, or `pip install nvidia-cudnn-cu13` (`-cu12` for CUDA 12 drivers)"
             }
+            Self::Nccl => "install NCCL 2, or `pip install nvidia-nccl-cu13` (`-cu12` for CUDA 12 drivers)",
         }
     }
 }
@@ -140,11 +145,13 @@ pub fn load(wanted: Wanted) -> Result<&'static Loaded> {
     static NVRTC: OnceLock<Result<Loaded>> = OnceLock::new();
     static CUBLASLT: OnceLock<Result<Loaded>> = OnceLock::new();
     static CUDNN: OnceLock<Result<Loaded>> = OnceLock::new();
+    static NCCL: OnceLock<Result<Loaded>> = OnceLock::new();
     let slot = match wanted {
         Wanted::Driver => &DRIVER,
         Wanted::Nvrtc => &NVRTC,
         Wanted::CublasLt => &CUBLASLT,
         Wanted::Cudnn => &CUDNN,
+        Wanted::Nccl => &NCCL,
     };
     slot.get_or_init(|| {
         if wanted == Wanted::Cudnn {
@@ -175,6 +182,8 @@ pub fn version(wanted: Wanted) -> Option<String> {
         Wanted::CublasLt => crate::matmul::library_version().map(|number| three_parts(number, 1000)),
         // 91900 is 9.19.0
         Wanted::Cudnn => crate::cudnn::library_version().map(|number| three_parts(number, 1000)),
+        // 22809 is 2.28.9
+        Wanted::Nccl => crate::nccl::library_version().map(|number| three_parts(number, 1000)),
     }
 }
 

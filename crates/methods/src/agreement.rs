@@ -220,7 +220,7 @@ fn batch(config: &MethodConfig, device: &Device) -> Result<PairBatch> {
     let hues: Vec<[f32; 2]> = (0..pairs).map(|n| [0.1 * n as f32, 0.3 - 0.2 * n as f32]).collect();
     let targets = PairTargets::from_poses(device, config.transform, &poses)?;
     let targets = targets.with_labels(device, &labels)?.with_hues(device, &hues)?;
-    Ok(PairBatch { views: [view(0)?, view(1)?], targets })
+    Ok(PairBatch { views: [view(0)?, view(1)?], targets, whole: None })
 }
 
 #[cfg(test)]

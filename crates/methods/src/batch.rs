@@ -1,7 +1,7 @@
 //! One training batch: two views of every object and the targets for the transformation from the first to the second.
 
 use engine::ops::Images;
-use engine::{Device, Feed, Part, Result, Tensor};
+use engine::{Collective, Device, Feed, Part, Result, Tensor};
 use pose::ViewPose;
 use random::{Random, Stream};
 
@@ -19,6 +19,8 @@ pub struct PairBatch {
     pub views: [Images; 2],
     /// The targets of the pairs.
     pub targets: PairTargets,
+    /// Pairs of all ranks, where these are the share of one; as many each, where nothing is said.
+    pub whole: Option<usize>,
 }
 
 /// The targets of a batch's pairs, on the device. A method names the one it lacks.
@@ -73,6 +75,24 @@ impl TargetValues {
     }
 }
 
+impl TargetValues {
+    /// What probes are scored against, of the pairs of all ranks: labels, rotations and translations.
+    pub(crate) fn scored_of_all(&self, ranks: &dyn Collective) -> Result<Self> {
+        let mut whole = Self::default();
+        for bytes in ranks.exchange(bytemuck::cast_slice(&self.labels))? {
+            whole.labels.extend(bytes.as_chunks::<4>().0.iter().map(|bytes| i32::from_ne_bytes(*bytes)));
+        }
+        for (own, all) in
+            [(&self.rotations, &mut whole.rotations), (&self.translations, &mut whole.translations)]
+        {
+            for bytes in ranks.exchange(bytemuck::cast_slice(own))? {
+                all.extend(bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)));
+            }
+        }
+        Ok(whole)
+    }
+}
+
 impl PairTargets {
     /// The targets of pairs of views with these poses under `transform`.
     pub fn from_poses(device: &Device, transform: Transform, pairs: &[[ViewPose; 2]]) -> Result<Self> {
@@ -97,6 +117,22 @@ impl PairTargets {
     pub fn with_hues(mut self, device: &Device, hues: &[[f32; 2]]) -> Result<Self> {
         self.hues = Some(Tensor::from_slice(device, [hues.len(), 2], &hues.concat())?);
         Ok(self)
+    }
+
+    /// The targets of the pairs of all ranks.
+    pub(crate) fn gathered(&self, ranks: &dyn Collective, device: &Device, whole: usize) -> Result<Self> {
+        let own: Vec<&Tensor> = self.all().into_iter().flatten().collect();
+        let mut whole = ranks.gather(device, whole, &own)?.into_iter();
+        let mut next = |own: &Option<Tensor>| own.as_ref().and_then(|_| whole.next());
+        Ok(Self {
+            matrices: next(&self.matrices),
+            parameters: next(&self.parameters),
+            rotations: next(&self.rotations),
+            translations: next(&self.translations),
+            hues: next(&self.hues),
+            labels: next(&self.labels),
+            objects: next(&self.objects),
+        })
     }
 
     fn all(&self) -> [&Option<Tensor>; 7] {
@@ -139,7 +175,7 @@ impl PairBatch {
         let poses: Vec<_> = (0..pairs).map(|_| [pose(), pose()]).collect();
         let labels: Vec<i32> = (0..pairs as i32).map(|label| label % 55).collect();
         let targets = PairTargets::from_poses(device, transform, &poses)?.with_labels(device, &labels)?;
-        Ok(Self { views: [view(0)?, view(1)?], targets })
+        Ok(Self { views: [view(0)?, view(1)?], targets, whole: None })
     }
 
     /// Number of pairs.
@@ -196,7 +232,8 @@ impl PairBatch {
             PairImages::Device(images) => images,
             PairImages::Host { .. } => [next()?, next()?],
         };
-        Ok(Self { views: images.map(|pixels| Images::from_pixels(pixels, MEAN, STD)), targets })
+        let views = images.map(|pixels| Images::from_pixels(pixels, MEAN, STD));
+        Ok(Self { views, targets, whole: None })
     }
 
     /// All tensors, in a fixed order.
@@ -227,7 +264,7 @@ impl PairBatch {
             labels: maybe(&targets.labels)?,
             objects: maybe(&targets.objects)?,
         };
-        Ok(Self { views: [images(first)?, images(second)?], targets })
+        Ok(Self { views: [images(first)?, images(second)?], targets, whole: self.whole })
     }
 }
 

@@ -74,6 +74,10 @@ impl Method for EquiMod {
         ])
     }
 
+    fn terms_use_representation(&self) -> bool {
+        false
+    }
+
     fn motion(&self) -> Motion {
         self.predictor.motion()
     }

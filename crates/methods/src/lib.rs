@@ -38,6 +38,7 @@ pub mod parity;
 pub mod presets;
 mod probes;
 mod projection;
+pub mod rank_parity;
 mod registry;
 mod regularise;
 mod sen;

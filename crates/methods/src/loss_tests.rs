@@ -65,7 +65,7 @@ impl Case<'_> {
             }
         });
         let images = Images::from_planes(&self.device, [0, 1, 1], &[]).unwrap();
-        let batch = PairBatch { views: [images.clone(), images], targets: self.targets.clone() };
+        let batch = PairBatch { views: [images.clone(), images], targets: self.targets.clone(), whole: None };
         let terms = self.method.terms(&mut tape, &views, &batch).unwrap();
         let weighted: Vec<_> = terms.iter().map(|term| (&term.value, term.weight)).collect();
         let total = ops::weighted_sum(&mut tape, &weighted).unwrap();

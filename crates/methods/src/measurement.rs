@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use engine::{Device, Mark, Readback, Result, Tensor};
+use std::sync::Arc;
+
+use engine::{Collective, Device, Mark, Readback, Result, Tensor};
 
 use crate::batch::TargetValues;
 use crate::health::Health;
@@ -56,6 +58,10 @@ pub struct StepOutput {
     pub(crate) answers: Option<Answers>,
     pub(crate) representation: Tensor,
     pub(crate) activations: Option<Tensor>,
+    /// Who shares the batch: loss and terms are those of all of it, the rest is of this rank's rows.
+    pub(crate) ranks: Arc<dyn Collective>,
+    /// Rows of all of them.
+    pub(crate) rows: usize,
 }
 
 impl StepOutput {
@@ -69,16 +75,41 @@ impl StepOutput {
         Ok(Measurement { loss: scalar(&self.loss)?, terms, ..Measurement::default() })
     }
 
+    /// With what is asked for of the whole batch.
+    fn whole(mut self, device: &Device, ask: Ask) -> Result<Self> {
+        if let (true, Some(answers)) = (ask.probes, &mut self.answers) {
+            let tensors: Vec<&Tensor> = answers.tensors().iter().collect();
+            let whole = self.ranks.gather(device, self.rows, &tensors)?;
+            answers.set_tensors(whole);
+        }
+        if ask.health {
+            let own: Vec<&Tensor> = std::iter::once(&self.representation).chain(&self.activations).collect();
+            let mut whole = self.ranks.gather(device, self.rows, &own)?.into_iter();
+            if let Some(representation) = whole.next() {
+                self.representation = representation;
+            }
+            self.activations = whole.next();
+        }
+        Ok(self)
+    }
+
     /// Begins to read what is asked for of a step that began at `began` and on which the host spent `host`. Scores of
     /// probes are those on `targets`.
     pub fn read_later(
-        self,
+        mut self,
         device: &Device,
         ask: Ask,
-        targets: TargetValues,
+        mut targets: TargetValues,
         began: Mark,
         host: Duration,
     ) -> Result<Reading> {
+        let ended = device.mark()?;
+        if self.ranks.is_shared() {
+            if ask.probes {
+                targets = targets.scored_of_all(&*self.ranks)?;
+            }
+            self = self.whole(device, ask)?;
+        }
         let answers = self.answers.filter(|_| ask.probes);
         let width = |tensor: &Tensor| tensor.dims().last().copied().unwrap_or(1);
         let mut tensors = vec![&self.loss];
@@ -90,7 +121,6 @@ impl StepOutput {
             tensors.extend(&self.activations);
             health = Some((width(&self.representation), self.activations.as_ref().map(width)));
         }
-        let ended = device.mark()?;
         Ok(Reading {
             readback: device.read_later(&tensors)?,
             terms: self.terms.iter().map(|(name, _)| *name).collect(),

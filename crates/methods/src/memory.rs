@@ -38,7 +38,7 @@ pub(crate) fn plain_batch(config: &MethodConfig, device: &Device, pairs: usize) 
     let poses = vec![[0; 2].map(|_| ViewPose::published_precision([0.1, 0.2, 0.3], [0.0; 3])); pairs];
     let labels = vec![0; pairs];
     let targets = PairTargets::from_poses(device, config.transform, &poses)?.with_labels(device, &labels)?;
-    Ok(PairBatch { views: [view()?, view()?], targets })
+    Ok(PairBatch { views: [view()?, view()?], targets, whole: None })
 }
 
 #[cfg(test)]

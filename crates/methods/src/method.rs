@@ -225,6 +225,12 @@ pub trait Method: Debug + Send + Sync {
         true
     }
 
+    /// Whether the terms look at representations themselves, besides the parts of the embedding: several ranks then gather
+    /// them, too.
+    fn terms_use_representation(&self) -> bool {
+        self.uses_representation()
+    }
+
     /// Where online probes look, in a network with representations of this width: there, at every part, and at the
     /// whole embedding.
     fn places(&self, representation: usize) -> Vec<Place> {

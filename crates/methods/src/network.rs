@@ -79,10 +79,42 @@ impl Model {
             return Err(Error::shape("batch", detail));
         }
         let views = self.views(tape, [first, second])?;
-        let terms = self.method.terms(tape, &views, batch)?;
+        let terms = if tape.collective().is_shared() {
+            self.terms_of_all_ranks(tape, &views, batch)?
+        } else {
+            self.method.terms(tape, &views, batch)?
+        };
         let weighted: Vec<(&Var, f32)> = terms.iter().map(|term| (&term.value, term.weight)).collect();
         let total = ops::weighted_sum(tape, &weighted)?;
         Ok(Loss { total, terms, views })
+    }
+
+    /// The terms of the whole batch, of which `views` and `batch` are this rank's share: embeddings and targets are
+    /// gathered, and every rank computes all terms.
+    fn terms_of_all_ranks(
+        &self,
+        tape: &mut Tape<'_>,
+        views: &[Embedding; 2],
+        batch: &PairBatch,
+    ) -> Result<Vec<Term>> {
+        let [x, y] = views;
+        let whole = [self.gathered(tape, x)?, self.gathered(tape, y)?];
+        let count = tape.whole_rows(batch.len());
+        let targets = batch.targets.gathered(&**tape.collective(), &tape.device(), count)?;
+        let batch = PairBatch { views: batch.views.clone(), targets, whole: None };
+        tape.replicated(|tape| self.method.terms(tape, &whole, &batch))
+    }
+
+    /// What all ranks made of a view.
+    fn gathered(&self, tape: &mut Tape<'_>, view: &Embedding) -> Result<Embedding> {
+        let mut whole = view.clone();
+        if self.method.terms_use_representation() {
+            whole.representation = ops::gather_ranks(tape, &view.representation)?;
+        }
+        for (_, part) in &mut whole.parts {
+            *part = ops::gather_ranks(tape, part)?;
+        }
+        Ok(whole)
     }
 
     /// What the network makes of both views of a batch.

@@ -101,6 +101,11 @@ impl Answers {
         &self.tensors
     }
 
+    /// Puts others in their place: those on all rows of a batch.
+    pub(crate) fn set_tensors(&mut self, tensors: Vec<Tensor>) {
+        self.tensors = tensors;
+    }
+
     /// What the answers are about.
     pub fn questions(&self) -> Questions {
         Questions(self.names.clone())

@@ -68,6 +68,10 @@ impl Method for Sen {
         Ok(vec![Term::new("repr_loss_equi", value, self.loss.equivariance)])
     }
 
+    fn terms_use_representation(&self) -> bool {
+        false
+    }
+
     fn motion(&self) -> Motion {
         self.predictor.motion()
     }

@@ -90,6 +90,10 @@ impl Method for Sie {
         Ok(terms)
     }
 
+    fn terms_use_representation(&self) -> bool {
+        false
+    }
+
     fn places(&self, representation: usize) -> Vec<Place> {
         let (name, ending) = ("invariant_half", "repr_inv");
         let invariant = Place::of_representation(name, ending, 0, self.half, (true, false));

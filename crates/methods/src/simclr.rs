@@ -54,4 +54,8 @@ impl Method for SimClr {
             ops::info_nce(tape, e_x, e_y, batch.targets.objects.as_ref(), self.loss.temperature as f32)?;
         Ok(vec![Term::new("repr_loss_inv", value, self.loss.invariance)])
     }
+
+    fn terms_use_representation(&self) -> bool {
+        false
+    }
 }

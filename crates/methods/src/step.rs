@@ -2,9 +2,11 @@
 //! is measured and what is compared with the published code are this one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use engine::{
-    AdamConfig, Device, MuonConfig, ParameterStore, Result, Shape, StepGraph, Tape, Tensor, Var, ops,
+    AdamConfig, Collective, Device, MuonConfig, ParameterStore, Result, Shape, SingleRank, StepGraph, Tape,
+    Tensor, Var, ops,
 };
 
 use crate::batch::PairBatch;
@@ -32,8 +34,9 @@ pub struct StepOptions {
 pub struct Step {
     network: Network,
     probes: Option<Probes>,
+    ranks: Arc<dyn Collective>,
     /// By batch size; none where steps are issued one by one.
-    graphs: Option<HashMap<usize, Captured>>,
+    graphs: Option<HashMap<(usize, Option<usize>), Captured>>,
 }
 
 /// A step that is repeated, and where it finds its batch.
@@ -54,7 +57,26 @@ impl Step {
             network.store.orthogonalise(muon, is_hidden_matrix);
         }
         let graphs = (options.graphs && device.has_graphs()).then(HashMap::new);
-        Ok(Self { network, probes, graphs })
+        Ok(Self { network, probes, ranks: Arc::new(SingleRank), graphs })
+    }
+
+    /// Shares every batch with others: a step is given this rank's rows, and does what one rank does with all of them.
+    pub fn with_ranks(mut self, ranks: Arc<dyn Collective>) -> Self {
+        self.ranks = ranks;
+        self
+    }
+
+    /// Takes over what rank 0 has: weights, optimiser and running statistics. All ranks call it together.
+    pub fn take_from_first(&mut self) -> Result<()> {
+        if self.ranks.is_shared() {
+            self.network.store.take_from_first(&*self.ranks)?;
+        }
+        Ok(())
+    }
+
+    /// Who shares the batch.
+    pub fn ranks(&self) -> &Arc<dyn Collective> {
+        &self.ranks
     }
 
     /// The network.
@@ -76,11 +98,12 @@ impl Step {
 
     /// All of a step but the update: leaves the gradients in the store.
     pub fn gradients(&mut self, batch: &PairBatch) -> Result<StepOutput> {
-        let Self { network: Network { store, model }, probes, graphs } = self;
+        let Self { network: Network { store, model }, probes, ranks, graphs } = self;
         let device = store.device().clone();
-        let pass = |store: &mut ParameterStore, batch: &PairBatch| pass(store, model, probes.as_ref(), batch);
+        let pass =
+            |store: &mut ParameterStore, batch: &PairBatch| pass(store, model, probes.as_ref(), ranks, batch);
         let Some(graphs) = graphs else { return device.scratch(|| pass(store, batch)) };
-        let Captured { graph, inputs } = graphs.entry(batch.len()).or_default();
+        let Captured { graph, inputs } = graphs.entry((batch.len(), batch.whole)).or_default();
         if !graph.is_known() {
             return graph.run(store, |store| pass(store, batch));
         }
@@ -120,15 +143,17 @@ fn is_hidden_matrix(name: &str, shape: Shape) -> bool {
         && matches!(shape.dims(), [rows, _] | [rows, _, _, _] if *rows > 1)
 }
 
-/// Forward of both views, loss, probes and backward: leaves the gradients in the store.
+/// Forward of both views, loss, probes and backward: leaves the gradients in the store, of all ranks.
 fn pass(
     store: &mut ParameterStore,
     model: &Model,
     probes: Option<&Probes>,
+    ranks: &Arc<dyn Collective>,
     batch: &PairBatch,
 ) -> Result<StepOutput> {
     store.clear_gradients();
-    let mut tape = Tape::training(store);
+    let mut tape = Tape::training(store).with_collective(ranks, batch.whole);
+    let rows = tape.whole_rows(batch.len());
     let loss = model.loss(&mut tape, batch)?;
     let mut answers = None;
     let total = match probes {
@@ -136,7 +161,9 @@ fn pass(
             let (losses, said) = probes.forward(&mut tape, &loss.views, &batch.targets)?;
             answers = Some(said);
             let mut all: Vec<(&Var, f32)> = vec![(&loss.total, 1.0)];
-            all.extend(losses.iter().map(|(loss, weight)| (loss, *weight)));
+            // Each is the mean over this rank's rows; gradients are added up over the ranks.
+            let share = batch.len() as f32 / rows as f32;
+            all.extend(losses.iter().map(|(loss, weight)| (loss, *weight * share)));
             ops::weighted_sum(&mut tape, &all)?
         }
         None => loss.total.clone(),
@@ -149,5 +176,7 @@ fn pass(
         terms: loss.terms.iter().map(|term| (term.name, term.value.value().clone())).collect(),
         loss: loss.total.value().clone(),
         answers,
+        ranks: Arc::clone(ranks),
+        rows,
     })
 }

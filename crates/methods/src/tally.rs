@@ -107,6 +107,69 @@ impl Tallies {
         other.targets.iter().for_each(|(task, (width, all))| self.add_targets(task, *width, all));
     }
 
+    /// Everything, for another rank.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let text = |bytes: &mut Vec<u8>, text: &str| {
+            bytes.extend((text.len() as u64).to_le_bytes());
+            bytes.extend(text.as_bytes());
+        };
+        bytes.extend((self.scores.len() as u64).to_le_bytes());
+        for (name, tally) in &self.scores {
+            text(&mut bytes, name);
+            let numbers = match *tally {
+                Tally::Accuracy { right, count } => [0.0, right, count, 0.0, 0.0],
+                Tally::R2 { error, sum, squares, count } => [1.0, error, sum, squares, count],
+            };
+            numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+        }
+        for (task, (width, all)) in &self.targets {
+            text(&mut bytes, task);
+            bytes.extend((*width as u64).to_le_bytes());
+            bytes.extend((all.len() as u64).to_le_bytes());
+            all.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+        }
+        bytes
+    }
+
+    /// What [`Self::to_bytes`] wrote; `None` where it is anything else.
+    pub fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
+        fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+            let (taken, rest) = bytes.split_at_checked(count)?;
+            *bytes = rest;
+            Some(taken)
+        }
+        fn count(bytes: &mut &[u8]) -> Option<usize> {
+            usize::try_from(u64::from_le_bytes(take(bytes, 8)?.try_into().ok()?)).ok()
+        }
+        fn text(bytes: &mut &[u8]) -> Option<String> {
+            let length = count(bytes)?;
+            String::from_utf8(take(bytes, length)?.to_vec()).ok()
+        }
+        fn number(bytes: &mut &[u8]) -> Option<f64> {
+            Some(f64::from_le_bytes(take(bytes, 8)?.try_into().ok()?))
+        }
+        let mut tallies = Self::default();
+        for _ in 0..count(&mut bytes)? {
+            let name = text(&mut bytes)?;
+            let mut next = || number(&mut bytes);
+            let (kind, a, b, c, d) = (next()?, next()?, next()?, next()?, next()?);
+            let tally = match kind {
+                0.0 => Tally::Accuracy { right: a, count: b },
+                _ => Tally::R2 { error: a, sum: b, squares: c, count: d },
+            };
+            tallies.scores.insert(name, tally);
+        }
+        while !bytes.is_empty() {
+            let (task, width, length) = (text(&mut bytes)?, count(&mut bytes)?, count(&mut bytes)?);
+            let all = take(&mut bytes, length.checked_mul(4)?)?.as_chunks::<4>().0;
+            tallies
+                .targets
+                .insert(task, (width, all.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()));
+        }
+        Some(tallies)
+    }
+
     /// The scores by name.
     pub fn scores(&self) -> impl Iterator<Item = (String, f64)> + '_ {
         self.scores.iter().map(|(name, tally)| (name.clone(), tally.score()))

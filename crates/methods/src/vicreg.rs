@@ -65,4 +65,8 @@ impl Method for VicReg {
         terms.extend(regularisation(tape, [e_x, e_y], None, &self.loss, self.divisor)?);
         Ok(terms)
     }
+
+    fn terms_use_representation(&self) -> bool {
+        false
+    }
 }

@@ -139,7 +139,7 @@ fn a_supervised_vit_agrees_with_its_formula() {
     let labels = [2, 0, 1, 2];
     let images = |planes: &Vec<f32>| Images::from_planes(&device, [ROWS, SIZE, SIZE], planes).unwrap();
     let targets = PairTargets::default().with_labels(&device, &labels).unwrap();
-    let batch = PairBatch { views: [images(&views[0]), images(&views[1])], targets };
+    let batch = PairBatch { views: [images(&views[0]), images(&views[1])], targets, whole: None };
     let shown = step.gradients(&batch).unwrap().read().unwrap();
     let store = &step.network().store;
 

@@ -32,6 +32,7 @@ fn batch(device: &Device) -> PairBatch {
     PairBatch {
         views: [view(0), view(1)],
         targets: targets.with_labels(device, &[0, 1, 2, 3, 4, 5]).expect("labels"),
+        whole: None,
     }
 }
 

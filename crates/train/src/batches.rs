@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use dataset::order;
 use dataset::{Batch, Split, TrainingPlan, Views};
+use engine::Collective;
 use methods::{PairImages, TargetValues, Transform};
 use pose::ViewPose;
 
@@ -21,6 +22,8 @@ pub struct PairBatch<'a> {
     pub items: Vec<Item>,
     /// The targets of the pairs.
     pub targets: TargetValues,
+    /// Pairs of all ranks, where these are the share of one.
+    pub whole: Option<usize>,
 }
 
 impl<'a> PairBatch<'a> {
@@ -55,7 +58,7 @@ impl<'a> PairBatch<'a> {
             }
         }
         let targets = TargetValues { hues, labels, objects, ..TargetValues::from_poses(transform, &poses) };
-        Self { images: PairImages::Host { side, views: [first, second] }, items, targets }
+        Self { images: PairImages::Host { side, views: [first, second] }, items, targets, whole: None }
     }
 
     /// Number of pairs.
@@ -108,6 +111,35 @@ pub fn view_counts(views: &dyn Views) -> Option<Vec<u32>> {
         .map(|object| u32::try_from(views.views_of(Split::Train, object).len()).unwrap_or(u32::MAX))
         .collect();
     counts.iter().any(|count| *count != counts[0]).then_some(counts)
+}
+
+/// What of `items` (all first views, then all second ones) is the share of one of several ranks.
+pub fn share_of(items: Vec<Item>, ranks: &dyn Collective) -> Vec<Item> {
+    if !ranks.is_shared() {
+        return items;
+    }
+    let pairs = items.len() / 2;
+    let (first, second) = items.split_at(pairs);
+    let share = ranks.share(pairs);
+    first[share.clone()].iter().chain(&second[share]).copied().collect()
+}
+
+/// Refuses a number of ranks that cannot share the batches of `plan`.
+pub fn check_ranks(plan: &TrainingPlan, ranks: usize) -> Result<()> {
+    let smallest = plan.batch_sizes().into_iter().min().unwrap_or(plan.batch);
+    let fits = |ranks: &usize| plan.batch.is_multiple_of(*ranks) && *ranks <= smallest;
+    if fits(&ranks) {
+        return Ok(());
+    }
+    let below = (1..ranks).rev().find(fits);
+    let above = (ranks + 1..=smallest).find(fits);
+    let others: Vec<String> = below.into_iter().chain(above).map(|count| count.to_string()).collect();
+    let why = if plan.batch.is_multiple_of(ranks) {
+        format!("an epoch has a batch of {smallest} pairs")
+    } else {
+        format!("batch is {}", plan.batch)
+    };
+    Err(Error::Request(format!("{ranks} ranks cannot share a batch: {why}; use {}", others.join(" or "))))
 }
 
 /// The items of pairs of `views` of `objects`: all first views, then all second ones.

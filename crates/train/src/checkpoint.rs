@@ -23,7 +23,7 @@ const FORMAT: &str = "equicaps-checkpoint-1";
 const NO_CHECKSUM: &str = "\"checksum\":\"00000000\"";
 
 /// Where a run stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Position {
     /// Complete epochs.
     pub epoch: u64,

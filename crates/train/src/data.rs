@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dataset::cuda::{DeviceObjects, PoolMemory, RenderPool};
 use dataset::{CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Split, SplitBy, Views};
-use engine::Device;
+use engine::{Collective, Device, SingleRank};
 use methods::{MethodConfig, MethodName, Task, Transform};
 use scene::LatentRanges;
 
@@ -22,12 +22,14 @@ pub struct Data {
     pub device: Device,
     /// On a GPU, where they are rendered on the fly: what renders them there.
     pub rendered: Option<RenderPool>,
+    /// Who trains on them together.
+    pub ranks: Arc<dyn Collective>,
 }
 
 impl Data {
     /// Views whose images come from the host.
     pub fn on_host(views: Arc<dyn Views>, device: &Device) -> Self {
-        Self { views, device: device.clone(), rendered: None }
+        Self { views, device: device.clone(), rendered: None, ranks: Arc::new(SingleRank) }
     }
 }
 
@@ -61,12 +63,17 @@ pub(crate) fn find(config: &Config) -> Result<Source> {
 
 /// Opens the views that `config.data` names, for training on `device`.
 pub fn open(config: &Config, device: &Device) -> Result<Data> {
+    open_shared(config, device, Arc::new(SingleRank))
+}
+
+/// As [`open`], for training together with others.
+pub fn open_shared(config: &Config, device: &Device, ranks: Arc<dyn Collective>) -> Result<Data> {
     match find(config)? {
         Source::Stored(views) => {
             check(config, &*views)?;
-            Ok(Data::on_host(views, device))
+            Ok(Data { ranks, ..Data::on_host(views, device) })
         }
-        Source::Objects(set) => on_the_fly(config, set, device),
+        Source::Objects(set) => on_the_fly(config, set, device, ranks),
     }
 }
 
@@ -186,14 +193,14 @@ fn on_the_fly_options(config: &Config) -> OnTheFlyOptions {
     }
 }
 
-fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> {
+fn on_the_fly(config: &Config, set: ObjectSet, device: &Device, ranks: Arc<dyn Collective>) -> Result<Data> {
     let (settings, ids, options) = (&config.procedural, set.ids(), on_the_fly_options(config));
     let memory = options.memory;
     let renderer = CpuRenderer::new(set, settings.quality);
     let Device::Cuda(cuda) = device else {
         let views: Arc<dyn Views> = Arc::new(OnTheFly::new(renderer, &ids, options));
         check(config, &*views)?;
-        return Ok(Data::on_host(views, device));
+        return Ok(Data { ranks, ..Data::on_host(views, device) });
     };
     // The host renders only images to be shown; the pool of images is in the device's memory.
     let options = OnTheFlyOptions { memory: 0, ..options };
@@ -202,11 +209,12 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device) -> Result<Data> 
     let objects = Some(settings.objects_mib << 20).filter(|&bytes| bytes > 0);
     let memory = PoolMemory { pool: memory, objects };
     let pool = RenderPool::new(Arc::clone(&views), cuda.context(), config.method.image_size, memory)?;
-    // Every pair wants two views of an object.
+    // Every pair wants two views of an object, on one of the ranks.
     let pairs = training_plan(config, &*views)?.pairs as u64;
-    let wants_all = config.refresh < 0.5 && 2 * pairs * config.epochs >= settings.views as u64;
+    let wanted = 2 * pairs * config.epochs / ranks.ranks() as u64;
+    let wants_all = config.refresh < 0.5 && wanted >= settings.views as u64;
     let objects = if wants_all { views.split(Split::Train) } else { 0..0 };
-    Ok(Data { views, device: device.clone(), rendered: Some(pool.fill(objects)) })
+    Ok(Data { views, device: device.clone(), rendered: Some(pool.fill(objects)), ranks })
 }
 
 #[cfg(test)]

@@ -75,13 +75,19 @@ impl Environment {
 
 /// Notes in the file at `path` that a session begins on `device` at `from_step`; says what may change the bits of the
 /// run.
-pub fn begin(path: &Path, device: &Device, data: String, from_step: u64) -> Result<Vec<String>> {
+pub fn begin(
+    path: &Path,
+    device: &Device,
+    ranks: usize,
+    data: String,
+    from_step: u64,
+) -> Result<Vec<String>> {
     let environment = Environment {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("EQUICAPS_COMMIT").map(str::to_owned),
         command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        device: device.description(),
+        device: in_words(device, ranks),
         libraries: libraries_of(device),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         data,
@@ -93,6 +99,14 @@ pub fn begin(path: &Path, device: &Device, data: String, from_step: u64) -> Resu
     let differences = before.map(|before| before.differences(&environment.device, &environment.libraries));
     append(path, environment)?;
     Ok(differences.unwrap_or_default())
+}
+
+/// The device of so many ranks, in words.
+pub(crate) fn in_words(device: &Device, ranks: usize) -> String {
+    match ranks {
+        1 => device.description(),
+        _ => format!("{ranks} ranks, rank 0 on {}", device.description()),
+    }
 }
 
 /// The libraries behind a device, with their versions.

@@ -37,6 +37,9 @@ pub enum Error {
     /// Training went wrong in a way that continuing would not mend.
     #[error("{0}")]
     Unhealthy(String),
+    /// Something is wrong on one of several ranks, and all of them know.
+    #[error("{0}")]
+    Everywhere(String),
     /// The request makes no sense, whatever is on disk.
     #[error("{0}")]
     Request(String),

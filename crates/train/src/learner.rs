@@ -22,6 +22,59 @@ impl Look {
         self.tallies.merge(&other.tallies);
         self.representations.merge(other.representations);
     }
+
+    /// As it travels between ranks: length of the scores, scores, width, count, classes, values.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let Representations { width, values, labels } = &self.representations;
+        let tallies = self.tallies.to_bytes();
+        let mut bytes = (tallies.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(tallies);
+        bytes.extend([*width, labels.len()].map(|number| (number as u64).to_le_bytes()).concat());
+        labels.iter().for_each(|label| bytes.extend(label.to_le_bytes()));
+        values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+        bytes
+    }
+
+    /// What [`Self::to_bytes`] wrote; nothing where it is something else.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        fn count<'a>(bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
+            let (number, rest) = bytes.split_first_chunk::<8>()?;
+            Some((usize::try_from(u64::from_le_bytes(*number)).ok()?, rest))
+        }
+        let (length, rest) = count(bytes)?;
+        let (tallies, rest) = rest.split_at_checked(length)?;
+        let (width, rest) = count(rest)?;
+        let (rows, rest) = count(rest)?;
+        let (labels, values) = rest.split_at_checked(rows.checked_mul(4)?)?;
+        let labels: Vec<i32> =
+            labels.as_chunks::<4>().0.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect();
+        let values: Vec<f32> =
+            values.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        if values.len() != rows.checked_mul(width)? {
+            return None;
+        }
+        let representations = Representations { width, values, labels };
+        Some(Self { tallies: Tallies::from_bytes(tallies)?, representations })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use methods::Tally;
+
+    #[test]
+    fn looks_travel_whole_and_nothing_else_is_taken_for_one() {
+        let mut look = Look::default();
+        look.tallies.add("class_accuracy/representation", Tally::Accuracy { right: 3.0, count: 7.0 });
+        look.representations =
+            Representations { width: 2, values: vec![0.5, -1.0, 3.0, 1e-9], labels: vec![4, -1] };
+        let bytes = look.to_bytes();
+        let again = Look::from_bytes(&bytes).unwrap();
+        assert_eq!(again.to_bytes(), bytes);
+        assert_eq!((again.representations.width, &again.representations.labels[..]), (2, &[4, -1][..]));
+        assert!((0..bytes.len()).all(|length| Look::from_bytes(&bytes[..length]).is_none()));
+    }
 }
 
 /// A network in training.
@@ -35,6 +88,11 @@ pub trait Learner {
 
     /// A look at pairs that are not trained on; nothing changes. Representations are given where they are asked for.
     fn look(&mut self, batch: PairBatch<'_>, representations: bool) -> Result<Look>;
+
+    /// Takes over what rank 0 has. All ranks that train together call it.
+    fn take_from_first(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// Adds the whole state to a checkpoint.
     fn save(&self, checkpoint: &mut Checkpoint) -> Result<()>;

@@ -4,14 +4,16 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use std::sync::Arc;
+
 use dataset::Views;
-use engine::{AdamConfig, Device, Feed};
+use engine::{AdamConfig, Collective, Device, Feed};
 use methods::{
     Ask, Measurement, MethodConfig, Network, PairBatch, ProbesConfig, Reading, Representations, Step,
     StepOptions,
 };
 
-use crate::batches::{self, training_plan};
+use crate::batches::{self, check_ranks, training_plan};
 use crate::checkpoint::Checkpoint;
 use crate::config::{Config, OptimiserName};
 use crate::error::{Error, Result};
@@ -30,12 +32,25 @@ pub struct NetworkLearner {
 }
 
 impl NetworkLearner {
-    /// The network of `config` for `views`, initialised by the run's seed.
+    /// The network of a rank that is alone.
+    #[cfg(test)]
     pub fn new(config: &Config, views: &dyn Views, device: &Device) -> Result<Self> {
+        Self::with_ranks(config, views, device, Arc::new(engine::SingleRank))
+    }
+
+    /// The network of `config` for `views`, initialised by the run's seed, on one of `ranks`; all weights are those of rank 0 after [`Learner::take_from_first`].
+    pub fn with_ranks(
+        config: &Config,
+        views: &dyn Views,
+        device: &Device,
+        ranks: Arc<dyn Collective>,
+    ) -> Result<Self> {
         let plan = training_plan(config, views)?;
-        check_memory(config, plan.batch_sizes().into_iter().max().unwrap_or(0), device)?;
+        check_ranks(&plan, ranks.ranks())?;
+        let largest = plan.batch_sizes().into_iter().max().unwrap_or(0);
+        check_memory(config, largest.div_ceil(ranks.ranks()), device)?;
         Ok(Self {
-            step: new_step(config, views, views.classes().len(), device)?,
+            step: new_step(config, views, views.classes().len(), device)?.with_ranks(ranks),
             adam: config.adam(),
             schedule: Schedule::of(config, plan.steps_per_epoch()),
             feed: Feed::new(device)?,
@@ -98,7 +113,8 @@ impl Learner for NetworkLearner {
         let (device, transform) = (store.device().clone(), model.config().transform);
         let factor = self.schedule.factor(store.steps());
         let adam = AdamConfig { learning_rate: self.adam.learning_rate * factor, ..self.adam };
-        let inputs = PairBatch::upload(&mut self.feed, transform, &batch.targets, batch.images)?;
+        let mut inputs = PairBatch::upload(&mut self.feed, transform, &batch.targets, batch.images)?;
+        inputs.whole = batch.whole;
         let began = device.mark()?;
         let output = self.step.step(&inputs, &adam)?;
         self.readings.push_back(output.read_later(&device, ask, batch.targets, began, start.elapsed())?);
@@ -134,6 +150,10 @@ impl Learner for NetworkLearner {
         }
         self.feed.finish()?;
         Ok(Look { tallies, representations: rows })
+    }
+
+    fn take_from_first(&mut self) -> Result<()> {
+        Ok(self.step.take_from_first()?)
     }
 
     fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {

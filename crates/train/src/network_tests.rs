@@ -238,7 +238,7 @@ fn steps_are_those_of_the_method_on_the_same_pairs() {
                 epsilon: 1e-8,
                 weight_decay: 0.05,
             };
-            let pairs = methods::PairBatch { views: [images(0), images(1)], targets };
+            let pairs = methods::PairBatch { views: [images(0), images(1)], targets, whole: None };
             let wanted = bare.step(&pairs, &adam).unwrap().read().unwrap();
             assert_eq!(found.loss, wanted.loss, "{method} {transform}, step {step}");
             assert_eq!(found.terms.len(), wanted.terms.len());

@@ -24,11 +24,6 @@ impl Saver {
         Self { folder, settings, last_epoch, writing: None }
     }
 
-    /// Whether the checkpoint at the end of `epoch` always stays.
-    pub fn is_milestone(&self, epoch: u64) -> bool {
-        epoch == self.last_epoch || self.settings.milestones.contains(&epoch)
-    }
-
     /// Begins to write `checkpoint`, after waiting for the one before it; gives that one's path.
     pub fn save(&mut self, checkpoint: Checkpoint) -> Result<Option<PathBuf>> {
         let before = self.wait()?;

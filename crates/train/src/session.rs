@@ -2,6 +2,7 @@
 //! Every command that trains uses it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::batches::training_plan;
 use crate::checkpoint::{self, Checkpoint};
@@ -26,7 +27,8 @@ pub struct Start<'a> {
 
 /// A run that is held by this process, with its data and its network.
 pub struct Session {
-    run: OwnedRun,
+    /// None for all but the first of several ranks.
+    run: Option<OwnedRun>,
     config: Config,
     data: Data,
     learner: NetworkLearner,
@@ -44,7 +46,7 @@ impl Session {
     ) -> Result<Self> {
         plan::check(&config, &data)?;
         let config = with_split(config, &data);
-        let mut learner = NetworkLearner::new(&config, &*data.views, &data.device)?;
+        let mut learner = new_learner(&config, &data)?;
         let choices = start.choices_of.map(|other| RunFolder::open(other)?.choices()).transpose()?;
         if let (Some(None), Some(other)) = (&choices, start.choices_of) {
             tell(Event::Warning(format!(
@@ -69,14 +71,21 @@ impl Session {
         if let Some(first) = first {
             first.write(&new.folder().checkpoints_path())?;
         }
-        Ok(Self { run: new.begin(&config)?, config, data, learner })
+        Ok(Self { run: Some(new.begin(&config)?), config, data, learner })
     }
 
     /// Resumes the run in the folder `root`, with `config` in place of its own.
     pub fn resume(root: &Path, config: Config, data: Data) -> Result<Self> {
         let config = with_split(config, &data);
-        let learner = NetworkLearner::new(&config, &*data.views, &data.device)?;
-        Ok(Self { run: RunFolder::open(root)?.acquire()?, config, data, learner })
+        let learner = new_learner(&config, &data)?;
+        Ok(Self { run: Some(RunFolder::open(root)?.acquire()?), config, data, learner })
+    }
+
+    /// Joins a run that the first of several ranks begins or resumes with the same `config`. Writes nothing.
+    pub fn join(config: Config, data: Data) -> Result<Self> {
+        let config = with_split(config, &data);
+        let learner = new_learner(&config, &data)?;
+        Ok(Self { run: None, config, data, learner })
     }
 
     /// Resumes the run in the folder `root`, or starts it where there is none. A run of other settings is refused.
@@ -92,9 +101,9 @@ impl Session {
         }
     }
 
-    /// The run's folder.
-    pub fn folder(&self) -> &RunFolder {
-        self.run.folder()
+    /// The run's folder; none on all but the first of several ranks.
+    pub fn folder(&self) -> Option<&RunFolder> {
+        self.run.as_ref().map(OwnedRun::folder)
     }
 
     /// Images in a step, in the mean over an epoch.
@@ -104,8 +113,12 @@ impl Session {
 
     /// Trains until the end, or until `stop` says so; it is asked before every step.
     pub fn train(mut self, tell: &mut dyn FnMut(Event<'_>), stop: &dyn Fn() -> bool) -> Result<Outcome> {
-        trainer::train(&self.run, &self.config, self.data, &mut self.learner, tell, stop)
+        trainer::train(self.run.as_ref(), &self.config, self.data, &mut self.learner, tell, stop)
     }
+}
+
+fn new_learner(config: &Config, data: &Data) -> Result<NetworkLearner> {
+    NetworkLearner::with_ranks(config, &*data.views, &data.device, Arc::clone(&data.ranks))
 }
 
 /// The configuration with the split that the data have, so that a run's `config.toml` never says `auto`.

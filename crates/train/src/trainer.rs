@@ -5,7 +5,9 @@
 //! and lines later than the checkpoint are taken back when a run goes on.
 
 mod end_of_epoch;
+mod start;
 mod step_results;
+mod together;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -14,12 +16,12 @@ use std::time::Duration;
 
 use dataset::cuda::{RenderPool, look_ahead};
 use dataset::{Allocate, Loader, LoaderOptions, Split, SplitBy, TrainingPlan, Views, plan};
-use engine::{DType, Device, Tensor};
+use engine::{Collective, DType, Device, Tensor};
 use methods::{Ask, PairImages};
 use pose::ViewPose;
 
 use crate::bad_samples::Skipping;
-use crate::batches::{Item, PairBatch, training_plan, view_counts};
+use crate::batches::{Item, PairBatch, check_ranks, share_of, training_plan, view_counts};
 use crate::checkpoint::{self, Checkpoint, Position, SPLIT};
 use crate::clock::Clock;
 use crate::config::{Config, OnBadSample};
@@ -27,19 +29,23 @@ use crate::data::Data;
 use crate::environment::{self, Ended};
 use crate::error::{Error, Result};
 use crate::event::{Event, Outcome};
-use crate::guard::{Guard, RankWatch};
+use crate::guard::Guard;
 use crate::journal::Journal;
 use crate::learner::Learner;
 use crate::means::Means;
 use crate::run_folder::OwnedRun;
 use crate::saver::Saver;
+use start::Start;
 
 /// Where a checkpoint keeps what is known of the effective rank.
 const GUARD_RANK: &str = "guard_rank";
 
 /// The loop over one run.
 pub struct Trainer<'a> {
-    run: &'a OwnedRun,
+    /// What is written down of the run; only by the first of several ranks.
+    books: Option<Books<'a>>,
+    checkpoints: PathBuf,
+    ranks: Arc<dyn Collective>,
     config: Config,
     views: Arc<Skipping>,
     device: Device,
@@ -50,8 +56,6 @@ pub struct Trainer<'a> {
     position: Position,
     means: Means,
     guard: Guard,
-    journal: Journal,
-    saver: Saver,
     tell: &'a mut dyn FnMut(Event<'_>),
     /// Bad samples in each of the steps that are issued but whose results are not yet processed.
     pending: VecDeque<usize>,
@@ -61,48 +65,53 @@ pub struct Trainer<'a> {
     replaced: usize,
 }
 
+/// What is written down of a run.
+struct Books<'a> {
+    run: &'a OwnedRun,
+    journal: Journal,
+    saver: Saver,
+}
+
 /// Continues `run` from its newest whole checkpoint, or begins it, and trains until the end, or until `stop` says so.
+/// Of several ranks the first has the run, and the others none.
 pub fn train(
-    run: &OwnedRun,
+    run: Option<&OwnedRun>,
     config: &Config,
     data: Data,
     learner: &mut dyn Learner,
     tell: &mut dyn FnMut(Event<'_>),
     stop: &dyn Fn() -> bool,
 ) -> Result<Outcome> {
-    let folder = run.folder();
-    let Data { views, device, rendered } = data;
+    let Data { views, device, rendered, ranks } = data;
     let plan = training_plan(config, &*views)?;
-    if let Some(choices) = folder.choices()? {
+    check_ranks(&plan, ranks.ranks())?;
+    let begun = run.map(|run| Start::of(run, config, &plan, &views, learner, tell));
+    let (Start { position, strikes, rank, choices, finished }, means) = start::shared(&*ranks, begun)?;
+    if let Some(path) = finished {
+        return Ok(Outcome::AlreadyFinished(path));
+    }
+    if let Some(choices) = choices {
         device.set_choices(&choices)?;
     }
-    let mut position = Position::default();
-    let mut means = Means::default();
-    let (mut strikes, mut rank) = (0, RankWatch::default());
-    let newest = checkpoint::newest(&folder.checkpoints_path(), |text| tell(Event::Warning(text)))?;
-    if let Some((path, checkpoint)) = newest {
-        check_belongs(&path, &checkpoint, config, &views)?;
-        if checkpoint.position.epoch >= config.epochs {
-            return Ok(Outcome::AlreadyFinished(path));
-        }
-        learner.load(&checkpoint)?;
-        position = checkpoint.position;
-        means = Means::load(&checkpoint)
-            .ok_or_else(|| Error::content(&path, "the checkpoint lacks the means of its epoch"))?;
-        strikes = checkpoint.metadata.get("guard_strikes").and_then(|s| s.parse().ok()).unwrap_or(0);
-        let known = checkpoint.metadata.get(GUARD_RANK).and_then(|text| serde_json::from_str(text).ok());
-        rank = known.unwrap_or_default();
+    learner.take_from_first()?;
+    let mut books = None;
+    if let Some(run) = run {
+        let folder = run.folder();
+        let (surroundings, data) = (folder.environment_path(), views.description());
+        let differences = environment::begin(&surroundings, &device, ranks.ranks(), data, position.step)?;
+        differences.into_iter().for_each(|text| tell(Event::Warning(text)));
+        let device = environment::in_words(&device, ranks.ranks());
+        tell(Event::Begin { config, device: &device, from: position, plan: &plan });
+        let (journal, damage) = Journal::open(folder, position.step)?;
+        damage.into_iter().for_each(|text| tell(Event::Warning(text)));
+        let saver = Saver::new(folder.checkpoints_path(), config.checkpoints.clone(), config.epochs);
+        books = Some(Books { run, journal, saver });
     }
-    run.write_config(config, &plan)?;
-    let surroundings = folder.environment_path();
-    let differences = environment::begin(&surroundings, &device, views.description(), position.step)?;
-    differences.into_iter().for_each(|text| tell(Event::Warning(text)));
-    tell(Event::Begin { config, device: &device.description(), from: position, plan: &plan });
-    let (journal, damage) = Journal::open(folder, position.step)?;
-    damage.into_iter().for_each(|text| tell(Event::Warning(text)));
     let (chosen, replaced) = device.choice_counts();
     let trainer = Trainer {
-        run,
+        books,
+        checkpoints: run.map(|run| run.folder().checkpoints_path()).unwrap_or_default(),
+        ranks,
         views: Arc::new(Skipping::new(views, config.loader.on_bad_sample == OnBadSample::Skip)),
         device,
         rendered,
@@ -111,8 +120,6 @@ pub fn train(
         position,
         means,
         guard: Guard::new(config.guards.clone(), strikes, rank),
-        journal,
-        saver: Saver::new(folder.checkpoints_path(), config.checkpoints.clone(), config.epochs),
         tell,
         pending: VecDeque::new(),
         clock: Clock::new(),
@@ -126,8 +133,10 @@ pub fn train(
         Ok(_) => Ended::Finished,
         Err(error) => Ended::Failed(error.to_string()),
     };
-    // Where the disk is full even this may fail, and is of no importance.
-    let _ = environment::end(&surroundings, ended);
+    if let Some(run) = run {
+        // Where the disk is full even this may fail, and is of no importance.
+        let _ = environment::end(&run.folder().environment_path(), ended);
+    }
     outcome
 }
 
@@ -146,19 +155,9 @@ impl Trainer<'_> {
                 }
                 continue;
             }
-            if stop() {
-                return self.interrupted();
-            }
             let waited = loader.waited() + self.waited();
-            if !loader.wait(stop) {
+            let Some((batch, bad)) = self.next_batch(&mut loader, stop)? else {
                 return self.interrupted();
-            }
-            let Some(batch) = loader.next() else {
-                return Err(Error::Request("the loader ended before the run".to_owned()));
-            };
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(error) => return Err(self.saved_before(&error)),
             };
             if self.position.step == 0 {
                 self.show_pairs(&batch)?;
@@ -178,13 +177,16 @@ impl Trainer<'_> {
             let views = Arc::clone(&self.views);
             let mut pairs =
                 PairBatch::new(&*views, |item| views.resolve(item), &batch, self.config.method.transform);
+            let pairs_of_all = self.ranks.is_shared().then(|| self.pairs_in_step());
+            pairs.whole = pairs_of_all;
             if let Some(rendered) = &mut self.rendered {
                 let images = rendered.announced_images(&pairs.items);
                 pairs.images = on_device(images.map_err(|error| self.saved_before(&error))?)?;
             }
             self.learner.step(pairs, ask).map_err(|error| self.stopped_by(error))?;
-            self.clock.step(batch.items.len(), loader.waited() + self.waited() - waited);
-            self.pending.push_back(self.views.count(&batch.items));
+            let images = pairs_of_all.map_or(batch.items.len(), |pairs| 2 * pairs);
+            self.clock.step(images, loader.waited() + self.waited() - waited);
+            self.pending.push_back(bad);
             loader.recycle(batch);
             self.position.step = step;
             self.position.step_in_epoch += 1;
@@ -201,7 +203,13 @@ impl Trainer<'_> {
         Ok(Outcome::Finished(self.checkpoint_path()))
     }
 
-    /// The items of the steps that are left.
+    /// Pairs of all ranks in the step that comes next.
+    fn pairs_in_step(&self) -> usize {
+        let sizes = self.plan.batch_sizes();
+        sizes.get(self.position.step_in_epoch as usize).copied().unwrap_or(0)
+    }
+
+    /// The items of the steps that are left, of this rank.
     fn steps(&self) -> impl Iterator<Item = Vec<Item>> + Send + use<> {
         let views = Arc::clone(&self.views);
         let rotation = move |object, view| {
@@ -211,8 +219,10 @@ impl Trainer<'_> {
         let distance = move |object, first, second| {
             pose::rotation_distance(rotation(object, first), rotation(object, second))
         };
-        let counts = view_counts(&*self.views);
-        self.plan.steps_with(self.position.epoch, self.position.step_in_epoch, Box::new(distance), counts)
+        let (ranks, counts) = (Arc::clone(&self.ranks), view_counts(&*self.views));
+        let Position { epoch, step_in_epoch, .. } = self.position;
+        let steps = self.plan.steps_with(epoch, step_in_epoch, Box::new(distance), counts);
+        steps.map(move |items| share_of(items, &*ranks))
     }
 
     /// How long steps have waited for images that are rendered on the device.
@@ -222,6 +232,7 @@ impl Trainer<'_> {
 
     /// Shows the first pairs of a batch in TensorBoard.
     fn show_pairs(&mut self, batch: &dataset::Batch) -> Result<()> {
+        let Some(books) = &mut self.books else { return Ok(()) };
         let side = self.config.method.image_size;
         let (all, pairs) =
             (batch.items.len() / 2, self.config.logging.image_pairs.min(batch.items.len() / 2));
@@ -237,7 +248,7 @@ impl Trainer<'_> {
             }
             images.push(pixels);
         }
-        self.journal.show_pairs(&images, side)
+        books.journal.show_pairs(&images, side)
     }
 
     fn start_loader(
@@ -269,13 +280,21 @@ impl Trainer<'_> {
         minutes > 0.0 && self.clock.minutes_unsaved() >= minutes
     }
 
-    fn checkpoint_path(&self) -> PathBuf {
-        checkpoint::path_of(&self.run.folder().checkpoints_path(), self.position)
+    /// Whether the checkpoint at the end of `epoch` always stays.
+    fn is_milestone(&self, epoch: u64) -> bool {
+        epoch == self.config.epochs || self.config.checkpoints.milestones.contains(&epoch)
     }
 
-    /// Copies the state and begins to write it.
+    fn checkpoint_path(&self) -> PathBuf {
+        checkpoint::path_of(&self.checkpoints, self.position)
+    }
+
+    /// Copies the state and begins to write it, on the first rank.
     fn save(&mut self) -> Result<()> {
         self.collect(true)?;
+        if self.books.is_none() {
+            return Ok(());
+        }
         let strikes = self.guard.strikes();
         let mut checkpoint = described(self.position, &self.config, &*self.views, strikes)?;
         checkpoint.metadata.insert(GUARD_RANK.to_owned(), serde_json::json!(self.guard.rank()).to_string());
@@ -285,15 +304,18 @@ impl Trainer<'_> {
             return Err(self.unhealthy(self.position.step, &what));
         }
         self.means.save(&mut checkpoint);
-        self.journal.sync()?;
-        let before = self.saver.save(checkpoint)?;
-        self.tell_saved(before);
+        if let Some(books) = &mut self.books {
+            books.journal.sync()?;
+            let before = books.saver.save(checkpoint)?;
+            self.tell_saved(before);
+        }
         self.clock.save();
         Ok(())
     }
 
     fn wait_for_saver(&mut self) -> Result<()> {
-        let saved = self.saver.wait()?;
+        let Some(books) = &mut self.books else { return Ok(()) };
+        let saved = books.saver.wait()?;
         self.tell_saved(saved);
         Ok(())
     }

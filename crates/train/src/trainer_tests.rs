@@ -75,7 +75,7 @@ fn session_on(
     let (done, before) = (Rc::clone(&learner.done), learner.done.get());
     let stop = move || done.get() - before >= steps;
     let data = Data::on_host(Arc::new(views), &Device::cpu());
-    let outcome = train(&run, config, data, learner, &mut tell, &stop);
+    let outcome = train(Some(&run), config, data, learner, &mut tell, &stop);
     (outcome, warnings)
 }
 

@@ -109,7 +109,25 @@ __device__ __forceinline__ void add_partials(const float* partial, int blocks, i
   }
 }
 
-// Mean and variance; y = x * scale + shift; running statistics (variance unbiased).
+// What is kept of a channel, of which `rows` numbers have this mean and variance: y = x * scale + shift; running statistics
+// (variance unbiased).
+__device__ __forceinline__ void write_statistics(int channel, double mean, double variance, int rows, float epsilon,
+                                                 float momentum, const float* gamma, const float* beta,
+                                                 float* running_mean, float* running_variance, float* saved_mean,
+                                                 float* saved_inverse, float* scale, float* shift) {
+  float inverse = (float)(1.0 / sqrt(variance + epsilon));
+  saved_mean[channel] = (float)mean;
+  saved_inverse[channel] = inverse;
+  scale[channel] = gamma[channel] * inverse;
+  shift[channel] = beta[channel] - (float)mean * gamma[channel] * inverse;
+  if (running_mean) {
+    double unbiased = rows > 1 ? variance * rows / (rows - 1.0) : variance;
+    running_mean[channel] += momentum * ((float)mean - running_mean[channel]);
+    running_variance[channel] += momentum * ((float)unbiased - running_variance[channel]);
+  }
+}
+
+// Mean and variance of a single rank.
 extern "C" __global__ void __launch_bounds__(1024)
     finish_statistics(const float* partial, int blocks, const T* x, int rows, int C, float epsilon, float momentum,
                       const float* gamma, const float* beta, float* running_mean, float* running_variance,
@@ -121,16 +139,35 @@ extern "C" __global__ void __launch_bounds__(1024)
   double offset = a / rows;
   double mean = to_float(x[channel]) + offset;
   double variance = fmax(b / rows - offset * offset, 0.0);
-  float inverse = (float)(1.0 / sqrt(variance + epsilon));
-  saved_mean[channel] = (float)mean;
-  saved_inverse[channel] = inverse;
-  scale[channel] = gamma[channel] * inverse;
-  shift[channel] = beta[channel] - (float)mean * gamma[channel] * inverse;
-  if (running_mean) {
-    double unbiased = rows > 1 ? variance * rows / (rows - 1.0) : variance;
-    running_mean[channel] += momentum * ((float)mean - running_mean[channel]);
-    running_variance[channel] += momentum * ((float)unbiased - running_variance[channel]);
-  }
+  write_statistics(channel, mean, variance, rows, epsilon, momentum, gamma, beta, running_mean, running_variance,
+                   saved_mean, saved_inverse, scale, shift);
+}
+
+// Of several ranks: this one's sums of x and of its square about the running mean, which all ranks share.
+extern "C" __global__ void __launch_bounds__(1024)
+    rank_moments(const float* partial, int blocks, const T* x, int rows, int C, const float* pivot, double* sums) {
+  int channel = blockIdx.x * 32 + (threadIdx.x & 31);
+  double a, b;
+  add_partials(partial, blocks, C, channel, a, b);
+  if (threadIdx.x >= 32 || channel >= C) return;
+  double offset = (double)to_float(x[channel]) - pivot[channel];
+  sums[channel] = a + rows * offset;
+  sums[C + channel] = b + offset * (2.0 * a + rows * offset);
+}
+
+// Mean and variance of all ranks, which have `rows` rows together, from the sums of all of them. The running mean is what
+// they are about.
+extern "C" __global__ void finish_ranks(const double* sums, int rows, int C, float epsilon, float momentum,
+                                        const float* gamma, const float* beta, float* running_mean,
+                                        float* running_variance, float* saved_mean, float* saved_inverse, float* scale,
+                                        float* shift) {
+  int channel = blockIdx.x * blockDim.x + threadIdx.x;
+  if (channel >= C) return;
+  double offset = sums[channel] / rows;
+  double mean = running_mean[channel] + offset;
+  double variance = fmax(sums[C + channel] / rows - offset * offset, 0.0);
+  write_statistics(channel, mean, variance, rows, epsilon, momentum, gamma, beta, running_mean, running_variance,
+                   saved_mean, saved_inverse, scale, shift);
 }
 
 // Evaluation: y = x * scale + shift from running statistics.

@@ -18,7 +18,10 @@
 mod cpu;
 pub(crate) mod cuda;
 
+use std::sync::Arc;
+
 use super::operation::{Context, Cpu, Fixed, Operation, To};
+use crate::collective::Collective;
 use crate::error::{Error, Result};
 use crate::ops::conv2d::{Padding, conv2d};
 use crate::parameters::BufferId;
@@ -139,7 +142,7 @@ impl Layer {
             let detail = format!("x {}, gamma {}, beta {}", x.shape(), gamma.shape(), beta.shape());
             return Err(Error::shape("batch_norm", detail));
         }
-        if tape.is_training() && x.len() / channels.max(1) * tape.collective().ranks() < 2 {
+        if tape.is_training() && tape.whole_rows(x.len() / channels.max(1)) < 2 {
             let detail = format!("x {}: the variance of one row is undefined", x.shape());
             return Err(Error::shape("batch_norm", detail));
         }
@@ -184,7 +187,7 @@ fn normalise(
     };
     let dtype = x.value().dtype();
     let written = if form == Form::Leaving { dtype.of_gradient() } else { dtype };
-    let op = BatchNorm { running, shortcut, relu, form };
+    let op = BatchNorm { running, shortcut, relu, form, ranks: Arc::clone(tape.collective()) };
     tape.apply("batch_norm", op, [x, gamma, beta, residual, gamma_s, beta_s], (shape, written))
 }
 
@@ -195,6 +198,8 @@ struct BatchNorm {
     shortcut: Option<RunningStatistics>,
     relu: bool,
     form: Form,
+    /// Who shares the batch.
+    ranks: Arc<dyn Collective>,
 }
 
 impl Operation<CpuPool, Fixed<6>> for BatchNorm {
@@ -226,7 +231,7 @@ impl Operation<CpuPool, Fixed<6>> for BatchNorm {
         if y.is_some() {
             dy.make_unique(cpu.device)?;
         }
-        cpu::backward(cpu.tape.collective(), layer, y.as_ref(), &mut dy, [dx, dgamma, dbeta])?;
+        cpu::backward(&*self.ranks, layer, y.as_ref(), &mut dy, [dx, dgamma, dbeta])?;
         cpu.pass(dy);
         Ok(())
     }

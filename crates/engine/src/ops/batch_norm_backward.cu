@@ -66,7 +66,18 @@ BACKWARD_SUMS(backward_sums_0, 0)
 BACKWARD_SUMS(backward_sums_1, 1)
 BACKWARD_SUMS(backward_sums_2, 2)
 
-// Gradients of gamma and beta, and the numbers of dx = g * ca + x * cb + cc.
+// The numbers of dx = g * ca + x * cb + cc, from the sums of g and g * xh over `rows` rows.
+__device__ __forceinline__ void write_coefficients(int channel, double sum, double product, int rows,
+                                                   const float* gamma, const float* mean, const float* inverse,
+                                                   float* ca, float* cb, float* cc) {
+  double a = (double)gamma[channel] * inverse[channel];
+  double b = -a * inverse[channel] * product / rows;
+  ca[channel] = (float)a;
+  cb[channel] = (float)b;
+  cc[channel] = (float)(-a * sum / rows - b * mean[channel]);
+}
+
+// Gradients of gamma and beta, and the numbers of dx.
 extern "C" __global__ void __launch_bounds__(1024)
     finish_backward(const float* partial, int blocks, int rows, int C, const float* gamma, const float* mean,
                     const float* inverse, float* dgamma, int add_gamma, float* dbeta, int add_beta, float* ca,
@@ -78,11 +89,30 @@ extern "C" __global__ void __launch_bounds__(1024)
   product *= inverse[channel];
   if (dgamma) dgamma[channel] = (add_gamma ? dgamma[channel] : 0.f) + (float)product;
   if (dbeta) dbeta[channel] = (add_beta ? dbeta[channel] : 0.f) + (float)sum;
-  double a = (double)gamma[channel] * inverse[channel];
-  double b = -a * inverse[channel] * product / rows;
-  ca[channel] = (float)a;
-  cb[channel] = (float)b;
-  cc[channel] = (float)(-a * sum / rows - b * mean[channel]);
+  write_coefficients(channel, sum, product, rows, gamma, mean, inverse, ca, cb, cc);
+}
+
+// Of several ranks: this one's share of the gradients of gamma and beta, and its sums of g and g * xh.
+extern "C" __global__ void __launch_bounds__(1024)
+    rank_sums(const float* partial, int blocks, int C, const float* inverse, float* dgamma, int add_gamma, float* dbeta,
+              int add_beta, double* sums) {
+  int channel = blockIdx.x * 32 + (threadIdx.x & 31);
+  double sum, product;
+  add_partials(partial, blocks, C, channel, sum, product);
+  if (threadIdx.x >= 32 || channel >= C) return;
+  product *= inverse[channel];
+  if (dgamma) dgamma[channel] = (add_gamma ? dgamma[channel] : 0.f) + (float)product;
+  if (dbeta) dbeta[channel] = (add_beta ? dbeta[channel] : 0.f) + (float)sum;
+  sums[channel] = sum;
+  sums[C + channel] = product;
+}
+
+// The numbers of dx from the sums of all ranks, which have `rows` rows together.
+extern "C" __global__ void finish_rank_sums(const double* sums, int rows, int C, const float* gamma, const float* mean,
+                                            const float* inverse, float* ca, float* cb, float* cc) {
+  int channel = blockIdx.x * blockDim.x + threadIdx.x;
+  if (channel >= C) return;
+  write_coefficients(channel, sums[channel], sums[C + channel], rows, gamma, mean, inverse, ca, cb, cc);
 }
 
 // dx = g * ca + x * cb + cc

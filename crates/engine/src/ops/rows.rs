@@ -68,6 +68,40 @@ pub fn copy_rows(device: &Device, source: &Tensor, first: usize, target: &mut Te
     }
 }
 
+/// Copies `rows` rows of the source, from a row on, over those of the target, from a row on.
+pub(crate) fn copy_range(
+    device: &Device,
+    (source, from): (&Tensor, usize),
+    (target, to): (&mut Tensor, usize),
+    rows: usize,
+) -> Result<()> {
+    let width = |tensor: &Tensor| tensor.dims().iter().skip(1).product::<usize>() * tensor.dtype().size();
+    let (bytes, wide) = (rows * width(source), width(source));
+    let fits = |tensor: &Tensor, first: usize| (first + rows) * wide <= tensor.len() * tensor.dtype().size();
+    if wide != width(target) || !fits(source, from) || !fits(target, to) {
+        let detail = format!("{rows} rows of {} to {}", source.shape(), target.shape());
+        return Err(Error::shape("copy_range", detail));
+    }
+    match (device, source.storage()) {
+        (Device::Cpu(_), Storage::Cpu(source)) => {
+            let Storage::Cpu(target) = target.storage_mut()? else {
+                let what = "the target of a copy".into();
+                return Err(Error::WrongDevice { what, device: "another device".into() });
+            };
+            let source = &source.as_bytes()[from * wide..][..bytes];
+            target.as_mut_bytes()[to * wide..][..bytes].copy_from_slice(source);
+            Ok(())
+        }
+        (Device::Cuda(cuda), _) => {
+            let from = view(source)?.part(from * wide, bytes)?;
+            let to = view_mut(target)?.part(to * wide, bytes)?;
+            // SAFETY: both tensors are alive, and nobody else holds the target.
+            Ok(unsafe { cuda.context().copy(to, from) }?)
+        }
+        _ => Err(Error::WrongDevice { what: "the source of a copy".into(), device: "another device".into() }),
+    }
+}
+
 /// `to += weight * from`, float32 of the same length.
 pub fn add_scaled(device: &Device, from: &Tensor, weight: f32, to: &mut Tensor) -> Result<()> {
     if from.len() != to.len() {

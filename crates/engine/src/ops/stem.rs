@@ -38,8 +38,9 @@ pub fn stem(
         && dtype == DType::F16
         && cuda::is_published(&geometry)
     {
-        let images = images.clone();
-        return cuda::stem(tape, on, [weight, gamma, beta], cuda::Stem { geometry, images, running });
+        let (images, ranks) = (images.clone(), std::sync::Arc::clone(tape.collective()));
+        let op = cuda::Stem { geometry, images, running, ranks };
+        return cuda::stem(tape, on, [weight, gamma, beta], op);
     }
     let y = image_conv_in(tape, images, weight, None, (2, PADDING), dtype)?;
     let y = norm_relu(tape, &y, ([gamma, beta], running))?;

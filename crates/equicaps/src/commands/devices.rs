@@ -20,9 +20,18 @@ pub struct Arguments {}
 struct DeviceList {
     devices: Vec<FoundDevice>,
     libraries: Vec<Library>,
+    /// What several processes need to train together.
+    ranks: Ranks,
     /// Why there is no GPU.
     #[serde(skip)]
     no_gpu: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Ranks {
+    nccl: Library,
+    /// The MPI library that this program is linked with.
+    mpi: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -74,7 +83,8 @@ pub fn run() -> anyhow::Result<Outcome> {
         }
         Err(error) => no_gpu = Some(format!("no GPU: {error}")),
     }
-    Outcome::new(&DeviceList { devices, libraries, no_gpu })
+    let ranks = Ranks { nccl: look_for(Wanted::Nccl), mpi: ranks::mpi_version() };
+    Outcome::new(&DeviceList { devices, libraries, ranks, no_gpu })
 }
 
 fn look_for(wanted: Wanted) -> Library {
@@ -123,25 +133,35 @@ impl fmt::Display for DeviceList {
             writeln!(formatter, "cuda    {reason}")?;
         }
         write!(formatter, "\nlibraries for CUDA devices")?;
-        for library in &self.libraries {
-            match library {
-                Library::Found { library, found, version } => {
-                    let version = version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-                    write!(formatter, "\n  found    {library}{version}: {found}")?;
-                }
-                Library::Missing { library, looked_for, places, failures, install, .. } => {
-                    write!(formatter, "\n  missing  {library}")?;
-                    write!(formatter, "\n           looked for {}", looked_for.join(", "))?;
-                    write!(formatter, "\n           in {}", places.join(", "))?;
-                    for line in failures.iter().chain([install]) {
-                        write!(formatter, "\n           {line}")?;
-                    }
-                }
-                Library::Unusable { library, error, .. } => {
-                    write!(formatter, "\n  missing  {library}\n           {error}")?;
-                }
+        self.libraries.iter().try_for_each(|library| write!(formatter, "{library}"))?;
+        write!(formatter, "\n\nfor several ranks (docs/distributed.md){}", self.ranks.nccl)?;
+        match &self.ranks.mpi {
+            Some(version) => write!(formatter, "\n  found    MPI: {version}"),
+            None => write!(
+                formatter,
+                "\n  missing  MPI: built without it (cargo build --release --features mpi); ranks on CPUs need it"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Library {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Found { library, found, version } => {
+                let version = version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+                write!(formatter, "\n  found    {library}{version}: {found}")
+            }
+            Self::Missing { library, looked_for, places, failures, install, .. } => {
+                write!(formatter, "\n  missing  {library}")?;
+                write!(formatter, "\n           looked for {}", looked_for.join(", "))?;
+                write!(formatter, "\n           in {}", places.join(", "))?;
+                let lines = failures.iter().chain([install]);
+                lines.into_iter().try_for_each(|line| write!(formatter, "\n           {line}"))
+            }
+            Self::Unusable { library, error, .. } => {
+                write!(formatter, "\n  missing  {library}\n           {error}")
             }
         }
-        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use anyhow::bail;
 use dataset::{Split, SplitBy, Views};
 use engine::{Device, Precision};
 use evaluate::evaluation::{self, DataSource, Event, Wanted};
-use evaluate::features::{Extraction, data_key};
+use evaluate::features::{Extraction, data_key, extract};
 use evaluate::weights::{self, Opened, Weights, Which};
 use evaluate::{Encoder, Preset, Protocol, Results};
 use methods::verdict::PoseVerdict;
@@ -20,7 +20,7 @@ use train::{Config, RunFolder, Seen, TrainedOn};
 
 use crate::outcome::Outcome;
 use crate::terminal::{Progress, Terminal, shown};
-use crate::{Interrupted, UsageError, interrupt};
+use crate::{Interrupted, UsageError, interrupt, world};
 
 /// Arguments of `equicaps evaluate`.
 #[derive(Clone, Debug, clap::Args)]
@@ -128,6 +128,7 @@ pub struct Request<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let world = world::start()?;
     let wanted = Wanted::parse(&arguments.tasks).map_err(|error| UsageError(error.to_string()))?;
     let wanted = Wanted { frozen: arguments.frozen, ..wanted };
     let which = which(arguments)?;
@@ -179,8 +180,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             batch: arguments.batch.map(|n| n as usize),
             images: !arguments.no_images,
         };
-        found.push(one(&request, terminal)?);
-        folders.push(out);
+        if compute_features_together(&request, terminal)? {
+            found.push(one(&request, terminal)?);
+            folders.push(out);
+        }
+    }
+    if !world.is_first() {
+        return Ok(Outcome::nothing());
     }
     let pose = found.iter().map(Results::pose_verdict).collect();
     Outcome::new(&Evaluated { results: found, folders: folders.iter().map(shown).collect(), pose })
@@ -288,16 +294,16 @@ fn which(arguments: &Arguments) -> anyhow::Result<Which> {
     }
 }
 
-/// Evaluates one set of weights and writes its folder: `results.json`, tables, images.
-pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results> {
-    let device = crate::device::open(request.device, request.precision)?;
-    let Opened { mut encoder, key, note } = request.weights.open(&device)?;
-    note.iter().for_each(|note| terminal.note(note));
-    let subject = request.weights.subject(&key, request.several);
-    terminal.note(format!("evaluating {} with the {} protocol", subject.name, request.protocol.preset));
-    let extraction = Extraction {
+/// How the features of `encoder` are computed and kept.
+fn extraction(
+    request: &Request<'_>,
+    device: &Device,
+    encoder: &dyn Encoder,
+    weights_key: &str,
+) -> Extraction {
+    Extraction {
         cache: Some(request.cache.clone()),
-        weights_key: subject.weights_key.clone(),
+        weights_key: weights_key.to_owned(),
         // Every dataset has its own.
         data_key: String::new(),
         kind: match device.precision() {
@@ -306,7 +312,57 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
         },
         batch: request.batch.unwrap_or(if matches!(device, Device::Cpu(_)) { 128 } else { 512 }),
         workers: rayon::current_num_threads(),
+        share: (0, 1),
+    }
+}
+
+/// Several ranks compute features, each its parts, which the first then finds where features are kept. Says whether
+/// this rank goes on with them.
+fn compute_features_together(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<bool> {
+    let world = world::current();
+    if !world.is_shared() {
+        return Ok(true);
+    }
+    let compute = || -> anyhow::Result<bool> {
+        let device = crate::device::open_of(world, request.device, request.precision)?;
+        let Opened { mut encoder, key, .. } = request.weights.open(&device)?;
+        let weights_key = request.weights.subject(&key, request.several).weights_key;
+        let stop = || interrupt::flag().load(Ordering::Relaxed);
+        for source in request.data {
+            let extraction = Extraction {
+                data_key: source.key.to_owned(),
+                share: (world.rank(), world.ranks()),
+                ..extraction(request, &device, &encoder, &weights_key)
+            };
+            let total = (source.views.objects().len() * source.views.views()) as u64;
+            let progress = terminal.progress(total, "views");
+            let ranks = world.ranks() as u64;
+            let done =
+                extract(&mut encoder, source.views, &extraction, |n| progress.advance(n * ranks), &stop);
+            progress.finish();
+            match done {
+                Err(evaluate::Error::Interrupted) => return Ok(false),
+                other => other?,
+            };
+        }
+        Ok(true)
     };
+    let computed = world::all(world, compute())?;
+    let all = world.control().exchange(&[u8::from(computed)])?;
+    if all.iter().any(|done| done != &[1]) {
+        return Err(Interrupted.into());
+    }
+    Ok(world.is_first())
+}
+
+/// Evaluates one set of weights and writes its folder: `results.json`, tables, images.
+pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results> {
+    let device = crate::device::open_of(world::current(), request.device, request.precision)?;
+    let Opened { mut encoder, key, note } = request.weights.open(&device)?;
+    note.iter().for_each(|note| terminal.note(note));
+    let subject = request.weights.subject(&key, request.several);
+    terminal.note(format!("evaluating {} with the {} protocol", subject.name, request.protocol.preset));
+    let extraction = extraction(request, &device, &encoder, &subject.weights_key);
     let stop = interrupt::flag();
     interrupt::means("stopping after the work in hand; features so far are kept; once more to end at once");
     let progress = std::cell::RefCell::new(None::<Progress>);

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use anyhow::bail;
 use methods::Settings;
 use methods::verdict::PoseVerdict;
+use ranks::World;
 use serde::Serialize;
 use train::metrics::Kind;
 use train::summary::Summary;
@@ -19,6 +20,7 @@ use crate::commands::training_progress::TrainingProgress;
 use crate::interrupt;
 use crate::outcome::Outcome;
 use crate::terminal::{Terminal, shown};
+use crate::world;
 
 /// Arguments of `equicaps train`.
 #[derive(Debug, clap::Args)]
@@ -87,19 +89,26 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
-    let config = match &arguments.resume {
-        Some(run) => resumed_config(arguments, run),
-        None => new_config(arguments),
-    };
-    let config = config.map_err(usage)?;
+    let world = world::start()?;
+    let config = of_first(world, || {
+        let config = match &arguments.resume {
+            Some(run) => resumed_config(arguments, run),
+            None => new_config(arguments),
+        };
+        config.map_err(usage)
+    })?;
     if arguments.print_config {
-        return Outcome::new(&Resolved { toml: config.to_toml()?, config });
+        return for_first(world, || Outcome::new(&Resolved { toml: config.to_toml()?, config }));
     }
-    let device = crate::device::open(&config.device, config.precision)?;
-    let (automatic, config) = (config.is_automatic(), config.chosen(&device)?);
+    let device = world::all(world, crate::device::open_of(world, &config.device, config.precision))?;
+    let automatic = config.is_automatic();
+    let config =
+        if automatic { of_first(world, || Ok(config.chosen(&device)?))? } else { config.chosen(&device)? };
     if arguments.dry_run {
-        let data = train::data::open(&config, &device)?;
-        return Outcome::new(&Plan::of(&config, &data)?);
+        return for_first(world, || {
+            let data = train::data::open(&config, &device)?;
+            Outcome::new(&Plan::of(&config, &data)?)
+        });
     }
     let root = match (&arguments.resume, &arguments.run) {
         (Some(root), _) | (None, Some(root)) => root.as_path(),
@@ -107,25 +116,26 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             bail!(UsageError("give --run DIR to begin a run, or --resume DIR to resume one".into()))
         }
     };
-    if arguments.resume.is_none() && RunFolder::open(root).is_ok() {
-        return Err(train::Error::RunExists { path: root.to_path_buf() }.into());
-    }
-    if arguments.resume.is_some() {
-        let folder = RunFolder::open(root)?;
-        if let Some(done) = folder.finished(config.epochs)? {
-            return report(&folder, &config, train::Outcome::AlreadyFinished(done), Vec::new());
-        }
+    let done = world::from_first(world, || finished(arguments, root, &config))?;
+    if !done.is_empty() {
+        return for_first(world, || {
+            let done = train::Outcome::AlreadyFinished(done.into());
+            report(&RunFolder::open(root)?, &config, done, Vec::new())
+        });
     }
     interrupt::flag();
     interrupt::means_nothing_is_lost("interrupted before the run began; nothing was written");
-    let data = train::data::open(&config, &device)?;
-    if automatic {
+    let ranks = world.on(&device)?;
+    let data = train::data::open_shared(&config, &device, ranks).map_err(Into::into);
+    let data = world::all(world, data)?;
+    if automatic && !world.is_shared() {
         // What may go wrong is told when training starts.
         terminal.note(Plan { warnings: Vec::new(), ..Plan::of(&config, &data)? }.to_string());
     }
     let mut progress = TrainingProgress::new(terminal);
     let mut warnings = Vec::new();
     if arguments.resume.is_none()
+        && !world.is_shared()
         && let Some(text) = train::estimate::warning(&config, &data)
     {
         terminal.warn(&text);
@@ -138,25 +148,63 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         progress.tell(&event);
     };
     let session = match &arguments.resume {
-        Some(root) => Session::resume(root, config.clone(), data)?,
+        _ if !world.is_first() => Session::join(config.clone(), data),
+        Some(root) => Session::resume(root, config.clone(), data),
         None => {
             let start = Start {
                 init_from: arguments.init_from.as_deref(),
                 choices_of: arguments.choices_of.as_deref(),
             };
-            Session::begin(root, config.clone(), data, start, &mut tell).map_err(usage)?
+            Session::begin(root, config.clone(), data, start, &mut tell)
         }
     };
-    let folder = session.folder().clone();
-    interrupt::means_nothing_is_lost(format!(
-        "interrupted before the first step; continue with: {}",
-        resume_command(&folder)
-    ));
+    let session = world::all(world, session.map_err(usage))?;
+    let folder = session.folder().cloned();
+    if let Some(folder) = &folder {
+        interrupt::means_nothing_is_lost(format!(
+            "interrupted before the first step; continue with: {}",
+            resume_command(folder)
+        ));
+    }
+    if world.is_shared() {
+        // Nobody leaves the others: they stop together.
+        interrupt::means("stopping");
+    }
     let ended = session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed));
     interrupt::means("stopping");
     let ended = ended?;
     progress.finish();
-    report(&folder, &config, ended, warnings)
+    match folder {
+        Some(folder) => report(&folder, &config, ended, warnings),
+        None => Ok(Outcome::nothing().interrupted_if(matches!(ended, train::Outcome::Interrupted(_)))),
+    }
+}
+
+/// A configuration that the first rank makes, for all.
+fn of_first(world: &World, make: impl FnOnce() -> anyhow::Result<Config>) -> anyhow::Result<Config> {
+    if !world.is_shared() {
+        return make();
+    }
+    let toml = world::from_first(world, || Ok(make()?.to_toml()?))?;
+    Ok(Config::resolve(Config::settings_of("config.toml", &toml)?)?)
+}
+
+/// What the first rank alone does and says.
+fn for_first(world: &World, work: impl FnOnce() -> anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
+    if world.is_first() { work() } else { Ok(Outcome::nothing()) }
+}
+
+/// The last checkpoint of a run that is to be resumed but is finished; empty for one that is not. A run that is there
+/// already is not begun again.
+fn finished(arguments: &Arguments, root: &Path, config: &Config) -> anyhow::Result<String> {
+    if arguments.resume.is_none() {
+        return match RunFolder::open(root) {
+            Ok(_) => Err(train::Error::RunExists { path: root.to_path_buf() }.into()),
+            Err(_) => Ok(String::new()),
+        };
+    }
+    let done = RunFolder::open(root)?.finished(config.epochs)?;
+    Ok(done.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default())
 }
 
 impl Arguments {

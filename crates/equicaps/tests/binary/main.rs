@@ -14,6 +14,8 @@ mod importing;
 mod interruption;
 mod parity;
 mod plan;
+#[cfg(feature = "mpi")]
+mod ranks;
 mod saying;
 mod storage;
 mod support;

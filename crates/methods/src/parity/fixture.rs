@@ -222,7 +222,7 @@ impl Fixture {
             labels,
             ..PairTargets::default()
         };
-        Ok(PairBatch { views: [view("in/view1")?, view("in/view2")?], targets })
+        Ok(PairBatch { views: [view("in/view1")?, view("in/view2")?], targets, whole: None })
     }
 }
 

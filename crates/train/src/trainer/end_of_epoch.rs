@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dataset::{Split, Views};
+use dataset::{Loader, Split, Views};
 
 use super::{Trainer, on_device};
 use crate::batches::{PairBatch, pair_items};
@@ -15,6 +15,22 @@ const BANK_OBJECTS: usize = 1024;
 /// Pairs that the bank should have, where there are fewer objects and every look has several passes.
 const BANK_PAIRS: usize = 256;
 
+/// What a rank says of its looks: that they follow, that it was asked to stop, or why it failed.
+const LOOKED: u8 = 0;
+const STOPPED: u8 = 1;
+const FAILED: u8 = 2;
+
+/// Looks that another rank wrote.
+fn read(mut bytes: &[u8]) -> Vec<Look> {
+    let mut all = Vec::new();
+    while let Some((length, rest)) = bytes.split_first_chunk::<8>() {
+        let (look, rest) = rest.split_at((u64::from_le_bytes(*length) as usize).min(rest.len()));
+        all.push(Look::from_bytes(look).unwrap_or_default());
+        bytes = rest;
+    }
+    all
+}
+
 impl Trainer<'_> {
     /// Does what is due behind the last step of an epoch, and completes it. Says whether it is complete: `stop` may
     /// have ended the evaluation, which is then repeated when the run is resumed.
@@ -25,7 +41,7 @@ impl Trainer<'_> {
         let looks = self.config.probes.enabled && every > 0 && (epoch.is_multiple_of(every) || is_last);
         let checkpoints = &self.config.checkpoints;
         let by_epochs = checkpoints.every_epochs > 0 && epoch.is_multiple_of(checkpoints.every_epochs);
-        let saves = by_epochs || self.saver.is_milestone(epoch) || self.is_time_to_save();
+        let saves = by_epochs || self.is_milestone(epoch) || self.is_time_to_save();
         if looks || saves {
             self.collect(true)?;
         }
@@ -94,13 +110,20 @@ impl Trainer<'_> {
                 })
                 .collect::<Vec<_>>()
         });
-        let mut loader = self.start_loader(plan)?;
-        let mut seen = Look::default();
+        // Ranks take turns.
+        let mut loader = self.start_loader(plan.skip(self.ranks.rank()).step_by(self.ranks.ranks()))?;
+        let looked = self.look_at_batches(&mut loader, stop);
+        self.of_all_ranks(looked)
+    }
+
+    /// Looks at batches, one by one; `None` where `stop` came before the end.
+    fn look_at_batches(&mut self, loader: &mut Loader, stop: &dyn Fn() -> bool) -> Result<Option<Vec<Look>>> {
+        let mut all = Vec::new();
         loop {
             if !loader.wait(stop) {
                 return Ok(None);
             }
-            let Some(batch) = loader.next() else { break };
+            let Some(batch) = loader.next() else { return Ok(Some(all)) };
             if stop() {
                 return Ok(None);
             }
@@ -114,9 +137,55 @@ impl Trainer<'_> {
             if let Some(rendered) = &mut self.rendered {
                 pairs.images = on_device(rendered.images(&pairs.items)?)?;
             }
-            seen.merge(self.learner.look(pairs, self.config.probes.knn)?);
+            all.push(self.learner.look(pairs, self.config.probes.knn)?);
             loader.recycle(batch);
         }
-        Ok(Some(seen))
+    }
+
+    /// The looks of all ranks, put together in the order of batches; `None` where one of them was asked to stop.
+    fn of_all_ranks(&self, looked: Result<Option<Vec<Look>>>) -> Result<Option<Look>> {
+        let mut sum = Look::default();
+        if !self.ranks.is_shared() {
+            let Some(all) = looked? else { return Ok(None) };
+            all.into_iter().for_each(|look| sum.merge(look));
+            return Ok(Some(sum));
+        }
+        let told = match &looked {
+            Ok(None) => vec![STOPPED],
+            Err(error) => [&[FAILED], error.to_string().as_bytes()].concat(),
+            Ok(Some(all)) => {
+                let mut told = vec![LOOKED];
+                for look in all.iter().map(Look::to_bytes) {
+                    told.extend((look.len() as u64).to_le_bytes());
+                    told.extend(look);
+                }
+                told
+            }
+        };
+        let mut found = Vec::new();
+        let mut stopped = false;
+        for (rank, told) in self.ranks.exchange(&told)?.iter().enumerate() {
+            match told.split_first() {
+                Some((&LOOKED, bytes)) => found.push(read(bytes)),
+                Some((&STOPPED, _)) => stopped = true,
+                Some((&FAILED, text)) => {
+                    let text = String::from_utf8_lossy(text);
+                    return Err(Error::Everywhere(format!("rank {rank}: {text}")));
+                }
+                _ => return Err(Error::Request(format!("rank {rank} does other work than this one"))),
+            }
+        }
+        looked?;
+        if stopped {
+            return Ok(None);
+        }
+        let mut turns: Vec<_> = found.into_iter().map(Vec::into_iter).collect();
+        loop {
+            let looks: Vec<Look> = turns.iter_mut().filter_map(Iterator::next).collect();
+            if looks.is_empty() {
+                return Ok(Some(sum));
+            }
+            looks.into_iter().for_each(|look| sum.merge(look));
+        }
     }
 }

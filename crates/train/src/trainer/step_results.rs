@@ -94,7 +94,9 @@ impl Trainer<'_> {
         if count != self.choices
             && let Some(text) = self.device.choices()
         {
-            self.run.folder().write_choices(&text)?;
+            if let Some(books) = &self.books {
+                books.run.folder().write_choices(&text)?;
+            }
             self.choices = count;
         }
         Ok(())
@@ -106,7 +108,7 @@ impl Trainer<'_> {
             return error;
         }
         let per_epoch = self.plan.steps_per_epoch();
-        let all = checkpoint::list(&self.run.folder().checkpoints_path()).unwrap_or_default();
+        let all = checkpoint::list(&self.checkpoints).unwrap_or_default();
         // A collapse must last before it counts; what was saved meanwhile is not good.
         let good = all.iter().rev().find_map(|(_, path)| {
             let saved = Checkpoint::read_metadata(path).ok()?;
@@ -127,7 +129,8 @@ impl Trainer<'_> {
         values: Vec<(String, f64)>,
         timing: &[(&str, f64)],
     ) -> Result<()> {
-        let record = self.journal.write(what, values, timing)?;
+        let Some(books) = &mut self.books else { return Ok(()) };
+        let record = books.journal.write(what, values, timing)?;
         (self.tell)(Event::Record(&record));
         Ok(())
     }

@@ -1,13 +1,10 @@
 //! Batch norm on the CPU: sums per channel in fixed chunks of rows, then one pass that writes.
 
-use std::sync::Arc;
-
 use rayon::prelude::*;
 
 use super::{EPSILON, Layer, MOMENTUM, RunningStatistics};
-use crate::collective::Collective;
+use crate::collective::{Collective, Memory, Sum};
 use crate::cpu::{SendPtr, column_sums};
-use crate::device::Device;
 use crate::error::Result;
 use crate::ops::operation::{Cpu, To};
 use crate::tape::{Tape, Target};
@@ -68,7 +65,7 @@ fn moments(tape: &Tape<'_>, x: &[f32], channels: usize, running: RunningStatisti
         add_moments(&x[first * channels..(first + rows) * channels], pivot, sums);
     });
     sums.push(rows as f64);
-    all_reduce(tape.collective(), &tape.device(), &mut sums)?;
+    all_reduce(&**tape.collective(), &mut sums)?;
     let rows = sums[2 * channels];
     let (first, second) = sums[..2 * channels].split_at(channels);
     let offset = |c: usize| first[c] / rows;
@@ -93,14 +90,10 @@ multiversion! {
 }
 
 /// Adds up `sums` over all ranks.
-fn all_reduce(collective: &Arc<dyn Collective>, device: &Device, sums: &mut [f64]) -> Result<()> {
-    if collective.ranks() == 1 {
-        return Ok(());
+fn all_reduce(ranks: &dyn Collective, sums: &mut [f64]) -> Result<()> {
+    if ranks.is_shared() {
+        ranks.all_reduce_sum(Sum::F64, Memory::Host(bytemuck::cast_slice_mut(sums)))?;
     }
-    let values: Vec<f32> = sums.iter().map(|&sum| sum as f32).collect();
-    let mut tensor = Tensor::from_slice(device, [values.len()], &values)?;
-    collective.all_reduce_sum(&mut tensor)?;
-    sums.iter_mut().zip(tensor.as_slice::<f32>()?).for_each(|(sum, &total)| *sum = f64::from(total));
     Ok(())
 }
 
@@ -178,7 +171,7 @@ multiversion! {
     }
 }
 
-/// Column sums of g and of g xh, over all ranks.
+/// Column sums of g and of g xh, and the number of rows.
 pub(super) struct GradientSums {
     sums: Vec<f64>,
     channels: usize,
@@ -199,13 +192,7 @@ impl GradientSums {
 }
 
 /// Sums what the gradients need; `dy` becomes g where there is a ReLU (`y` given).
-fn gradient_sums(
-    x: &[f32],
-    statistics: &[f32],
-    y: Option<&Tensor>,
-    dy: &mut Tensor,
-    collective: &Arc<dyn Collective>,
-) -> Result<GradientSums> {
+fn gradient_sums(x: &[f32], statistics: &[f32], y: Option<&Tensor>, dy: &mut Tensor) -> Result<GradientSums> {
     let channels = statistics.len() / 2;
     let rows = x.len() / channels;
     let y = y.map(|y| y.as_slice::<f32>()).transpose()?;
@@ -226,7 +213,6 @@ fn gradient_sums(
         })
     };
     sums.push(rows as f64);
-    all_reduce(collective, &Device::cpu(), &mut sums)?;
     Ok(GradientSums { sums, channels })
 }
 
@@ -304,19 +290,21 @@ multiversion! {
 
 /// Leaves g in `dy`; `y` is the output of a ReLU.
 pub(super) fn backward(
-    collective: &Arc<dyn Collective>,
+    ranks: &dyn Collective,
     layer: &Layer,
     y: Option<&Tensor>,
     dy: &mut Tensor,
     [dx, dgamma, dbeta]: To<3>,
 ) -> Result<()> {
     let (x, statistics) = (layer.x.as_slice()?, layer.statistics.as_slice()?);
-    let sums = gradient_sums(x, statistics, y, dy, collective)?;
+    let mut sums = gradient_sums(x, statistics, y, dy)?;
     for (target, sums) in [(dbeta, sums.beta()), (dgamma, sums.gamma())] {
         if let Some(target) = target {
             target.write(|channel| sums[channel] as f32)?;
         }
     }
+    // Gradients of parameters are added up over the ranks later; that of x needs the sums of the whole batch.
+    all_reduce(ranks, &mut sums.sums)?;
     match dx {
         Some(dx) => input_gradient(x, statistics, layer.gamma.as_slice()?, &sums, dy.as_slice()?, dx),
         None => Ok(()),

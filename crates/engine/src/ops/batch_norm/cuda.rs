@@ -6,6 +6,7 @@ mod backward;
 use gpu::{Argument, Launch, View};
 
 use super::{BatchNorm, EPSILON, Form, Layer, MOMENTUM, RunningStatistics};
+use crate::collective::{Memory, Sum};
 use crate::cuda::kernels::{Kernel, KernelFile, Program, vector};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::Result;
@@ -14,7 +15,7 @@ use crate::tape::{Tape, Var};
 use crate::tensor::{DType, Tensor};
 
 use backward::{Mask, backward, backward_both};
-pub(crate) use backward::{coefficients_of, finish_backward};
+pub(crate) use backward::{On, coefficients_of, finish_backward};
 
 /// What backward needs.
 pub(super) struct Saved {
@@ -78,12 +79,13 @@ impl Operation<CudaDevice, Fixed<6>> for BatchNorm {
         let (targets, targets_s) = ([dx, dgamma, dbeta], [ds, dgamma_s, dbeta_s]);
         match (shortcut, mask) {
             (Some(shortcut), Mask::Output(y)) if targets[0].is_some() && targets_s[0].is_some() => {
-                backward_both(cuda, [layer, shortcut], y, &mut dy, [targets, targets_s])?;
+                backward_both(self.on(cuda), [layer, shortcut], y, &mut dy, [targets, targets_s])?;
             }
             _ => {
-                backward(cuda, layer, (mask, self.form == Form::Bordered), &mut dy, targets)?;
+                let on = self.on(cuda);
+                backward(on, layer, (mask, self.form == Form::Bordered), &mut dy, targets)?;
                 if let Some(shortcut) = shortcut {
-                    backward(cuda, shortcut, (&Mask::None, false), &mut dy, targets_s)?;
+                    backward(on, shortcut, (&Mask::None, false), &mut dy, targets_s)?;
                 }
             }
         }
@@ -94,6 +96,13 @@ impl Operation<CudaDevice, Fixed<6>> for BatchNorm {
     /// The gradient of a residual without batch norm is g.
     fn passes(&self, input: usize) -> bool {
         input == 3 && self.shortcut.is_none()
+    }
+}
+
+impl BatchNorm {
+    /// Where backward is computed, with whom, and rows of the whole batch for one of this rank's.
+    fn on<'a>(&'a self, cuda: &Cuda<'a, '_>) -> On<'a> {
+        On { cuda: cuda.on(), ranks: &*self.ranks, rows: cuda.tape.rows_of_all() }
     }
 }
 
@@ -211,9 +220,6 @@ pub(crate) fn compute_statistics(
             &arguments,
         );
     }
-    if tape.collective().ranks() > 1 {
-        return Err(cuda.missing("batch_norm over several ranks"));
-    }
     let bytes = (x.len() * x.dtype().size()) as f64;
     let _scope = cuda.context().scope(|| "batch_norm statistics".into(), 3.0 * x.len() as f64, bytes);
     let blocks = plan.blocks(plan.rows, 4);
@@ -224,6 +230,38 @@ pub(crate) fn compute_statistics(
     let running_mean = view_mut(tape.buffer_mut(running.mean)?)?;
     let running_variance = view_mut(tape.buffer_mut(running.variance)?)?;
     tape.increment(running.batches);
+    let ranks = tape.collective();
+    if ranks.is_shared() {
+        let sums = cuda.context().allocate(2 * channels * 8)?;
+        let arguments = [
+            (&partial).into(),
+            blocks.into(),
+            from.into(),
+            plan.rows.into(),
+            channels.into(),
+            running_mean.into(),
+            (&sums).into(),
+        ];
+        cuda.launch(&plan.program, Kernel::rank_moments, plan.per_channel(), &arguments)?;
+        ranks.all_reduce_sum(Sum::F64, Memory::Device(sums.view().part(0, 2 * channels * 8)?))?;
+        let arguments = [
+            (&sums).into(),
+            tape.whole_rows(plan.rows).into(),
+            channels.into(),
+            EPSILON.into(),
+            MOMENTUM.into(),
+            gamma.into(),
+            beta.into(),
+            running_mean.into(),
+            running_variance.into(),
+            mean.into(),
+            inverse.into(),
+            scale.into(),
+            shift.into(),
+        ];
+        let launch = Launch::linear(channels.div_ceil(256), 256);
+        return cuda.launch(&plan.program, Kernel::finish_ranks, launch, &arguments);
+    }
     let arguments = [
         (&partial).into(),
         blocks.into(),

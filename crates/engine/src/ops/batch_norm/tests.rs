@@ -46,49 +46,58 @@ fn gradients_agree_with_finite_differences() {
     }
 }
 
-/// As many ranks as it says, all with the same rows.
-#[derive(Debug)]
-struct Alike(usize);
-
-impl crate::Collective for Alike {
-    fn ranks(&self) -> usize {
-        self.0
-    }
-    fn all_reduce_sum(&self, tensor: &mut Tensor) -> Result<()> {
-        let ranks = self.0 as f32;
-        tensor.as_mut_slice::<f32>()?.iter_mut().for_each(|value| *value *= ranks);
-        Ok(())
-    }
-}
-
 #[test]
-fn ranks_with_the_same_rows_give_what_one_rank_gives_with_all_of_them() {
-    let case = Case::new(&[&[4, 3], &[3], &[3]]);
-    // The gradient of x, and the running statistics.
-    let run = |copies: usize, ranks: usize| {
-        let mut store = crate::ops::testing::store(3);
+fn ranks_give_what_one_rank_gives_with_all_of_their_rows() {
+    use crate::collective::in_threads;
+    let rows: Vec<f32> = (0..36).map(|i| 1.0 + (i as f32 * 1.7).sin()).collect();
+    let seeds: Vec<f32> = (0..36).map(|i| (i as f32).sin()).collect();
+    // The output, the gradient of x, the running statistics, and the gradients of gamma and beta.
+    let run = |ranks: std::sync::Arc<dyn Collective>| {
+        let share = ranks.share(12);
+        let (count, range) = (share.len(), 3 * share.start..3 * share.end);
+        let mut builder = crate::StoreBuilder::new();
+        let mut one = |name: &str, value| {
+            builder.parameter(name, [3], crate::Layout::Published, crate::Initialise::Constant(value))
+        };
+        let affine = [one("gamma", 1.5), one("beta", 0.2)];
+        let running = RunningStatistics {
+            mean: builder.buffer("mean", [3], 0.0),
+            variance: builder.buffer("variance", [3], 1.0),
+            batches: builder.count("batches"),
+        };
+        let mut store = builder.build(&crate::Device::cpu(), 0).unwrap();
         let device = store.device().clone();
-        let mut tape = Tape::training(&mut store).with_collective(std::sync::Arc::new(Alike(ranks)));
-        let rows = case.inputs[0].repeat(copies);
-        let x = tape.watch(Tensor::from_slice(&device, [4 * copies, 3], &rows).unwrap());
-        let [gamma, beta] =
-            [1, 2].map(|input| Var::constant(Tensor::from_slice(&device, [3], &case.inputs[input]).unwrap()));
-        let running = crate::ops::testing::running(&tape);
+        let mut tape = Tape::training(&mut store).with_collective(&ranks, Some(12));
+        let x = tape.watch(Tensor::from_slice(&device, [count, 3], &rows[range.clone()]).unwrap());
+        let [gamma, beta] = affine.map(|id| tape.parameter(id));
         let y = batch_norm(&mut tape, &x, [&gamma, &beta], running, true).unwrap();
-        let seed: Vec<f32> = (0..12).map(|i| (i as f32).sin()).collect::<Vec<_>>().repeat(copies);
-        tape.backward_from(&y, Tensor::from_slice(&device, y.shape(), &seed).unwrap()).unwrap();
-        let mut found = y.value().to_f32().unwrap()[..12].to_vec();
-        found.extend(&tape.gradient(&x).unwrap().to_f32().unwrap()[..12]);
+        tape.backward_from(&y, Tensor::from_slice(&device, y.shape(), &seeds[range]).unwrap()).unwrap();
+        let own = [y.value().to_f32().unwrap(), tape.gradient(&x).unwrap().to_f32().unwrap()];
+        drop((x, gamma, beta, y, tape));
+        let mut shared = Vec::new();
         for id in [running.mean, running.variance] {
-            found.extend(tape.buffer(id).unwrap().to_f32().unwrap());
+            shared.extend(store.buffer_tensor(id).unwrap().to_f32().unwrap());
         }
-        found
+        for id in affine {
+            shared.extend(store.export(crate::State::Gradient, id).unwrap());
+        }
+        (own, shared)
     };
-    let (whole, ranks, alone) = (run(3, 1), run(1, 3), run(1, 1));
-    let apart = |other: &[f32]| whole.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max);
-    assert!(apart(&ranks) < 1e-6, "{whole:?} {ranks:?}");
-    // The running variance is unbiased, so the number of rows shows.
-    assert!(apart(&alone) > 1e-3);
+    let ([y, dx], shared) = run(std::sync::Arc::new(crate::SingleRank));
+    let apart = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max);
+    for count in [2, 3, 4, 5] {
+        let threads: Vec<_> = std::thread::scope(|scope| {
+            let all: Vec<_> = in_threads(count).into_iter().map(|rank| scope.spawn(|| run(rank))).collect();
+            all.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let joined =
+            |which: usize| threads.iter().flat_map(|(own, _)| own[which].clone()).collect::<Vec<_>>();
+        assert!(apart(&joined(0), &y) < 2e-6 && apart(&joined(1), &dx) < 2e-6, "{count}");
+        for (_, found) in &threads {
+            assert!(apart(found, &shared) < 2e-6, "{count}: {found:?} {shared:?}");
+            assert_eq!(found, &threads[0].1, "every rank has the same");
+        }
+    }
 }
 
 #[test]

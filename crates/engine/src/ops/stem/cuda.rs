@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gpu::Launch;
 
+use crate::collective::Collective;
 use crate::cuda::kernels::{Kernel, KernelFile, Program};
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
@@ -21,6 +22,8 @@ pub(super) struct Stem {
     pub geometry: Geometry,
     pub images: Images,
     pub running: RunningStatistics,
+    /// Who shares the batch.
+    pub ranks: Arc<dyn Collective>,
 }
 
 /// What backward needs.
@@ -118,17 +121,19 @@ impl Operation<CudaDevice, Fixed<3>> for Stem {
     }
 
     fn backward(&self, cuda: &mut Cuda, saved: &Saved, dy: Tensor, targets: To<3>) -> Result<()> {
-        backward(cuda, self, saved, &dy, targets)
+        let on = norm::On { cuda: cuda.on(), ranks: &*self.ranks, rows: cuda.tape.rows_of_all() };
+        backward(on, self, saved, &dy, targets)
     }
 }
 
 fn backward(
-    cuda: &CudaDevice,
+    on: norm::On<'_>,
     Stem { geometry, images, .. }: &Stem,
     Saved { layer, choice, peaks }: &Saved,
     dy: &Tensor,
     [dw, dgamma, dbeta]: To<3>,
 ) -> Result<()> {
+    let cuda = on.cuda;
     let gpu = cuda.context();
     let ([oh, ow, _], batch) = (geometry.output, geometry.batch);
     let (ph, pw) = (dy.dims()[1], dy.dims()[2]);
@@ -146,7 +151,7 @@ fn backward(
             ((batch * ph * pw) as i64).into(),
         ];
         cuda.launch(&program(), Kernel::stem_backward_sums, Launch::linear(blocks, 256), &arguments)?;
-        norm::finish_backward(cuda, (&partial, blocks), batch * oh * ow, layer, dgamma, dbeta)?
+        norm::finish_backward(on, (&partial, blocks), batch * oh * ow, layer, dgamma, dbeta)?
     };
     let Some(dw) = dw else { return Ok(()) };
     let pixels = &images.pixels;

@@ -189,7 +189,7 @@ fn soak(arguments: &Arguments, count: usize, root: &Path, terminal: &Terminal) -
     let data = Data::on_host(views, &device);
     let root = root.join(count.to_string());
     let session = Session::begin(&root, config, data, Start::default(), &mut |_| ())?;
-    let folder = session.folder().clone();
+    let folder = train::RunFolder::open(&root)?;
     let began = Instant::now();
     let (samples, next) = (RefCell::new(Vec::new()), RefCell::new(Duration::ZERO));
     let interval = Duration::from_secs_f64(arguments.seconds / 40.0);

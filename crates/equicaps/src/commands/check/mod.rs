@@ -10,6 +10,7 @@ mod faults;
 mod methods;
 mod ops;
 mod parity;
+mod ranks;
 mod renders;
 mod resume;
 
@@ -35,6 +36,8 @@ enum Check {
     Ops(ops::Arguments),
     /// Compare losses, gradients and updates with those of the published code
     Parity(parity::Arguments),
+    /// Compare training on several ranks (processes, GPUs, machines) with training on one
+    Ranks(ranks::Arguments),
     /// Compare rendered views with reference images of the same scenes
     Renders(renders::Arguments),
     /// Kill and resume a small run repeatedly, and compare it with an uninterrupted one
@@ -49,6 +52,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         Check::Methods(arguments) => methods::run(arguments),
         Check::Ops(arguments) => ops::run(arguments),
         Check::Parity(arguments) => parity::run(arguments),
+        Check::Ranks(arguments) => ranks::run(arguments, terminal),
         Check::Renders(arguments) => renders::run(arguments, terminal),
         Check::Resume(arguments) => resume::run(arguments, terminal),
     }

@@ -7,17 +7,18 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use dataset::card::{Counts, Origin, Settings};
 use dataset::plan::Plan;
 use dataset::work::{self, ProduceOptions, Shard, Skipped, produce};
 use dataset::{CpuRenderer, CudaRenderer, FEWEST_VIEWS, ObjectSet, ProceduralSize};
+use ranks::World;
 use render::Quality;
 use serde::Serialize;
 
 use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
-use crate::{UsageError, interrupt};
+use crate::{UsageError, interrupt, world};
 
 pub use options::{Format, Order, Preset, Split};
 use options::{RangeOption, Up, parse_shard};
@@ -141,6 +142,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
 }
 
 fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let world = world::start()?;
     let out = arguments.out.clone().context("--out is missing")?;
     let mut ranges = arguments.preset.ranges();
     for range in &arguments.ranges {
@@ -180,7 +182,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
     if arguments.device == "cpu" && gpu::devices().is_ok_and(|found| !found.is_empty()) {
         terminal.note("rendering on the CPU; --device cuda:0 renders on the GPU, many times as fast");
     }
-    let (renderer, device) = match crate::device::renderer(&arguments.device, arguments.quality)? {
+    let (renderer, device) = match crate::device::renderer_of(world, &arguments.device, arguments.quality)? {
         None => (AnyRenderer::Cpu(loader), "cpu".to_owned()),
         Some(renderer) => {
             let kind = CudaRenderer::kind(renderer.context());
@@ -190,7 +192,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
     // Half of the jobs wait for the GPU while the others load and encode.
     let threads = rayon::current_num_threads();
     let jobs = if matches!(renderer, AnyRenderer::Cuda(_)) { 2 * threads + 2 } else { threads };
-    let request = Request {
+    let mut request = Request {
         settings: Settings {
             preset: arguments.preset.to_string(),
             origin,
@@ -212,12 +214,54 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
         },
         renderer,
         out,
-        shard: arguments.shard,
+        shard: shard_of(arguments, world)?,
         jobs: arguments.jobs.map_or(jobs, usize::from),
         allow_mixed_devices: arguments.allow_mixed_devices,
     };
-    let made = make(&request, terminal)?;
+    let made = world::all(world, make(&request, terminal))?;
+    let Some(made) = joined(world, &mut request, made)? else { return Ok(Outcome::nothing()) };
     report(&request, made, arguments.strict, terminal)
+}
+
+/// The part of this process: its own of those that were started together, unless one is named.
+fn shard_of(arguments: &DatasetArguments, world: &World) -> anyhow::Result<Shard> {
+    if !world.is_shared() {
+        return Ok(arguments.shard);
+    }
+    if arguments.shard.count > 1 {
+        bail!(UsageError(
+            "--shard is for processes that were not started together; mpirun needs none".into()
+        ));
+    }
+    Ok(Shard { index: world.rank(), count: world.ranks() })
+}
+
+/// What all processes made together; for the first one to report.
+fn joined(world: &World, request: &mut Request, mut made: Made) -> anyhow::Result<Option<Made>> {
+    if !world.is_shared() {
+        return Ok(Some(made));
+    }
+    let (images, objects) = (made.outcome.images_rendered, made.outcome.objects_rendered as u64);
+    let own =
+        [images.to_le_bytes(), objects.to_le_bytes(), u64::from(made.outcome.interrupted).to_le_bytes()];
+    let mut sums = [0; 3];
+    for bytes in world.control().exchange(&own.concat())? {
+        for (sum, number) in sums.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *sum += u64::from_le_bytes(*number);
+        }
+    }
+    if !world.is_first() {
+        return Ok(None);
+    }
+    let seconds = made.seconds;
+    if sums[2] == 0 {
+        // Everything is there; whoever came last has completed the dataset, or this does it.
+        request.shard = Shard { index: 0, count: 1 };
+        made = make(request, &Terminal::new(false, true))?;
+    }
+    made.outcome.interrupted = sums[2] > 0;
+    (made.outcome.images_rendered, made.outcome.objects_rendered) = (sums[0], sums[1] as usize);
+    Ok(Some(Made { seconds, ..made }))
 }
 
 /// A dataset among its own meshes would be taken for meshes the next time.

@@ -1,8 +1,9 @@
 //! The gradients of batch norms on the GPU: one pass for the sums and one for the gradient of the input.
 
-use gpu::{Argument, Buffer, View};
+use gpu::{Argument, Buffer, Launch, View};
 
 use super::{Layer, Plan, layout, rows_of};
+use crate::collective::{Collective, Memory, Sum};
 use crate::cuda::kernels::Kernel;
 use crate::cuda::{CudaDevice, view, view_mut};
 use crate::error::{Error, Result};
@@ -19,12 +20,21 @@ pub(super) enum Mask {
     Output(Tensor),
 }
 
+/// Where it is computed, and who shares the batch.
+#[derive(Clone, Copy)]
+pub(crate) struct On<'a> {
+    pub cuda: &'a CudaDevice,
+    pub ranks: &'a dyn Collective,
+    /// Of so many rows of this rank there are so many of all.
+    pub rows: (usize, usize),
+}
+
 /// Where the gradients of x, gamma and beta go.
 pub(super) type Targets<'a> = [Option<&'a mut Target>; 3];
 
 /// Writes the gradients; `dy` becomes the gradient of the residual where the mask is [`Mask::Output`].
 pub(super) fn backward(
-    cuda: &CudaDevice,
+    on @ On { cuda, .. }: On<'_>,
     layer: &Layer,
     (mask, border): (&Mask, bool),
     dy: &mut Tensor,
@@ -65,7 +75,7 @@ pub(super) fn backward(
         let kernel = [Kernel::backward_sums_0, Kernel::backward_sums_1, Kernel::backward_sums_2][code];
         cuda.launch(&plan.program, kernel, plan.launch(blocks), &arguments)?;
     }
-    let coefficients = finish_backward(cuda, (&partial, blocks), plan.rows, layer, dgamma, dbeta)?;
+    let coefficients = finish_backward(on, (&partial, blocks), plan.rows, layer, dgamma, dbeta)?;
     let [ca, cb, cc] = coefficients_of(&coefficients, channels)?;
     let Some(target) = dx else { return Ok(()) };
     let _scope = context.scope(|| "batch_norm backward apply".into(), 5.0 * x.len() as f64, 3.0 * bytes);
@@ -93,7 +103,7 @@ pub(super) fn backward(
 /// The gradients of two batch norms whose sum went through a ReLU with output `y`: of x and of the shortcut, both of which
 /// are wanted.
 pub(super) fn backward_both(
-    cuda: &CudaDevice,
+    on @ On { cuda, .. }: On<'_>,
     [layer, shortcut]: [&Layer; 2],
     y: &Tensor,
     dy: &mut Tensor,
@@ -123,8 +133,8 @@ pub(super) fn backward_both(
         arguments.extend(sizes);
         cuda.launch(&plan.program, Kernel::backward_sums_both, plan.launch(blocks), &arguments)?;
     }
-    let coefficients = finish_backward(cuda, (&partial, blocks), plan.rows, layer, dgamma, dbeta)?;
-    let coefficients_s = finish_backward(cuda, (&partial_s, blocks), plan.rows, shortcut, dgamma_s, dbeta_s)?;
+    let coefficients = finish_backward(on, (&partial, blocks), plan.rows, layer, dgamma, dbeta)?;
+    let coefficients_s = finish_backward(on, (&partial_s, blocks), plan.rows, shortcut, dgamma_s, dbeta_s)?;
     let _scope = context.scope(|| "batch_norm backward apply".into(), 8.0 * x.len() as f64, 5.0 * bytes);
     let mut arguments = vec![view(dy)?.into()];
     for (x, coefficients, target) in [(x, &coefficients, dx), (&shortcut.x, &coefficients_s, ds)] {
@@ -140,9 +150,9 @@ pub(super) fn backward_both(
     cuda.launch(&plan.program, Kernel::backward_apply_both, launch, &arguments)
 }
 
-/// From the sums of `blocks` blocks: the gradients of gamma and beta, and the numbers of dx = g ca + x cb + cc.
+/// From the sums of `blocks` blocks: the gradients of gamma and beta (of this rank), and the numbers of dx = g ca + x cb + cc.
 pub(crate) fn finish_backward(
-    cuda: &CudaDevice,
+    On { cuda, ranks, rows: (own, whole) }: On<'_>,
     (partial, blocks): (&Buffer, usize),
     rows: usize,
     layer: &Layer,
@@ -156,6 +166,36 @@ pub(crate) fn finish_backward(
     let [ca, cb, cc] = coefficients_of(&coefficients, channels)?;
     let ([dgamma, add_gamma], [dbeta, add_beta]) =
         (Target::arguments_of(dgamma)?, Target::arguments_of(dbeta)?);
+    if ranks.is_shared() {
+        let sums = cuda.context().allocate(2 * channels * 8)?;
+        let arguments = [
+            partial.into(),
+            blocks.into(),
+            channels.into(),
+            inverse.into(),
+            dgamma,
+            add_gamma,
+            dbeta,
+            add_beta,
+            (&sums).into(),
+        ];
+        cuda.launch(&plan.program, Kernel::rank_sums, plan.per_channel(), &arguments)?;
+        ranks.all_reduce_sum(Sum::F64, Memory::Device(sums.view().part(0, 2 * channels * 8)?))?;
+        let arguments = [
+            (&sums).into(),
+            (rows / own.max(1) * whole).into(),
+            channels.into(),
+            view(&layer.gamma)?.into(),
+            mean.into(),
+            inverse.into(),
+            ca.into(),
+            cb.into(),
+            cc.into(),
+        ];
+        let launch = Launch::linear(channels.div_ceil(256), 256);
+        cuda.launch(&plan.program, Kernel::finish_rank_sums, launch, &arguments)?;
+        return Ok(coefficients);
+    }
     let arguments = [
         partial.into(),
         blocks.into(),
