@@ -47,6 +47,11 @@ impl FlatBuffer {
         Ok(Self { what, len, dtype, whole, parts, offsets: offsets(shapes) })
     }
 
+    /// Where each part starts, in elements, and after the last the length of the whole.
+    pub fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
     /// Part `index`.
     pub fn part(&self, index: usize) -> &Tensor {
         &self.parts[index]
@@ -57,18 +62,27 @@ impl FlatBuffer {
         &mut self.parts[index]
     }
 
-    /// Some parts that lie side by side, for writing: an error while anybody holds one of them.
-    pub(crate) fn span_mut(&mut self, parts: Range<usize>) -> Result<Memory<'_>> {
-        if self.parts[parts.clone()].iter_mut().any(|part| !part.is_unique()) {
+    /// An error while anybody holds one of these parts, or one is lent out.
+    fn check_free(&mut self, parts: Range<usize>) -> Result<()> {
+        let is_held = |part: &mut Tensor| !part.is_unique() || matches!(part.storage(), Storage::Nothing);
+        if self.parts[parts].iter_mut().any(is_held) {
             return Err(Error::Shared { what: format!("the flat buffer of {}", self.what) });
         }
+        Ok(())
+    }
+
+    /// Some parts that lie side by side, for writing: an error while anybody holds one of them, or one is lent out.
+    pub(crate) fn span_mut(&mut self, parts: Range<usize>) -> Result<Memory<'_>> {
+        self.check_free(parts.clone())?;
         let size = self.dtype.size();
         let (start, end) = (self.offsets[parts.start] * size, self.offsets[parts.end] * size);
         match &*self.whole {
             Storage::Cpu(buffer) => {
-                let bytes = &buffer.as_bytes()[start..end];
-                // SAFETY: `self` is borrowed exclusively and nobody else refers to these parts.
-                let bytes = unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr().cast_mut(), bytes.len()) };
+                // SAFETY: `offsets` lie within the whole; `self` is borrowed exclusively and nobody else refers to these
+                // parts. The address is the allocation's own.
+                let bytes = unsafe {
+                    std::slice::from_raw_parts_mut(buffer.address().add(start).as_ptr(), end - start)
+                };
                 Ok(Memory::Host(bytes))
             }
             device => Ok(Memory::Device(storage_view(device)?.part(start, end - start)?)),
@@ -77,10 +91,7 @@ impl FlatBuffer {
 
     /// The whole for writing: an error while anybody holds a part, or one is lent out.
     pub fn whole_mut(&mut self) -> Result<WholeMut<'_>> {
-        let is_held = |part: &mut Tensor| !part.is_unique() || matches!(part.storage(), Storage::Nothing);
-        if self.parts.iter_mut().any(is_held) {
-            return Err(Error::Shared { what: format!("the flat buffer of {}", self.what) });
-        }
+        self.check_free(0..self.parts.len())?;
         Ok(WholeMut { buffer: self })
     }
 }
@@ -113,7 +124,7 @@ impl WholeMut<'_> {
 }
 
 /// Where each part starts, in elements, and after the last the length of the whole.
-pub fn offsets(shapes: &[Shape]) -> Vec<usize> {
+fn offsets(shapes: &[Shape]) -> Vec<usize> {
     let mut offset: usize = 0;
     let mut all = Vec::with_capacity(shapes.len() + 1);
     for shape in shapes {

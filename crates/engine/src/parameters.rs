@@ -12,7 +12,7 @@ use crate::adam::AdamConfig;
 use crate::collective::{Collective, Memory};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::flat::{self, FlatBuffer};
+use crate::flat::FlatBuffer;
 use crate::initialise::Initialise;
 use crate::muon::{self, MuonConfig};
 use crate::shape::Shape;
@@ -284,9 +284,7 @@ impl ParameterStore {
 
     /// What Adam updates: ranges of elements of the flat buffers.
     fn adam_ranges(&self) -> Vec<Range<usize>> {
-        let shapes: Vec<Shape> =
-            self.entries.iter().map(|entry| entry.layout.inner_shape(entry.shape)).collect();
-        let offsets = flat::offsets(&shapes);
+        let offsets = self.values.offsets();
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (range, _) in offsets.windows(2).zip(&self.orthogonal).filter(|(_, orthogonal)| !**orthogonal) {
             match ranges.last_mut() {
