@@ -37,7 +37,7 @@ impl Look {
 
     /// What [`Self::to_bytes`] wrote; nothing where it is something else.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        fn count<'a>(bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
+        fn count(bytes: &[u8]) -> Option<(usize, &[u8])> {
             let (number, rest) = bytes.split_first_chunk::<8>()?;
             Some((usize::try_from(u64::from_le_bytes(*number)).ok()?, rest))
         }
