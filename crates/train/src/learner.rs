@@ -58,25 +58,6 @@ impl Look {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use methods::Tally;
-
-    #[test]
-    fn looks_travel_whole_and_nothing_else_is_taken_for_one() {
-        let mut look = Look::default();
-        look.tallies.add("class_accuracy/representation", Tally::Accuracy { right: 3.0, count: 7.0 });
-        look.representations =
-            Representations { width: 2, values: vec![0.5, -1.0, 3.0, 1e-9], labels: vec![4, -1] };
-        let bytes = look.to_bytes();
-        let again = Look::from_bytes(&bytes).unwrap();
-        assert_eq!(again.to_bytes(), bytes);
-        assert_eq!((again.representations.width, &again.representations.labels[..]), (2, &[4, -1][..]));
-        assert!((0..bytes.len()).all(|length| Look::from_bytes(&bytes[..length]).is_none()));
-    }
-}
-
 /// A network in training.
 pub trait Learner {
     /// Does one step, or sets it going: what it showed is had by [`Learner::collect`].
@@ -99,4 +80,23 @@ pub trait Learner {
 
     /// Takes the whole state from a checkpoint; anything missing or misshapen is an error.
     fn load(&mut self, checkpoint: &Checkpoint) -> Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use methods::Tally;
+
+    #[test]
+    fn looks_travel_whole_and_nothing_else_is_taken_for_one() {
+        let mut look = Look::default();
+        look.tallies.add("class_accuracy/representation", Tally::Accuracy { right: 3.0, count: 7.0 });
+        look.representations =
+            Representations { width: 2, values: vec![0.5, -1.0, 3.0, 1e-9], labels: vec![4, -1] };
+        let bytes = look.to_bytes();
+        let again = Look::from_bytes(&bytes).unwrap();
+        assert_eq!(again.to_bytes(), bytes);
+        assert_eq!((again.representations.width, &again.representations.labels[..]), (2, &[4, -1][..]));
+        assert!((0..bytes.len()).all(|length| Look::from_bytes(&bytes[..length]).is_none()));
+    }
 }
