@@ -384,7 +384,8 @@ fn hint(root: &Path, lists_folder: &Path) -> String {
             Err(_) if crate::import::is_importable(root) => {
                 let root = crate::shell_word(root);
                 format!(
-                    "; it holds images: make a dataset of them with equicaps dataset import {root} --out DIR"
+                    "; split files that are kept elsewhere are named by --lists; images without them become a dataset by \
+                     equicaps dataset import {root} --out DIR"
                 )
             }
             Err(_) => "; split files that are kept elsewhere are named by --lists".to_owned(),
