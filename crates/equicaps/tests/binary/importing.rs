@@ -173,10 +173,9 @@ fn what_the_data_do_not_have_is_not_measured() {
 /// Colourful images of several types and sizes.
 fn photograph(path: &Path, width: u32, height: u32) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let seed = path
-        .to_string_lossy()
-        .bytes()
-        .fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    // By the names of the class and the file, not of a temporary folder.
+    let names = path.iter().rev().take(2).flat_map(|name| name.to_string_lossy().into_owned().into_bytes());
+    let seed = names.fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     let image = RgbImage::from_fn(width, height, |x, y| {
         image::Rgb([(x * 5 + seed) as u8, (y * 7 + (seed >> 8)) as u8, (seed >> 16) as u8])
     });
@@ -207,7 +206,7 @@ fn folders_of_classes_need_no_table_and_no_poses() {
     }
     let grey = |data: &Dataset| {
         let image = data.decode(0, 0).unwrap();
-        image.pixels[..9].iter().all(|&value| value.abs_diff(128) < 4)
+        image.pixels[..9].iter().all(|&value| value.abs_diff(128) < 10)
     };
     assert!(
         grey(&Dataset::open(&root.join("padded")).unwrap())
