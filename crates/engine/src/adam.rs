@@ -162,7 +162,7 @@ mod tests {
                 let gradient: Vec<f32> =
                     (0..5).map(|i| ((t * (i + 2)) as f32).sin() * 0.1_f32.powi(i)).collect();
                 store.import(State::Gradient, id, &gradient).unwrap();
-                store.adam_step(&config).unwrap();
+                store.update(&config).unwrap();
                 for i in 0..5 {
                     let g = f64::from(gradient[i]) + decay * p[i];
                     m[i] = beta1 * m[i] + (1.0 - beta1) * g;

@@ -233,7 +233,7 @@ mod tests {
         store.import(State::Gradient, id, gradient).unwrap();
         store.import(State::Gradient, after, &[-0.5, 0.0]).unwrap();
         let config = AdamConfig { learning_rate: 0.5, weight_decay: 0.0, ..AdamConfig::default() };
-        store.adam_step(&config).unwrap();
+        store.update(&config).unwrap();
         let longer = shape[0].max(gradient.len() / shape[0]) as f32;
         let scale = 0.5 * 0.2 * longer.sqrt();
         let update = store.export(State::Value, id).unwrap().iter().map(|value| -value / scale).collect();

@@ -334,7 +334,7 @@ impl ParameterStore {
     }
 
     /// One update of all parameters with the gradients at hand, which are cleared.
-    pub fn adam_step(&mut self, config: &AdamConfig) -> Result<()> {
+    pub fn update(&mut self, config: &AdamConfig) -> Result<()> {
         for index in 0..self.entries.len() {
             if !self.written[index] {
                 self.gradients.part_mut(index).fill_zero()?;
@@ -426,7 +426,7 @@ mod tests {
         let before = store.export(State::Value, linear).unwrap();
         let conv_before = store.export(State::Value, conv).unwrap();
         store.import(State::Gradient, linear, &[0.5; 12]).unwrap();
-        store.adam_step(&AdamConfig { weight_decay: 0.0, ..AdamConfig::default() }).unwrap();
+        store.update(&AdamConfig { weight_decay: 0.0, ..AdamConfig::default() }).unwrap();
         let after = store.export(State::Value, linear).unwrap();
         for (before, after) in before.iter().zip(&after) {
             assert!((before - after - 1e-3).abs() < 1e-6);
@@ -439,8 +439,8 @@ mod tests {
     fn an_update_waits_until_no_tape_holds_a_parameter() {
         let (mut store, _, linear) = store();
         let held = Tape::training(&mut store).parameter(linear);
-        assert!(store.adam_step(&AdamConfig::default()).is_err());
+        assert!(store.update(&AdamConfig::default()).is_err());
         drop(held);
-        store.adam_step(&AdamConfig::default()).unwrap();
+        store.update(&AdamConfig::default()).unwrap();
     }
 }

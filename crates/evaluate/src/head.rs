@@ -185,7 +185,7 @@ impl<'a> Heads<'a> {
             ops::add_scaled(&device, loss.value(), count as f32, losses)?;
             tape.backward_from(&loss, seed.clone())
         })?;
-        Ok(self.store.adam_step(&self.adam)?)
+        Ok(self.store.update(&self.adam)?)
     }
 
     /// Outputs (samples, heads, columns); waits for the device.

@@ -71,7 +71,7 @@ pub fn check(
                 store.import(State::Gradient, id, &gradient.values)?;
             }
         }
-        store.adam_step(&AdamConfig::default())?;
+        store.update(&AdamConfig::default())?;
         for (name, reference) in fixture.group("param_after_adam/") {
             let (Some(id), Some(gradient)) = (store.find(name), fixture.get(&format!("grad/{name}"))) else {
                 let name = format!("param_after_adam/{name}");

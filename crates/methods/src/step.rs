@@ -92,7 +92,7 @@ impl Step {
     /// One training step. Its output must be read, or its transfer started, before the next.
     pub fn step(&mut self, batch: &PairBatch, adam: &AdamConfig) -> Result<StepOutput> {
         let output = self.gradients(batch)?;
-        self.network.store.adam_step(adam)?;
+        self.network.store.update(adam)?;
         Ok(output)
     }
 

@@ -7,14 +7,11 @@ use std::path::Path;
 use dataset::order::{self, Cut};
 use dataset::{ObjectSet, Split, TrainingPlan, Views, shell_word, wrong_depth};
 use methods::MethodName;
-use methods::verdict::learns;
+use methods::verdict::{PLATEAU, learns};
 
 use crate::batches::training_plan;
 use crate::config::{BatchesName, Config};
 use crate::plan::batches_in_words;
-
-/// Steps after which EquiCaps has begun to learn rotations: 500 with 37 known objects, 1,000 with 11,000 procedural ones.
-const PLATEAU: [u64; 2] = [500, 1_000];
 
 /// What there is to say about a run of `config` on `views` before it starts; the sentences are for people.
 pub fn warnings(config: &Config, views: &dyn Views) -> Vec<String> {
@@ -40,7 +37,7 @@ fn few_steps(config: &Config, plan: &TrainingPlan) -> Option<String> {
         let (epochs, enough) = ((3 * last).div_ceil(per_epoch), 3 * last);
         format!(
             "this run has {steps} steps ({} epochs of {per_epoch}), but the first {first} to {last} teach nothing about \
-             rotation (measured with EquiCaps); {enough} steps are --set epochs={epochs}",
+             rotation (measured with EquiCaps and Adam); {enough} steps are --set epochs={epochs}",
             config.epochs
         )
     })

@@ -46,7 +46,7 @@ fn run(device: &Device, muon: bool) -> Result<Outcome> {
                 (0..store.shape(id).len()).map(|_| random.range(-1.0, 1.0) as f32).collect();
             store.import(State::Gradient, id, &values)?;
         }
-        store.adam_step(&AdamConfig::default())?;
+        store.update(&AdamConfig::default())?;
     }
     ids.into_iter()
         .zip(shapes)

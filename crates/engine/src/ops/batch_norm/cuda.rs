@@ -230,6 +230,19 @@ pub(crate) fn compute_statistics(
     let running_mean = view_mut(tape.buffer_mut(running.mean)?)?;
     let running_variance = view_mut(tape.buffer_mut(running.variance)?)?;
     tape.increment(running.batches);
+    // What both ways to the statistics end with.
+    let results: [Argument; 10] = [
+        EPSILON.into(),
+        MOMENTUM.into(),
+        gamma.into(),
+        beta.into(),
+        running_mean.into(),
+        running_variance.into(),
+        mean.into(),
+        inverse.into(),
+        scale.into(),
+        shift.into(),
+    ];
     let ranks = tape.collective();
     if ranks.is_shared() {
         let sums = cuda.context().allocate(2 * channels * 8)?;
@@ -244,41 +257,12 @@ pub(crate) fn compute_statistics(
         ];
         cuda.launch(&plan.program, Kernel::rank_moments, plan.per_channel(), &arguments)?;
         ranks.all_reduce_sum(Sum::F64, Memory::Device(sums.view().part(0, 2 * channels * 8)?))?;
-        let arguments = [
-            (&sums).into(),
-            tape.whole_rows(plan.rows).into(),
-            channels.into(),
-            EPSILON.into(),
-            MOMENTUM.into(),
-            gamma.into(),
-            beta.into(),
-            running_mean.into(),
-            running_variance.into(),
-            mean.into(),
-            inverse.into(),
-            scale.into(),
-            shift.into(),
-        ];
+        let first = [(&sums).into(), tape.whole_rows(plan.rows).into(), channels.into()];
         let launch = Launch::linear(channels.div_ceil(256), 256);
-        return cuda.launch(&plan.program, Kernel::finish_ranks, launch, &arguments);
+        return cuda.launch(&plan.program, Kernel::finish_ranks, launch, &[&first[..], &results].concat());
     }
-    let arguments = [
-        (&partial).into(),
-        blocks.into(),
-        from.into(),
-        plan.rows.into(),
-        channels.into(),
-        EPSILON.into(),
-        MOMENTUM.into(),
-        gamma.into(),
-        beta.into(),
-        running_mean.into(),
-        running_variance.into(),
-        mean.into(),
-        inverse.into(),
-        scale.into(),
-        shift.into(),
-    ];
+    let first = [(&partial).into(), blocks.into(), from.into(), plan.rows.into(), channels.into()];
+    let arguments = [&first[..], &results].concat();
     cuda.launch(&plan.program, Kernel::finish_statistics, plan.per_channel(), &arguments)
 }
 

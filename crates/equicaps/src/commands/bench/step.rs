@@ -54,7 +54,7 @@ pub struct Arguments {
     #[arg(long)]
     recompute: bool,
     /// Update with Muon instead of Adam
-    #[arg(long, conflicts_with = "inference")]
+    #[arg(long, conflicts_with_all = ["inference", "profile"])]
     muon: bool,
     /// Train the online probes too, as a run does
     #[arg(long, conflicts_with = "inference")]
@@ -201,7 +201,7 @@ fn profiled_step(
     let mut profile = tape.profile().to_vec();
     drop((loss, tape));
     let start = Instant::now();
-    network.store.adam_step(&AdamConfig::default())?;
+    network.store.update(&AdamConfig::default())?;
     device.synchronise()?;
     profile.push(ProfileEntry { op: "adam", backward: true, calls: 1, time: start.elapsed() });
     profile.sort_by_key(|entry| std::cmp::Reverse(entry.time));
