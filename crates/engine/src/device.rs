@@ -91,6 +91,14 @@ impl Device {
         }
     }
 
+    /// Chooses without timing from now on, so that all ranks of a run choose alike, every time.
+    pub fn set_untimed(&self) -> Result<()> {
+        if let Self::Cuda(cuda) = self {
+            cuda.context().convolutions()?.set_untimed();
+        }
+        Ok(())
+    }
+
     /// Takes choices that were stored; those that this device cannot use are made anew.
     pub fn set_choices(&self, text: &str) -> Result<()> {
         let Self::Cuda(cuda) = self else { return Ok(()) };

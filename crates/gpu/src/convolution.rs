@@ -2,7 +2,8 @@
 //!
 //! Only algorithms that cuDNN reports as deterministic are considered. The first time a shape is met, all of them are
 //! timed on the device and the fastest is kept; the choices can be taken out and put back, so that a run that is
-//! resumed computes exactly what it would have computed.
+//! resumed computes exactly what it would have computed. Several ranks take what cuDNN thinks fastest instead: all of them
+//! the same, every time, whatever else a shared device does.
 
 mod call;
 mod shape;
@@ -31,6 +32,7 @@ struct State {
     imported: BTreeSet<(ConvolutionShape, Pass)>,
     /// How many of them could not be used here.
     replaced: usize,
+    is_timed: bool,
     descriptors: HashMap<ConvolutionShape, Descriptors>,
 }
 
@@ -52,6 +54,7 @@ impl Convolutions {
             choices: BTreeMap::new(),
             imported: BTreeSet::new(),
             replaced: 0,
+            is_timed: true,
             descriptors: HashMap::new(),
         };
         Ok(Self { cudnn, state: Mutex::new(state) })
@@ -75,6 +78,11 @@ impl Convolutions {
             state.choices.insert((choice.shape, choice.pass), choice);
             state.imported.insert((choice.shape, choice.pass));
         }
+    }
+
+    /// Chooses without timing from now on.
+    pub fn set_untimed(&self) {
+        self.lock().is_timed = false;
     }
 
     /// `y = x * w`
@@ -150,7 +158,12 @@ impl Convolutions {
             None => {
                 // Timing runs the work several times, so it must not add to what is there.
                 let scratch = if accumulate { Some(context.allocate(output.bytes)?) } else { None };
-                let choice = call.choose(context, shape, scratch.as_ref().map_or(output, Buffer::view))?;
+                let choice = call.choose(
+                    context,
+                    shape,
+                    scratch.as_ref().map_or(output, Buffer::view),
+                    state.is_timed,
+                )?;
                 state.choices.insert((*shape, pass), choice);
                 choice
             }

@@ -93,6 +93,9 @@ pub fn train(
     if let Some(choices) = choices {
         device.set_choices(&choices)?;
     }
+    if ranks.is_shared() {
+        device.set_untimed()?;
+    }
     learner.take_from_first()?;
     let mut books = None;
     if let Some(run) = run {

@@ -38,8 +38,15 @@ impl Call<'_> {
         }
     }
 
-    /// Times all deterministic algorithms and returns the fastest.
-    pub fn choose(&self, context: &Context, shape: &ConvolutionShape, output: View) -> Result<Choice> {
+    /// Times all deterministic algorithms and returns the fastest; or, where they are not to be timed, the first that
+    /// works.
+    pub fn choose(
+        &self,
+        context: &Context,
+        shape: &ConvolutionShape,
+        output: View,
+        is_timed: bool,
+    ) -> Result<Choice> {
         let none = || Error::NoEngine(format!("{} {shape}", self.pass.title()));
         let mut best: Option<Choice> = None;
         // Tensor cores first; ordinary arithmetic only where there is nothing else, as it takes seconds to try.
@@ -58,6 +65,12 @@ impl Call<'_> {
                     workspace_bytes: self.workspace_bytes(report.algorithm, math)?,
                     milliseconds: f64::INFINITY,
                 };
+                if !is_timed {
+                    if self.execute(context, &candidate, output, false).is_ok() {
+                        return Ok(Choice { milliseconds: 0.0, ..candidate });
+                    }
+                    continue;
+                }
                 let limit = best.map_or(f64::INFINITY, |best| 2.0 * best.milliseconds);
                 let Ok(milliseconds) = self.time(context, &candidate, output, limit) else { continue };
                 if best.is_none_or(|best| milliseconds < best.milliseconds) {
