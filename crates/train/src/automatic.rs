@@ -14,7 +14,10 @@ struct Scale {
     side: usize,
     width: usize,
     batch: usize,
+    /// For up to [`FEW`] objects.
     steps: u64,
+    /// How many times as many steps many objects get at most.
+    growth: f64,
     optimiser: OptimiserName,
     /// For EquiCaps.
     learning_rate: f64,
@@ -29,6 +32,7 @@ const GPU: Scale = Scale {
     width: 64,
     batch: 1024,
     steps: 3000,
+    growth: 2.0,
     optimiser: OptimiserName::Muon,
     learning_rate: 5e-3,
     refresh: 0.2,
@@ -39,12 +43,15 @@ const CPU: Scale = Scale {
     width: 32,
     batch: 64,
     steps: 1200,
+    growth: 1.0,
     optimiser: OptimiserName::Adam,
     learning_rate: 2e-3,
     refresh: 0.5,
     pool: 4096,
 };
 
+/// Beyond so many objects a run has more steps: twice as many for eight times as many objects.
+const FEW: f64 = 100.0;
 /// A run has about so many epochs: few objects give more pairs in each.
 const EPOCHS: u64 = 100;
 /// Fewest and most views of an object that are kept, where they are rendered on the fly.
@@ -107,16 +114,18 @@ fn choose(mut config: Config, Facts { objects, stored }: Facts, scale: Scale) ->
     if config.procedural.views == 0 {
         config.procedural.views = (scale.pool / objects).clamp(VIEWS.0, VIEWS.1);
     }
+    let growth = (objects as f64 / FEW).cbrt().clamp(1.0, scale.growth);
+    let steps = (scale.steps as f64 * growth) as u64;
     if config.epochs == 0 {
         let batch = config.method.batch;
         if config.pairs_per_object == 0 {
             // Whole batches: rounded down, an epoch has at most the steps it should have.
-            let pairs = (scale.steps / EPOCHS).max(1) as usize * batch / objects;
+            let pairs = (steps / EPOCHS).max(1) as usize * batch / objects;
             config.pairs_per_object = pairs.max(1);
         }
         let pairs = objects * config.pairs_per_object;
         let per_epoch = dataset::order::batch_count(pairs, batch, config.batches.cut()).max(1) as u64;
-        config.epochs = scale.steps.div_ceil(per_epoch);
+        config.epochs = steps.div_ceil(per_epoch);
     }
     config
 }
@@ -153,7 +162,7 @@ mod tests {
 
     #[test]
     fn few_objects_fill_batches_and_a_run_has_its_steps() {
-        for objects in [5, 37, 800, 10_000] {
+        for (objects, steps) in [(5, 3000), (37, 3000), (250, 4071), (800, 6000), (10_000, 6000)] {
             let config = choose(own(&[]), Facts { objects, stored: None }, GPU);
             assert!(!config.is_automatic());
             assert_eq!((config.optimiser, config.learning_rate), (OptimiserName::Muon, 5e-3));
@@ -165,7 +174,8 @@ mod tests {
                 "{objects}: {:?}",
                 plan.batch_sizes()
             );
-            assert!((2950..3100).contains(&plan.steps()), "{objects}: {} steps", plan.steps());
+            let apart = plan.steps().abs_diff(steps);
+            assert!(apart < steps / 30, "{objects}: {} steps", plan.steps());
             assert!(config.epochs <= 103 || objects == 10_000, "{objects}: {} epochs", config.epochs);
         }
     }
