@@ -1,9 +1,9 @@
-//! `equicaps check parity` through the binary: exit codes and the JSON contract.
+//! `equicaps check parity` and `bench exchange` through the binary: exit codes and the JSON contract.
 
 use std::path::Path;
 use std::process::Output;
 
-use crate::support::equicaps;
+use crate::support::{equicaps, failure, ok_json};
 
 fn parity(fixture: &Path, inputs: &Path, more: &[&str]) -> Output {
     let mut command = equicaps(&["check", "parity", "--json", "--fixture"]);
@@ -59,4 +59,27 @@ fn unusable_files_end_with_status_2() {
         let failure: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
         assert!(!output.stderr.is_empty() && failure["error"].is_string() && failure["status"] == 2);
     }
+}
+
+#[test]
+fn the_benchmark_of_exchanges_counts_every_gradient_once() {
+    let sizes = ["--batch", "8", "--size", "32", "--steps", "1"];
+    let report = ok_json(&mut equicaps(&[&["bench", "exchange", "--ranks", "1,2"], &sizes[..]].concat()));
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    let bytes = |row: &serde_json::Value| -> Vec<u64> {
+        row["buckets"].as_array().unwrap().iter().map(|bucket| bucket["bytes"].as_u64().unwrap()).collect()
+    };
+    let step = ok_json(&mut equicaps(&[&["bench", "step"], &sizes[..]].concat()));
+    assert_eq!(bytes(&rows[0]).iter().sum::<u64>(), 4 * step["parameters"].as_u64().unwrap());
+    assert_eq!(bytes(&rows[0]), bytes(&rows[1]));
+    // 20 batch norms of two views, forward and backward.
+    assert!(rows[1]["moment_calls"].as_u64().unwrap() >= 80, "{report}");
+    let ms = |key: &str| rows.iter().map(|row| row[key].as_f64().unwrap()).collect::<Vec<_>>();
+    assert!(ms("waited_ms")[0] == 0.0 && ms("waited_ms")[1] > 0.0, "{report}");
+    assert!(ms("exposed_ms")[1] <= ms("gradients_ms")[1], "{report}");
+
+    let (status, said) = failure(&mut equicaps(&["bench", "exchange", "--batch", "8", "--ranks", "3"]));
+    assert_eq!(status, 2);
+    assert!(said.contains("3 ranks cannot share a batch of 8"), "{said}");
 }

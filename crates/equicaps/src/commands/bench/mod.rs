@@ -6,6 +6,7 @@ use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 mod evaluate;
+mod exchange;
 mod fresh;
 mod growth;
 mod loader;
@@ -30,6 +31,8 @@ pub struct Arguments {
 enum Bench {
     /// Measure the time of probes and retrieval on random features of a given size
     Evaluate(evaluate::Arguments),
+    /// Measure what ranks that share a batch exchange in a step, and what of it hides behind backward
+    Exchange(exchange::Arguments),
     /// Measure the cost of rendering views during training on a GPU
     Fresh(fresh::Arguments),
     /// Measure how many images of a dataset are read and decoded per second
@@ -46,6 +49,7 @@ enum Bench {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.bench {
         Bench::Evaluate(arguments) => evaluate::run(arguments, terminal),
+        Bench::Exchange(arguments) => exchange::run(arguments),
         Bench::Fresh(arguments) => fresh::run(arguments, terminal),
         Bench::Loader(arguments) => loader::run(arguments, terminal),
         Bench::Render(arguments) => render::run(arguments, terminal),
