@@ -71,7 +71,9 @@ fn the_benchmark_of_exchanges_counts_every_gradient_once() {
         row["buckets"].as_array().unwrap().iter().map(|bucket| bucket["bytes"].as_u64().unwrap()).collect()
     };
     let step = ok_json(&mut equicaps(&[&["bench", "step"], &sizes[..]].concat()));
-    assert_eq!(bytes(&rows[0]).iter().sum::<u64>(), 4 * step["parameters"].as_u64().unwrap());
+    // Tensors begin at round addresses, so there is a little between them.
+    let (summed, needed) = (bytes(&rows[0]).iter().sum::<u64>(), 4 * step["parameters"].as_u64().unwrap());
+    assert!((needed..needed + needed / 1000).contains(&summed), "{summed} of {needed}");
     assert_eq!(bytes(&rows[0]), bytes(&rows[1]));
     // 20 batch norms of two views, forward and backward.
     assert!(rows[1]["moment_calls"].as_u64().unwrap() >= 80, "{report}");
