@@ -138,6 +138,17 @@ fn ranks_train_what_one_rank_trains_and_the_same_bits_again() {
 }
 
 #[test]
+fn ranks_update_by_muon_what_one_rank_updates() {
+    let root = tempfile::tempdir().unwrap();
+    let data = views(root.path());
+    let muon = ["optimiser=muon", "learning_rate=5e-3", "epochs=2"];
+    for ranks in [1, 2] {
+        ok(&mut train(ranks, &data, &root.path().join(ranks.to_string()), &muon));
+    }
+    close(&numbers(&root.path().join("1")), &numbers(&root.path().join("2")));
+}
+
+#[test]
 fn a_signal_to_any_rank_saves_once_and_the_run_resumes_bit_for_bit() {
     let root = tempfile::tempdir().unwrap();
     let data = views(root.path());
