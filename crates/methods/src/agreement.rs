@@ -53,7 +53,7 @@ pub fn variants() -> Result<Vec<(String, MethodConfig)>> {
                 all.push((format!("{method} {backbone}{gap}{what}"), config));
             };
             push("", base.clone());
-            for transform in [Transform::RotationObject, Transform::RotationBase] {
+            for transform in [Transform::ROTATION_OBJECT, Transform::ROTATION_BASE] {
                 if ![MethodName::SUPERVISED, MethodName::VICREG, MethodName::SIMCLR].contains(&method) {
                     push(transform.name(), MethodConfig { transform, ..base.clone() });
                 }

@@ -86,6 +86,7 @@ impl ViewRecord {
             spot_phi: self.spot_phi,
             spot_hue: self.spot_hue,
             translation: self.translation_xyz,
+            shape: None,
         }
     }
 

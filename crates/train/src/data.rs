@@ -7,7 +7,8 @@ use std::sync::Arc;
 use dataset::cuda::{DeviceObjects, PoolMemory, RenderPool};
 use dataset::{CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Split, SplitBy, Views};
 use engine::{Collective, Device, SingleRank};
-use methods::{MethodConfig, MethodName, Task, Transform};
+use methods::{MethodConfig, MethodName, Task};
+use pose::{Group, Part, Space};
 use scene::LatentRanges;
 
 use crate::batches::training_plan;
@@ -96,14 +97,31 @@ pub fn open_views(config: &Config, warn: &mut dyn FnMut(String)) -> Result<Arc<d
     }
 }
 
-/// The setting that cannot do without translations, if one is like that.
-fn wants_translation(config: &Config) -> Option<String> {
+/// The parts of poses that a setting cannot do without, besides rotations, and which setting that is.
+fn wanted_parts(config: &Config) -> Vec<(Part, String)> {
     let MethodConfig { name, transform, network, .. } = &config.method;
-    if *transform != Transform::Rotation {
-        return Some(format!("transform {transform}"));
+    let parts = transform.group().parts.iter().filter(|part| **part != Part::Rotation);
+    let mut wanted: Vec<(Part, String)> =
+        parts.map(|&part| (part, format!("transform {transform}"))).collect();
+    if wanted.is_empty() && *name == MethodName::SUPERVISED && network.task == Task::Translation {
+        wanted.push((Part::Translation, format!("network.task {}", network.task)));
     }
-    let learns = *name == MethodName::SUPERVISED && network.task == Task::Translation;
-    learns.then(|| format!("network.task {}", network.task))
+    wanted
+}
+
+/// The ranges of latents that views made for `config` have.
+fn ranges(config: &Config) -> LatentRanges {
+    let wants = |part: Part| wanted_parts(config).iter().any(|(wanted, _)| *wanted == part);
+    match config.procedural.latents {
+        LatentsName::Bench => LatentRanges::BENCH,
+        LatentsName::BenchT => LatentRanges::BENCH_T,
+        LatentsName::BenchS => LatentRanges::BENCH_S,
+        LatentsName::BenchA => LatentRanges::BENCH_A,
+        LatentsName::Auto if wants(Part::Shear) => LatentRanges::BENCH_A,
+        LatentsName::Auto if wants(Part::Scale) => LatentRanges::BENCH_S,
+        LatentsName::Auto if wants(Part::Translation) => LatentRanges::BENCH_T,
+        LatentsName::Auto => LatentRanges::BENCH,
+    }
 }
 
 /// Whether it is a supervised network that only learns classes, for which a pair may be one image twice.
@@ -130,9 +148,33 @@ fn wants_pose(config: &Config) -> Option<String> {
 }
 
 fn check(config: &Config, views: &dyn Views) -> Result<()> {
-    if let Some(wants) = wants_translation(config).filter(|_| !views.has_translation()) {
+    let (group, has_poses) = (config.method.transform.group(), views.without_pose().is_none());
+    if group.space != views.space() && (group.space == Space::Image || has_poses) {
+        return Err(Error::Request(match group.space {
+            Space::Image => format!(
+                "transform {group} warps photographs, but {} has views of objects; give a folder of images",
+                config.data
+            ),
+            Space::Object => format!(
+                "transform {group} moves objects, but {} has photographs; use one of {}",
+                config.data,
+                image_groups()
+            ),
+        }));
+    }
+    let missing = |(part, _): &(Part, String)| match part {
+        // Imported data without poses are refused for that.
+        Part::Translation => !views.has_translation(),
+        part => has_poses && !views.has(*part),
+    };
+    if let Some((part, wants)) = wanted_parts(config).into_iter().find(missing) {
+        let (what, set) = match part {
+            Part::Scale => ("scales", "3DIEBench-S or -A"),
+            Part::Shear => ("shears", "3DIEBench-A"),
+            _ => ("translations", "3DIEBench-T"),
+        };
         return Err(Error::Request(format!(
-            "{wants} needs views with translations (3DIEBench-T), but {} has none",
+            "{wants} needs views with {what} ({set}), but {} has none",
             config.data
         )));
     }
@@ -158,6 +200,12 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
     training_plan(config, views).map(|_| ())
 }
 
+/// The names of the groups of images.
+fn image_groups() -> String {
+    let images = Group::ALL.into_iter().filter(|group| group.space == Space::Image);
+    images.map(|group| group.name).collect::<Vec<_>>().join(", ")
+}
+
 fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
     if folder.as_os_str().is_empty() {
         return Err(Error::Request("no data are named; give --data".to_owned()));
@@ -175,18 +223,13 @@ fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
 
 fn on_the_fly_options(config: &Config) -> OnTheFlyOptions {
     let settings = &config.procedural;
-    let with_translation = match settings.latents {
-        LatentsName::BenchT => true,
-        LatentsName::Bench => false,
-        LatentsName::Auto => wants_translation(config).is_some(),
-    };
     let by_views = config.split.or(SplitBy::Objects) == SplitBy::Views;
     OnTheFlyOptions {
         views: settings.views,
         held_out_views: if by_views { settings.views.min(MOST_HELD_OUT_VIEWS) } else { 0 },
         side: config.method.image_size,
         seed: settings.seed,
-        ranges: if with_translation { LatentRanges::BENCH_T } else { LatentRanges::BENCH },
+        ranges: ranges(config),
         memory: settings.memory_mib << 20,
         prepared: settings.prepared_objects,
         ready: config.refresh > 0.0,
