@@ -96,7 +96,8 @@ pub fn training_plan(config: &Config, views: &dyn Views) -> Result<TrainingPlan>
         batch,
         cut: config.batches.cut(),
         epochs: config.epochs,
-        refresh: config.refresh,
+        // Every view of a photograph is a fresh one: it costs no more than one that was seen before.
+        refresh: if views.space() == pose::Space::Image { 1.0 } else { config.refresh },
         curriculum: config.curriculum,
     })
 }

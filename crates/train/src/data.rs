@@ -4,8 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dataset::cuda::{DeviceObjects, PoolMemory, RenderPool};
-use dataset::{CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Split, SplitBy, Views};
+use dataset::cuda::{DeviceImages, DeviceObjects, PoolMemory, RenderPool, WarpPool};
+use dataset::{
+    CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Photos, PhotosOptions, Split,
+    SplitBy, Views,
+};
 use engine::{Collective, Device, SingleRank};
 use methods::{MethodConfig, MethodName, Task};
 use pose::{Group, Part, Space};
@@ -21,8 +24,8 @@ pub struct Data {
     pub views: Arc<dyn Views>,
     /// Where they are trained on.
     pub device: Device,
-    /// On a GPU, where they are rendered on the fly: what renders them there.
-    pub rendered: Option<RenderPool>,
+    /// On a GPU, where they are rendered or warped on the fly: what does so there.
+    pub rendered: Option<DeviceImages>,
     /// Who trains on them together.
     pub ranks: Arc<dyn Collective>,
 }
@@ -43,6 +46,8 @@ pub(crate) enum Source {
     Stored(Arc<dyn Views>),
     /// Objects to be rendered.
     Objects(ObjectSet),
+    /// Photographs to be warped.
+    Photos(Photos),
 }
 
 pub(crate) fn find(config: &Config) -> Result<Source> {
@@ -50,6 +55,10 @@ pub(crate) fn find(config: &Config) -> Result<Source> {
     match config.data.parse().map_err(named)? {
         DataSpec::Folder(folder) if ObjectSet::is_mesh_folder(&folder) => {
             Ok(Source::Objects(ObjectSet::meshes(&folder, None, None)?))
+        }
+        DataSpec::Folder(folder) if config.method.transform.group().space == Space::Image => {
+            require_folder(&folder)?;
+            Ok(Source::Photos(Photos::open(&folder, photos_options(config))?))
         }
         DataSpec::Folder(folder) => {
             let dataset = open_folder(&folder, &config.lists)?;
@@ -75,6 +84,17 @@ pub fn open_shared(config: &Config, device: &Device, ranks: Arc<dyn Collective>)
             Ok(Data { ranks, ..Data::on_host(views, device) })
         }
         Source::Objects(set) => on_the_fly(config, set, device, ranks),
+        Source::Photos(photos) => {
+            let photos = Arc::new(photos);
+            check(config, &*photos)?;
+            let mut data = Data { ranks, ..Data::on_host(Arc::clone(&photos) as Arc<dyn Views>, device) };
+            if let Device::Cuda(cuda) = device {
+                let (side, memory) = (config.method.image_size, config.procedural.memory_mib << 20);
+                let pool = WarpPool::new(photos, cuda.context(), side, memory)?;
+                data.rendered = Some(DeviceImages::Warped(Box::new(pool)));
+            }
+            Ok(data)
+        }
     }
 }
 
@@ -83,6 +103,7 @@ pub fn open_shared(config: &Config, device: &Device, ranks: Arc<dyn Collective>)
 pub fn open_views(config: &Config, warn: &mut dyn FnMut(String)) -> Result<Arc<dyn Views>> {
     match find(config)? {
         Source::Stored(views) => Ok(views),
+        Source::Photos(photos) => Ok(Arc::new(photos)),
         Source::Objects(set) => {
             let (ids, options) = (set.ids(), on_the_fly_options(config));
             let renderer = CpuRenderer::new(set, config.procedural.quality);
@@ -206,7 +227,7 @@ fn image_groups() -> String {
     images.map(|group| group.name).collect::<Vec<_>>().join(", ")
 }
 
-fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
+fn require_folder(folder: &Path) -> Result<()> {
     if folder.as_os_str().is_empty() {
         return Err(Error::Request("no data are named; give --data".to_owned()));
     }
@@ -217,16 +238,40 @@ fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
             dataset::shell_word(folder)
         )));
     }
+    Ok(())
+}
+
+/// Views of every object for training and, where the split is by views, those held out.
+fn view_numbers(config: &Config) -> (usize, usize) {
+    let views = config.procedural.views;
+    let by_views = config.split.or(SplitBy::Objects) == SplitBy::Views;
+    (views, if by_views { views.min(MOST_HELD_OUT_VIEWS) } else { 0 })
+}
+
+fn photos_options(config: &Config) -> PhotosOptions {
+    let (views, held_out_views) = view_numbers(config);
+    PhotosOptions {
+        group: config.method.transform.group(),
+        views,
+        held_out_views,
+        side: config.method.image_size,
+        seed: config.procedural.seed,
+        memory: config.procedural.memory_mib << 20,
+    }
+}
+
+fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
+    require_folder(folder)?;
     let lists = if lists.is_empty() { folder } else { Path::new(lists) };
     Ok(Dataset::open_with_lists(folder, lists)?)
 }
 
 fn on_the_fly_options(config: &Config) -> OnTheFlyOptions {
     let settings = &config.procedural;
-    let by_views = config.split.or(SplitBy::Objects) == SplitBy::Views;
+    let (views, held_out_views) = view_numbers(config);
     OnTheFlyOptions {
-        views: settings.views,
-        held_out_views: if by_views { settings.views.min(MOST_HELD_OUT_VIEWS) } else { 0 },
+        views,
+        held_out_views,
         side: config.method.image_size,
         seed: settings.seed,
         ranges: ranges(config),
@@ -257,7 +302,12 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device, ranks: Arc<dyn C
     let wanted = 2 * pairs * config.epochs / ranks.ranks() as u64;
     let wants_all = config.refresh < 0.5 && wanted >= settings.views as u64;
     let objects = if wants_all { views.split(Split::Train) } else { 0..0 };
-    Ok(Data { views, device: device.clone(), rendered: Some(pool.fill(objects)), ranks })
+    Ok(Data {
+        views,
+        device: device.clone(),
+        rendered: Some(DeviceImages::Rendered(Box::new(pool.fill(objects)))),
+        ranks,
+    })
 }
 
 #[cfg(test)]
