@@ -57,7 +57,12 @@ pub(crate) fn find(config: &Config) -> Result<Source> {
             Ok(Source::Objects(ObjectSet::meshes(&folder, None, None)?))
         }
         DataSpec::Folder(folder) if config.method.transform.group().space == Space::Image => {
-            require_folder(&folder)?;
+            if !folder.is_dir() {
+                return Err(Error::Request(format!(
+                    "there is no folder of photographs at {}",
+                    folder.display()
+                )));
+            }
             Ok(Source::Photos(Photos::open(&folder, photos_options(config))?))
         }
         DataSpec::Folder(folder) => {
