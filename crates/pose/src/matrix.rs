@@ -130,7 +130,7 @@ impl Matrix {
             right.swap(column, pivot);
             let divisor = left[column][column];
             determinant *= divisor;
-            if !(divisor.abs() > 0.0) {
+            if divisor == 0.0 || divisor.is_nan() {
                 return None;
             }
             for j in 0..n {

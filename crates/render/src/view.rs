@@ -163,7 +163,7 @@ impl Placement {
         let rows = deformation.matrix();
         let columns: [[f64; 3]; 3] = std::array::from_fn(|j| std::array::from_fn(|i| rows[i][j]));
         let shape = DMat3::from_cols_array_2d(&columns);
-        if deformation.is_none() || !(shape.determinant() > 0.0) {
+        if deformation.is_none() {
             return Self {
                 world_from_object: inverse_rotation.transpose(),
                 object_from_world: inverse_rotation,

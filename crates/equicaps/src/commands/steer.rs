@@ -50,7 +50,7 @@ pub struct Arguments {
     /// Any invertible matrix in place of all these, row by row: 9 numbers (3x3) or 16 (4x4), for equicaps
     #[arg(long, value_name = "NUMBERS", value_parser = matrix, allow_hyphen_values = true,
           conflicts_with_all = ["rotate", "translate", "scale", "shear"])]
-    matrix: Option<Matrix>,
+    matrix: Option<Box<Matrix>>,
     /// Images to search: files, folders, packed datasets, patterns, or @LIST
     #[arg(long, value_name = "IMAGES", required = true, num_args = 1..)]
     among: Vec<OsString>,
@@ -74,7 +74,7 @@ fn triple(text: &str) -> Result<Triple, String> {
     }
 }
 
-fn matrix(text: &str) -> Result<Matrix, String> {
+fn matrix(text: &str) -> Result<Box<Matrix>, String> {
     let separators = [',', ';', ' '];
     let words = text.split(separators).map(str::trim).filter(|word| !word.is_empty());
     let numbers: Result<Vec<f64>, String> = words
@@ -82,7 +82,7 @@ fn matrix(text: &str) -> Result<Matrix, String> {
             word.parse().map_err(|_| format!("{word:?} is not a number; a matrix is 9 or 16 of them"))
         })
         .collect();
-    Matrix::from_rows(&numbers?).map_err(|error| error.to_string())
+    Matrix::from_rows(&numbers?).map(Box::new).map_err(|error| error.to_string())
 }
 
 impl Arguments {
@@ -179,7 +179,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         image: shown(&source[0].path),
         rotate: arguments.rotate.0,
         translate: arguments.translate.0,
-        matrix: arguments.matrix.map(|matrix| matrix.to_rows()),
+        matrix: arguments.matrix.as_ref().map(|matrix| matrix.to_rows()),
         nearest: neighbours::list(found, &candidates, origin.as_ref(), &origins),
         out: arguments.out.as_ref().map(shown),
     })
