@@ -246,7 +246,7 @@ fn table<T: numpy::Element>(
 
 fn view(numbers: &[f64; 6]) -> ViewPose {
     let &[x, y, z, a, b, c] = numbers;
-    ViewPose { rotation: [x, y, z].into(), translation: [a, b, c] }
+    ViewPose::rigid([x, y, z], [a, b, c])
 }
 
 /// A view of each row: angles in radians, translation.

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use scene::latents::LatentRanges;
+use scene::{Distributions, LatentRanges, ScaleRange};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -301,9 +301,24 @@ impl Card {
                  - `all_latents_{train,val}.npy`: latents of all views, row = views * object + view, in the order of the lists\n\
                  - `classes.json`: label, synset and name of every class; `skipped.json`: objects left out, and why\n\
                  - `dataset.json`: this card for programs\n\n";
-        text += "## Latents\n\nUniform, in this order; angles in radians.\n\n| latent | range |\n|---|---|\n";
+        let spread = s.ranges.map(|ranges| ranges.distribution).unwrap_or_default();
+        let evenly = if spread == Distributions::default() {
+            "Uniform, in"
+        } else {
+            "Uniform where nothing else is said, in"
+        };
+        text += &format!(
+            "## Latents\n\n{evenly} this order; angles in radians.\n\n| latent | range |\n|---|---|\n"
+        );
         for (name, range) in s.ranges.iter().flat_map(named_ranges) {
-            text += &format!("| {name} | {} to {} |\n", range[0], range[1]);
+            let how = match spread.name_of(name) {
+                "uniform" => String::new(),
+                other => format!(", {other}"),
+            };
+            text += &format!("| {name} | {} to {}{how} |\n", range[0], range[1]);
+        }
+        if matches!(s.ranges.and_then(|ranges| ranges.scale), Some(ScaleRange::Uniform(_))) {
+            text += "\nThe three scales of a view are the same number.\n";
         }
         if let Some(gap) = s.ranges.and_then(|ranges| ranges.rotation_gap) {
             text += &format!("\nNo angle of rotation is between {} and {}.\n", gap.low, gap.high);
@@ -315,8 +330,10 @@ impl Card {
 /// Every range under its column's name.
 pub fn named_ranges(ranges: &LatentRanges) -> Vec<(&'static str, [f64; 2])> {
     let base = [ranges.floor_hue, ranges.spot_theta, ranges.spot_phi, ranges.spot_hue];
-    let all = ranges.rotation.into_iter().chain(base).chain(ranges.translation.into_iter().flatten());
-    crate::latent_table::NAMES.into_iter().zip(all.map(Into::into)).collect()
+    let scale = ranges.scale.map(ScaleRange::axes);
+    let optional = [ranges.translation, scale, ranges.shear].into_iter().flatten().flatten();
+    let all = ranges.rotation.into_iter().chain(base).chain(optional);
+    crate::latent_table::ALL_NAMES.into_iter().zip(all.map(Into::into)).collect()
 }
 
 /// JSON as all files of a dataset have it: indented, with a final line break.

@@ -1,13 +1,35 @@
 //! The latents of many views as one table, in the published order of columns, of which imported data may lack some.
 
-use scene::Latents;
+use scene::{Latents, Shape};
 
 /// Columns of 3DIEBench: rotations, floor hue, spot theta, spot phi, spot hue.
 pub const WIDTH: usize = 7;
 /// Columns of 3DIEBench-T: the same and the translation.
 pub(crate) const WIDTH_WITH_TRANSLATION: usize = 10;
+/// Columns of all latents: the same, scale and shear.
+const WIDTH_OF_ALL: usize = 16;
 
-/// Names of the columns, as the command line, cards and statistics call them.
+/// Names of all columns that a rendered dataset may have, in order: those of [`NAMES`], scale and shear.
+pub const ALL_NAMES: [&str; WIDTH_OF_ALL] = [
+    "rot_x",
+    "rot_y",
+    "rot_z",
+    "floor_hue",
+    "spot_theta",
+    "spot_phi",
+    "spot_hue",
+    "trans_x",
+    "trans_y",
+    "trans_z",
+    "scale_x",
+    "scale_y",
+    "scale_z",
+    "shear_xy",
+    "shear_xz",
+    "shear_yz",
+];
+
+/// Names of the published columns, as the command line, cards and statistics call them.
 pub const NAMES: [&str; WIDTH_WITH_TRANSLATION] = [
     "rot_x",
     "rot_y",
@@ -30,29 +52,47 @@ pub struct LatentColumns {
     pub light: bool,
     /// The translation of the object.
     pub translation: bool,
+    /// Its scale.
+    pub scale: bool,
+    /// Its shear.
+    pub shear: bool,
 }
 
 impl LatentColumns {
-    /// The columns of a rendered dataset.
-    pub fn rendered(translation: bool) -> Self {
-        Self { rotation: true, light: true, translation }
+    /// The columns of a rendered dataset with so many of them.
+    pub fn rendered(width: usize) -> Option<Self> {
+        let columns = Self {
+            rotation: true,
+            light: true,
+            translation: width >= WIDTH_WITH_TRANSLATION,
+            scale: width >= 13,
+            shear: width >= WIDTH_OF_ALL,
+        };
+        (columns.width() == width).then_some(columns)
     }
 
-    /// The parts of a row of [`NAMES`] that are there.
-    fn parts(self) -> [(bool, std::ops::Range<usize>); 3] {
-        [(self.rotation, 0..3), (self.light, 3..WIDTH), (self.translation, WIDTH..WIDTH_WITH_TRANSLATION)]
+    /// The parts of a row of [`ALL_NAMES`] that are there.
+    fn parts(self) -> [(bool, std::ops::Range<usize>); 5] {
+        [
+            (self.rotation, 0..3),
+            (self.light, 3..WIDTH),
+            (self.translation, WIDTH..WIDTH_WITH_TRANSLATION),
+            (self.scale, WIDTH_WITH_TRANSLATION..13),
+            (self.shear, 13..WIDTH_OF_ALL),
+        ]
     }
 
     /// The names of the columns, in order.
     pub fn names(self) -> Vec<&'static str> {
-        self.of(&NAMES)
+        let there = self.parts().into_iter().filter(|(is_there, _)| *is_there);
+        there.flat_map(|(_, part)| ALL_NAMES[part].to_vec()).collect()
     }
 
-    /// What is there of a row of all latents.
+    /// What is there of a row of all latents that imported data may have.
     pub fn of<T: Copy>(self, all: &[T; WIDTH_WITH_TRANSLATION]) -> Vec<T> {
         self.parts()
             .into_iter()
-            .filter(|(is_there, _)| *is_there)
+            .filter(|(is_there, part)| *is_there && part.end <= all.len())
             .flat_map(|(_, part)| all[part].to_vec())
             .collect()
     }
@@ -60,7 +100,12 @@ impl LatentColumns {
     /// The columns with these names, if they are those of whole parts, in order.
     pub fn with_names(names: &[String]) -> Option<Self> {
         let has = |name: &str| names.iter().any(|other| other == name);
-        let columns = Self { rotation: has(NAMES[0]), light: has(NAMES[3]), translation: has(NAMES[WIDTH]) };
+        let columns = Self {
+            rotation: has(NAMES[0]),
+            light: has(NAMES[3]),
+            translation: has(NAMES[WIDTH]),
+            ..Self::default()
+        };
         (columns.names() == names).then_some(columns)
     }
 
@@ -79,10 +124,10 @@ pub struct LatentTable {
 }
 
 impl LatentTable {
-    /// A table of a rendered dataset, of `values.len() / width` rows; `width` must be 7 or 10.
+    /// A table of a rendered dataset, of `values.len() / width` rows; `width` must be 7, 10, 13 or 16.
     pub fn new(width: usize, values: Vec<f64>) -> Option<Self> {
-        let fits = matches!(width, WIDTH | WIDTH_WITH_TRANSLATION) && values.len().is_multiple_of(width);
-        let columns = LatentColumns::rendered(width == WIDTH_WITH_TRANSLATION);
+        let columns = LatentColumns::rendered(width)?;
+        let fits = values.len().is_multiple_of(width);
         fits.then_some(Self { columns, rows: values.len() / width, values })
     }
 
@@ -118,7 +163,7 @@ impl LatentTable {
 
     /// One row as scene parameters; what is not known is zero.
     pub fn get(&self, row: usize) -> Latents {
-        let (mut all, has_pose) = ([0.0; WIDTH_WITH_TRANSLATION], self.has_pose(row));
+        let (mut all, has_pose) = ([0.0; WIDTH_OF_ALL], self.has_pose(row));
         let mut values = self.row(row).iter();
         for (index, (is_there, part)) in self.columns.parts().into_iter().enumerate() {
             if is_there {
@@ -127,14 +172,17 @@ impl LatentTable {
                 all[part].iter_mut().zip(values.by_ref()).for_each(|(to, value)| *to = known(value));
             }
         }
-        let [x, y, z, floor_hue, spot_theta, spot_phi, spot_hue, translation @ ..] = all;
+        let [x, y, z, floor_hue, spot_theta, spot_phi, spot_hue, rest @ ..] = all;
+        let [tx, ty, tz, sx, sy, sz, shear @ ..] = rest;
+        let shape = Shape { scale: [sx, sy, sz], shear: self.columns.shear.then_some(shear) };
         Latents {
             rotation: [x, y, z],
             floor_hue,
             spot_theta,
             spot_phi,
             spot_hue,
-            translation: self.columns.translation.then_some(translation),
+            translation: self.columns.translation.then_some([tx, ty, tz]),
+            shape: self.columns.scale.then_some(shape),
         }
     }
 }
@@ -151,12 +199,18 @@ mod tests {
         let table = LatentTable::new(7, values[..14].to_vec()).unwrap();
         assert_eq!((table.rows(), table.get(1).to_vec()), (2, values[7..14].to_vec()));
         assert!(table.get(0).translation.is_none());
+        let values: Vec<f64> = (1..33).map(f64::from).collect();
+        let table = LatentTable::new(16, values.clone()).unwrap();
+        assert_eq!((table.rows(), table.get(1).to_vec()), (2, values[16..].to_vec()));
+        let table = LatentTable::new(13, values[..13].to_vec()).unwrap();
+        assert_eq!(table.get(0).to_vec(), &values[..13]);
+        assert_eq!(table.columns().names(), &ALL_NAMES[..13]);
         assert!(LatentTable::new(9, vec![0.0; 9]).is_none() && LatentTable::new(7, vec![0.0; 8]).is_none());
     }
 
     #[test]
     fn columns_that_are_missing_are_told_from_those_that_are_there() {
-        let columns = LatentColumns { rotation: true, light: false, translation: true };
+        let columns = LatentColumns { rotation: true, translation: true, ..LatentColumns::default() };
         assert_eq!(columns.names(), ["rot_x", "rot_y", "rot_z", "trans_x", "trans_y", "trans_z"]);
         let names: Vec<String> = columns.names().into_iter().map(str::to_owned).collect();
         assert_eq!(LatentColumns::with_names(&names), Some(columns));

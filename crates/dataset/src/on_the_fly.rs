@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pose::Part;
 use rayon::prelude::*;
 use scene::{LatentRanges, Latents};
 
@@ -181,6 +182,17 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
 
     fn has_translation(&self) -> bool {
         self.options.ranges.translation.is_some()
+    }
+
+    fn has(&self, part: Part) -> bool {
+        let ranges = &self.options.ranges;
+        match part {
+            Part::Rotation => true,
+            Part::Translation => ranges.translation.is_some(),
+            Part::Scale => ranges.scale.is_some(),
+            Part::Shear => ranges.shear.is_some(),
+            Part::Perspective => false,
+        }
     }
 
     fn has_more_views(&self) -> bool {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pose::Quaternion;
 
-use crate::latent_table::NAMES;
+use crate::latent_table::ALL_NAMES;
 use crate::{Dataset, Image, Object, Split, SplitBy, Views};
 
 /// What a dataset knows of an image.
@@ -21,8 +21,8 @@ pub struct Origin {
     pub view: usize,
     /// Side of the split.
     pub split: &'static str,
-    /// The parameters of the view that are known, in the order of [`NAMES`].
-    pub latents: [Option<f64>; NAMES.len()],
+    /// The parameters of the view that are known, in the order of [`ALL_NAMES`].
+    pub latents: [Option<f64>; ALL_NAMES.len()],
     /// Its rotation, where it is known.
     pub rotation: Option<Quaternion>,
 }
@@ -57,9 +57,9 @@ fn known(dataset: &Dataset, index: usize, view: usize) -> Origin {
     let class = dataset.classes().iter().find(|class| class.label == object.label);
     let table = dataset.latent_table();
     let row = table.row(dataset.row(index, view));
-    let mut latents = [None; NAMES.len()];
+    let mut latents = [None; ALL_NAMES.len()];
     for (name, &value) in table.columns().names().into_iter().zip(row) {
-        if let Some(place) = NAMES.iter().position(|other| *other == name) {
+        if let Some(place) = ALL_NAMES.iter().position(|other| *other == name) {
             latents[place] = value.is_finite().then_some(value);
         }
     }

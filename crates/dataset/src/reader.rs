@@ -5,6 +5,7 @@ mod rendered;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use pose::Part;
 use scene::{Latents, ObjectsError, discover};
 
 use crate::card::{Card, Format};
@@ -312,6 +313,18 @@ impl Views for Dataset {
 
     fn has_translation(&self) -> bool {
         self.latents.columns().translation
+    }
+
+    fn has(&self, part: Part) -> bool {
+        let columns = self.latents.columns();
+        self.without_pose().is_none()
+            && match part {
+                Part::Rotation => true,
+                Part::Translation => columns.translation,
+                Part::Scale => columns.scale,
+                Part::Shear => columns.shear,
+                Part::Perspective => false,
+            }
     }
 
     fn latents(&self, object: usize, view: usize) -> Latents {

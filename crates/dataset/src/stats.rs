@@ -1,7 +1,7 @@
 //! `dataset stats`: how latents and classes are distributed.
 
 use crate::card::named_ranges;
-use crate::latent_table::NAMES;
+use crate::latent_table::ALL_NAMES;
 use crate::object::Split;
 use crate::reader::Dataset;
 use crate::views::Views;
@@ -78,13 +78,17 @@ pub fn latent_histograms(dataset: &Dataset) -> Vec<Histogram> {
     }
     let ranges = match dataset.card() {
         Some(card) => card.settings.ranges.unwrap_or(scene::LatentRanges::BENCH),
-        None if dataset.has_translation() => scene::LatentRanges::BENCH_T,
-        None => scene::LatentRanges::BENCH,
+        None => match table.columns() {
+            columns if columns.shear => scene::LatentRanges::BENCH_A,
+            columns if columns.scale => scene::LatentRanges::BENCH_S,
+            columns if columns.translation => scene::LatentRanges::BENCH_T,
+            _ => scene::LatentRanges::BENCH,
+        },
     };
     let histogram = |(column, (name, [low, high])): (usize, (&str, [f64; 2]))| {
         Histogram::new(name, low, high, BINS, (0..table.rows()).map(|row| table.row(row)[column]))
     };
-    debug_assert!(table.width() <= NAMES.len());
+    debug_assert!(table.width() <= ALL_NAMES.len());
     named_ranges(&ranges).into_iter().take(table.width()).enumerate().map(histogram).collect()
 }
 

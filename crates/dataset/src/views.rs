@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use pose::{Part, Space, ViewPose};
 use scene::Latents;
 
 use crate::error::Result;
@@ -33,6 +34,20 @@ pub trait Views: Send + Sync {
     /// Whether the latents hold a translation (3DIEBench-T).
     fn has_translation(&self) -> bool;
 
+    /// What the views are of: objects in space, or pictures in their plane.
+    fn space(&self) -> Space {
+        Space::Object
+    }
+
+    /// Whether views differ in a part of their poses, and it is known how.
+    fn has(&self, part: Part) -> bool {
+        match part {
+            Part::Rotation => self.without_pose().is_none(),
+            Part::Translation => self.without_pose().is_none() && self.has_translation(),
+            Part::Scale | Part::Shear | Part::Perspective => false,
+        }
+    }
+
     /// Whether hues of floor and spot, and the direction of the spot, are known.
     fn has_light(&self) -> bool {
         true
@@ -45,6 +60,11 @@ pub trait Views: Send + Sync {
 
     /// The scene parameters of one view; zero where they are not known.
     fn latents(&self, object: usize, view: usize) -> Latents;
+
+    /// The pose of one view, angles in the published precision.
+    fn pose(&self, object: usize, view: usize) -> ViewPose {
+        self.latents(object, view).published_pose()
+    }
 
     /// A number for the bytes of all images, where latents do not tell them apart.
     fn images_digest(&self) -> Option<u64> {

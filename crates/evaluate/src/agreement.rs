@@ -6,7 +6,7 @@
 
 use dataset::ViewIndex;
 use engine::Device;
-use pose::{FrameKind, ViewPose};
+use pose::{Group, ViewPose};
 use random::{Random, Stream};
 use serde::Serialize;
 
@@ -71,7 +71,8 @@ pub fn random_truth(train: usize, val: usize, views: usize, classes: usize) -> G
         hues,
         labels: (0..train + val).map(|object| (object % classes) as u32).collect(),
         classes,
-        has_translation: true,
+        space: pose::Space::Object,
+        has: pose::PerPart([true, true, false, false, false]),
         train_objects: train,
     }
 }
@@ -219,7 +220,7 @@ fn probes(
 ) -> Result<Vec<(Task, ProbeResult)>> {
     let table = FeatureTable::new(table, device)?;
     let mut found = std::collections::BTreeMap::new();
-    for group in probe::groups(&Task::ALL) {
+    for group in probe::groups(&Task::PUBLISHED) {
         found.extend(probe::run_group(&group, &table, device, truth, protocol, |_| {}, &|| false)?);
     }
     Ok(found.into_iter().collect())
@@ -227,12 +228,12 @@ fn probes(
 
 /// Embeddings to be searched, with what they are.
 fn searches(truth: &GroundTruth) -> Vec<(&'static str, Transformation, Table)> {
-    let layout = |capsules, size| PoseMatrices { capsules, size, frame: FrameKind::Object };
-    let (small, large) = (layout(5, 3), layout(32, 4));
+    let layout = |capsules, group| PoseMatrices { capsules, group };
+    let (small, large) = (layout(5, Group::ROTATION), layout(32, Group::ROTATION_OBJECT));
     vec![
         ("5 rotations", Transformation::PoseMatrices(small), poses(truth, small, 0.7)),
         ("32 motions", Transformation::PoseMatrices(large), poses(truth, large, 2.0)),
-        ("a predictor", Transformation::Predictor { translation: None }, features(truth, 30)),
+        ("a predictor", Transformation::Predictor { group: Group::ROTATION }, features(truth, 30)),
     ]
 }
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use dataset::{Split, Views};
 use engine::Device;
+use pose::{FrameKind, Part, Space};
 
 use crate::encoder::Encoder;
 use crate::error::{Error, Result};
@@ -121,10 +122,13 @@ impl<'a> Encoded<'a> {
         let truth = &self.truth;
         Data {
             path: self.source.path.to_owned(),
-            kind: match (truth.has_poses && truth.has_hues, truth.has_translation) {
-                (false, _) => "imported",
-                (true, true) => "3DIEBench-T",
-                (true, false) => "3DIEBench",
+            kind: match (truth.space, truth.has_poses && truth.has_hues) {
+                (Space::Image, _) => "photographs",
+                (Space::Object, false) => "imported",
+                (Space::Object, true) if truth.has[Part::Shear] => "3DIEBench-A",
+                (Space::Object, true) if truth.has[Part::Scale] => "3DIEBench-S",
+                (Space::Object, true) if truth.has[Part::Translation] => "3DIEBench-T",
+                (Space::Object, true) => "3DIEBench",
             }
             .to_owned(),
             split: truth.split_by(),
@@ -260,8 +264,7 @@ pub fn run(
     let has_embeddings = first.features.equivariant.width > 0;
     let mut embeddings = vec![BTreeMap::new(); all.len()];
     if wanted.embeddings && has_embeddings {
-        let probes: Vec<Task> =
-            [Task::Rotation, Task::TranslationObject].into_iter().filter(possible).collect();
+        let probes = first.truth.pose_tasks(FrameKind::Object);
         let what = " of embeddings";
         embeddings = probe_all(&probes, &all, |f| &f.equivariant, what, protocol, device, &mut event, stop)?;
         seconds.insert("embeddings".to_owned(), began.elapsed().as_secs_f64());

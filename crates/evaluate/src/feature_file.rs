@@ -139,7 +139,7 @@ fn safetensors(
 mod tests {
     use super::table::GROUP_ROWS;
     use super::*;
-    use dataset::latent_table::NAMES;
+    use dataset::latent_table::ALL_NAMES;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::{ListAccessor, RowAccessor};
 
@@ -156,7 +156,7 @@ mod tests {
         let file = folder.path().join("new/all.parquet");
         // Every third image is a view of a dataset.
         let latents = |view: usize| {
-            let mut latents = [None; NAMES.len()];
+            let mut latents = [None; ALL_NAMES.len()];
             [view as f64, 0.5, -0.5, 0.1, 0.2, 0.3, 0.4]
                 .into_iter()
                 .zip(&mut latents)
@@ -177,7 +177,7 @@ mod tests {
         let reader = SerializedFileReader::new(std::fs::File::open(&file).unwrap()).unwrap();
         let schema = reader.metadata().file_metadata().schema().get_fields().to_vec();
         let names: Vec<&str> = schema.iter().map(|field| field.name()).collect();
-        let known = ["class", "object", "view", "split"].into_iter().chain(NAMES.into_iter().take(7));
+        let known = ["class", "object", "view", "split"].into_iter().chain(ALL_NAMES.into_iter().take(7));
         let expected = std::iter::once("path").chain(known).chain(["representation", "poses"]);
         assert_eq!(names, expected.collect::<Vec<_>>());
         assert_eq!(reader.num_row_groups(), 2);

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use dataset::{Split, SplitBy, ViewIndex, Views};
-use pose::{FrameKind, ViewPose};
+use pose::{FrameKind, Part, PerPart, Space, ViewPose};
 use rayon::prelude::*;
 
 use crate::features::Table;
@@ -28,8 +28,10 @@ pub struct GroundTruth {
     pub has_hues: bool,
     /// Number of classes.
     pub classes: usize,
-    /// Whether views differ in translation (3DIEBench-T).
-    pub has_translation: bool,
+    /// What the views are of.
+    pub space: Space,
+    /// Whether views differ in each part of their poses (3DIEBench-T: rotation and translation).
+    pub has: PerPart<bool>,
     /// Number of training objects; the rest are held out. All of them with a split by views.
     pub train_objects: usize,
 }
@@ -49,7 +51,8 @@ impl GroundTruth {
             has_hues: views.has_light(),
             labels,
             classes,
-            has_translation: views.has_translation(),
+            space: views.space(),
+            has: PerPart(Part::ALL.map(|part| views.has(part))),
             train_objects: views.split(Split::Train).len(),
         };
         let (poses, hues) = Split::ALL
@@ -57,9 +60,7 @@ impl GroundTruth {
             .flat_map(|split| empty.items_of(split))
             .map(|(object, view)| {
                 let latents = views.latents(object, view);
-                let translation = latents.translation.unwrap_or_default();
-                let pose = ViewPose::published_precision(latents.rotation, translation);
-                (pose, [latents.floor_hue, latents.spot_hue])
+                (views.pose(object, view), [latents.floor_hue, latents.spot_hue])
             })
             .unzip();
         Self { poses, hues, ..empty }
@@ -163,12 +164,18 @@ impl GroundTruth {
 
     /// Whether the targets of `task` are known.
     pub fn has_targets(&self, task: Task) -> bool {
-        match task {
-            Task::Classification => true,
-            Task::Rotation => self.has_poses,
-            Task::TranslationObject | Task::TranslationBase => self.has_poses && self.has_translation,
-            Task::Colour => self.has_hues,
+        match task.part() {
+            // The plane of an image has one frame.
+            Some((_, FrameKind::Base)) if self.space == Space::Image => false,
+            Some((part, _)) => self.has_poses && self.has[part],
+            None => task == Task::Classification || self.has_hues,
         }
+    }
+
+    /// The probes of poses whose targets are known, translations in `frame` only.
+    pub fn pose_tasks(&self, frame: FrameKind) -> Vec<Task> {
+        let tasks = Part::ALL.map(|part| Task::of_part(part, frame));
+        tasks.into_iter().filter(|&task| self.has_targets(task)).collect()
     }
 
     /// The regression target of `task` for two views of an object; nothing for classification.
@@ -176,12 +183,12 @@ impl GroundTruth {
         let rows = [first, second].map(|view| self.row(object, view));
         let [a, b] = rows.map(|row| &self.poses[row]);
         let narrow = |values: &[f64]| values.iter().map(|&value| value as f32).collect();
-        match task {
-            Task::Classification => Vec::new(),
-            Task::Rotation => ViewPose::relative_quaternion(a, b).to_f32().to_vec(),
-            Task::TranslationObject => narrow(&ViewPose::translation_difference(FrameKind::Object, a, b)),
-            Task::TranslationBase => narrow(&ViewPose::translation_difference(FrameKind::Base, a, b)),
-            Task::Colour => narrow(&pose::hue_difference(self.hues[rows[0]], self.hues[rows[1]])),
+        match task.part() {
+            Some((part, frame)) => narrow(&part.difference(self.space, frame, a, b)),
+            None if task == Task::Colour => {
+                narrow(&pose::hue_difference(self.hues[rows[0]], self.hues[rows[1]]))
+            }
+            None => Vec::new(),
         }
     }
 }
@@ -203,7 +210,8 @@ mod tests {
             hues: vec![[0.9, 0.3], [0.2, 0.7]],
             labels: vec![0],
             classes: 1,
-            has_translation: true,
+            space: Space::Object,
+            has: PerPart([true, true, false, false, false]),
             train_objects: 1,
         };
         let half = std::f32::consts::FRAC_1_SQRT_2;
@@ -232,7 +240,8 @@ mod tests {
             hues: Vec::new(),
             labels: vec![0; 3],
             classes: 1,
-            has_translation: false,
+            space: Space::Object,
+            has: PerPart([true, false, false, false, false]),
             train_objects: 3,
         };
         assert_eq!(Split::ALL.map(|split| truth.split(split)), [0..3, 0..3]);

@@ -119,7 +119,8 @@ mod tests {
             hues: vec![[0.0; 2]; 8],
             labels: vec![0, 1, 0, 1],
             classes: 2,
-            has_translation: false,
+            space: pose::Space::Object,
+            has: pose::PerPart([true, false, false, false, false]),
             train_objects: 1,
         };
         // Lengths differ: only directions count.

@@ -3,7 +3,7 @@
 
 use engine::ops::Images;
 use engine::{Device, Tensor};
-use methods::{MEAN, MethodConfig, Motion, Network, PartName, Projector, STD, Transform};
+use methods::{MEAN, MethodConfig, Motion, Network, PartName, Projector, STD};
 use train::checkpoint::Checkpoint;
 use train::weights::{self, Loaded};
 
@@ -101,28 +101,25 @@ impl Encoder for NetworkEncoder {
 
     fn transformation(&self) -> Option<Transformation> {
         self.widths.equivariant?;
-        let transform = self.config().transform;
+        let group = self.config().transform.group();
         match self.network.model.method().motion() {
             Motion::Unknown => None,
             Motion::PoseMatrices { capsules, side } => {
-                let layout = PoseMatrices { capsules, size: side, frame: transform.frame() };
-                Some(Transformation::PoseMatrices(layout))
+                debug_assert_eq!(side, group.side);
+                Some(Transformation::PoseMatrices(PoseMatrices { capsules, group }))
             }
-            Motion::Predictor => {
-                let translation = (transform != Transform::Rotation).then(|| transform.frame());
-                Some(Transformation::Predictor { translation })
-            }
+            Motion::Predictor => Some(Transformation::Predictor { group }),
         }
     }
 
     fn own_task(&self) -> Option<Task> {
         let (_, task) = self.network.model.method().head().filter(|_| self.is_trained)?;
-        Some(match (task, self.config().transform) {
-            (methods::Task::Classification, _) => Task::Classification,
-            (methods::Task::Rotation, _) => Task::Rotation,
-            (methods::Task::Translation, Transform::RotationBase) => Task::TranslationBase,
-            (methods::Task::Translation, _) => Task::TranslationObject,
-            (methods::Task::Colour, _) => Task::Colour,
+        let frame = self.config().transform.group().frame;
+        Some(match task {
+            methods::Task::Classification => Task::Classification,
+            methods::Task::Rotation => Task::Rotation,
+            methods::Task::Translation => Task::of_part(pose::Part::Translation, frame),
+            methods::Task::Colour => Task::Colour,
         })
     }
 
@@ -143,8 +140,8 @@ impl Encoder for NetworkEncoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use methods::MethodName;
-    use pose::FrameKind;
+    use methods::{MethodName, Transform};
+    use pose::Group;
 
     fn config(method: MethodName, transform: Transform) -> MethodConfig {
         let published = MethodConfig::published(method).unwrap();
@@ -164,7 +161,7 @@ mod tests {
         let mut random = random::Random::new(1, random::Stream::new("encoder-tests"), 0);
         let pixels: Vec<u8> = (0..5 * image).map(|_| random.next_u32() as u8).collect();
         for method in [MethodName::EQUICAPS, MethodName::SIE, MethodName::VICREG, MethodName::SUPERVISED] {
-            let mut encoder = untrained(&config(method, Transform::Rotation));
+            let mut encoder = untrained(&config(method, Transform::ROTATION));
             let widths = encoder.widths();
             let all = encoder.encode(&pixels, 5).unwrap();
             let parts = [
@@ -189,19 +186,14 @@ mod tests {
     #[test]
     fn embeddings_follow_a_change_of_view_as_they_were_trained_to() {
         let transformation = |method, transform| untrained(&config(method, transform)).transformation();
-        for (transform, frame) in [
-            (Transform::Rotation, None),
-            (Transform::RotationObject, Some(FrameKind::Object)),
-            (Transform::RotationBase, Some(FrameKind::Base)),
-        ] {
-            let size = if frame.is_some() { 4 } else { 3 };
-            let layout = PoseMatrices { capsules: 3, size, frame: frame.unwrap_or_default() };
+        for group in Group::ALL {
+            let (transform, layout) = (Transform::from(group), PoseMatrices { capsules: 3, group });
             assert_eq!(
                 transformation(MethodName::EQUICAPS, transform),
                 Some(Transformation::PoseMatrices(layout))
             );
             for method in [MethodName::SIE, MethodName::CAPSIE, MethodName::SEN, MethodName::EQUIMOD] {
-                let predictor = Some(Transformation::Predictor { translation: frame });
+                let predictor = Some(Transformation::Predictor { group });
                 assert_eq!(transformation(method, transform), predictor, "{method}");
             }
             assert_eq!(transformation(MethodName::VICREG, transform), None);

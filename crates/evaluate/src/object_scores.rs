@@ -148,21 +148,25 @@ pub(crate) struct RotationSums {
 }
 
 impl RotationSums {
-    /// Adds a pass with one pair of each object: quaternions, four numbers each.
-    pub fn add(&mut self, predictions: &[f32], targets: &[f32]) {
-        let count = targets.len() / 4;
+    /// Adds a pass with one pair of each object: quaternions, four numbers each, or sines and cosines of angles, two each.
+    pub fn add(&mut self, width: usize, predictions: &[f32], targets: &[f32]) {
+        let count = targets.len() / width;
         self.objects.resize(count, (0.0, 0.0));
         let mean = targets.iter().map(|&y| f64::from(y)).sum::<f64>() / targets.len().max(1) as f64;
         self.spread += targets.iter().map(|&y| (f64::from(y) - mean).powi(2)).sum::<f64>();
         self.passes += 1;
-        let pairs = predictions.chunks_exact(4).zip(targets.chunks_exact(4));
+        let pairs = predictions.chunks_exact(width).zip(targets.chunks_exact(width));
         for (sums, (said, wanted)) in self.objects.iter_mut().zip(pairs) {
             let pairs = || said.iter().zip(wanted).map(|(&p, &y)| (f64::from(p), f64::from(y)));
             sums.0 += pairs().map(|(p, y)| (y - p).powi(2)).sum::<f64>();
             let length = |values: &[f32]| values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
             let lengths = (length(said) * length(wanted)).max(f64::MIN_POSITIVE);
-            let cosine = (pairs().map(|(p, y)| p * y).sum::<f64>() / lengths).abs().min(1.0);
-            sums.1 += 2.0 * cosine.acos().to_degrees();
+            let cosine = pairs().map(|(p, y)| p * y).sum::<f64>() / lengths;
+            // Of a quaternion either sign is the same rotation, by twice the angle.
+            sums.1 += match width {
+                4 => 2.0 * cosine.abs().min(1.0).acos().to_degrees(),
+                _ => cosine.clamp(-1.0, 1.0).acos().to_degrees(),
+            };
         }
     }
 
@@ -189,8 +193,8 @@ mod tests {
         let targets = [unturned, quarter].concat();
         let mut sums = RotationSums::default();
         // The first is right, with the other sign of no matter for the angle; the second is a quarter turn off.
-        sums.add(&[unturned, unturned].concat(), &targets);
-        sums.add(&[unturned.map(|v: f32| -v), quarter].concat(), &targets);
+        sums.add(4, &[unturned, unturned].concat(), &targets);
+        sums.add(4, &[unturned.map(|v: f32| -v), quarter].concat(), &targets);
         let scores = sums.finish();
         assert!((scores[0].error - 0.0).abs() < 1e-3 && (scores[1].error - 45.0).abs() < 1e-3, "{scores:?}");
         // By hand: the mean of all eight numbers is (1 + 2 half) / 8.

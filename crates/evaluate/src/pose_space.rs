@@ -51,7 +51,7 @@ pub fn angles() -> Vec<f64> {
 
 /// The pose of an object turned by `degrees` about z.
 pub fn turned(degrees: f64) -> ViewPose {
-    ViewPose { rotation: TaitBryan::new(Degrees(0.0), Degrees(0.0), Degrees(degrees)), translation: [0.0; 3] }
+    ViewPose::rigid(TaitBryan::new(Degrees(0.0), Degrees(0.0), Degrees(degrees)), [0.0; 3])
 }
 
 /// Finds the neighbours. `embeddings`: raw poses of the views at [`angles`], in that order.
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn perfect_poses_find_the_source_and_the_view() {
-        for size in [3, 4] {
-            let layout = PoseMatrices { capsules: 3, size, frame: pose::FrameKind::Object };
+        for group in [pose::Group::ROTATION, pose::Group::ROTATION_OBJECT, pose::Group::IMAGE_ROTATION] {
+            let layout = PoseMatrices { capsules: 3, group };
             let base: Vec<f32> = (0..layout.width()).map(|i| ((i * i + 1) as f32).cos()).collect();
             let embeddings: Vec<f32> = angles()
                 .iter()

@@ -7,7 +7,7 @@
 //!
 //! Candidates are then divided by (L2 norm + 1e-8), predictions by their L2 norm.
 
-use pose::{FrameKind, ViewPose};
+use pose::{Group, ViewPose};
 
 /// How embeddings follow a change of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub enum Transformation {
     PoseMatrices(PoseMatrices),
     /// A learned predictor.
     Predictor {
-        /// `None`: `z` is the quaternion; else quaternion and translation difference in this frame.
-        translation: Option<FrameKind>,
+        /// The group whose parameters `z` are.
+        group: Group,
     },
 }
 
@@ -26,21 +26,14 @@ pub enum Transformation {
 pub struct PoseMatrices {
     /// Number of capsules.
     pub capsules: usize,
-    /// 3 (rotations) or 4 (rigid motions).
-    pub size: usize,
-    /// The frame of the 4x4 motions.
-    pub frame: FrameKind,
+    /// The group that multiplies them.
+    pub group: Group,
 }
 
 impl Transformation {
     /// The predictor's parameters from the first view to the second.
-    pub fn parameters(translation: Option<FrameKind>, first: &ViewPose, second: &ViewPose) -> Vec<f32> {
-        match translation {
-            None => ViewPose::relative_quaternion(first, second).to_f32().to_vec(),
-            Some(frame) => {
-                ViewPose::rotation_and_translation(frame, first, second).map(|v| v as f32).to_vec()
-            }
-        }
+    pub fn parameters(group: Group, first: &ViewPose, second: &ViewPose) -> Vec<f32> {
+        group.difference(first, second).into_iter().map(|value| value as f32).collect()
     }
 
     /// Normalises raw embeddings for comparison as candidates, in place; rows of `width`.
@@ -57,9 +50,14 @@ impl Transformation {
 }
 
 impl PoseMatrices {
+    /// Side of a matrix.
+    pub fn size(&self) -> usize {
+        self.group.side
+    }
+
     /// Numbers in one matrix.
     pub fn entries(&self) -> usize {
-        self.size * self.size
+        self.group.side.pow(2)
     }
 
     /// Width of an embedding.
@@ -69,16 +67,12 @@ impl PoseMatrices {
 
     /// The relative matrix from `first` to `second`, row-major, `size * size` entries.
     pub fn relative(&self, first: &ViewPose, second: &ViewPose) -> Vec<f64> {
-        if self.size == 3 {
-            ViewPose::relative_rotation(first, second).to_matrix().concat()
-        } else {
-            ViewPose::relative_matrix(self.frame, first, second).concat()
-        }
+        self.group.relative(first, second)
     }
 
     /// `P_n M` for every capsule `n`, not normalised.
     pub fn transform(&self, embedding: &[f32], matrix: &[f64]) -> Vec<f32> {
-        let s = self.size;
+        let s = self.size();
         let mut moved = Vec::with_capacity(embedding.len());
         for pose in embedding.chunks_exact(self.entries()) {
             for row in 0..s {
@@ -102,7 +96,12 @@ impl PoseMatrices {
 
     /// The normalised prediction for a change of view.
     pub fn predict(&self, embedding: &[f32], first: &ViewPose, second: &ViewPose) -> Vec<f32> {
-        let mut moved = self.transform(embedding, &self.relative(first, second));
+        self.moved(embedding, &self.relative(first, second))
+    }
+
+    /// The normalised embedding after a motion by any matrix.
+    pub fn moved(&self, embedding: &[f32], matrix: &[f64]) -> Vec<f32> {
+        let mut moved = self.transform(embedding, matrix);
         self.normalise(&mut moved);
         normalise_prediction(&mut moved);
         moved
@@ -124,15 +123,17 @@ mod tests {
     use super::*;
 
     fn view(angles: [f64; 3], translation: [f64; 3]) -> ViewPose {
-        ViewPose { rotation: pose::TaitBryan::published_precision(angles), translation }
+        ViewPose::rigid(pose::TaitBryan::published_precision(angles), translation)
     }
 
     #[test]
     fn poses_that_follow_the_view_are_predicted_exactly() {
-        for (size, frame) in [(3, FrameKind::Object), (4, FrameKind::Object), (4, FrameKind::Base)] {
-            let layout = PoseMatrices { capsules: 2, size, frame };
-            let views =
+        for group in Group::ALL {
+            let layout = PoseMatrices { capsules: 2, group };
+            let mut views =
                 [view([0.3, -0.7, 1.1], [0.1, -0.2, 0.4]), view([-1.2, 0.4, -0.5], [-0.3, 0.25, 0.05])];
+            views[0].deformation.log_scale = [0.3, -0.2, 0.1];
+            views[1].deformation.shear = [0.3, -0.2, 0.1];
             let origin = ViewPose::default();
             let base: Vec<f32> = (0..layout.width()).map(|i| ((i + 1) as f32).sin()).collect();
             // P(view) = P0 M(view), where M(view) is the motion from the origin.
@@ -141,13 +142,13 @@ mod tests {
             let mut target = embed(&views[1]);
             Transformation::PoseMatrices(layout).normalise_candidates(&mut target, layout.width());
             let similarity: f32 = predicted.iter().zip(&target).map(|(a, b)| a * b).sum();
-            assert!((similarity - 1.0).abs() < 1e-5, "{size} {frame}: {similarity}");
+            assert!((similarity - 1.0).abs() < 1e-5, "{group}: {similarity}");
         }
     }
 
     #[test]
     fn zeros_stay_zeros() {
-        let layout = PoseMatrices { capsules: 1, size: 3, frame: FrameKind::Object };
+        let layout = PoseMatrices { capsules: 1, group: Group::ROTATION };
         let mut zeros = vec![0.0; 9];
         layout.normalise(&mut zeros);
         normalise_prediction(&mut zeros);

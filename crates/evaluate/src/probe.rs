@@ -233,7 +233,7 @@ impl Group<'_> {
             hidden: if is_linear { Vec::new() } else { vec![self.protocol.hidden; 2] },
             outputs: match is_classification {
                 true => vec![self.truth.classes],
-                false => self.tasks.iter().map(|task| task.outputs()).collect(),
+                false => self.tasks.iter().map(|task| task.outputs(self.truth.space)).collect(),
             },
             is_classification,
         }
@@ -290,7 +290,7 @@ impl Group<'_> {
     /// One task's own numbers out of those of all.
     fn of_task(&self, index: usize, values: &[f32]) -> Vec<f32> {
         let columns = self.heads().columns();
-        let outputs = self.tasks[index].outputs();
+        let outputs = self.tasks[index].outputs(self.truth.space);
         let rows = values.chunks_exact((self.tasks.len() * columns).max(1));
         rows.flat_map(|row| row[index * columns..index * columns + outputs].iter().copied()).collect()
     }
@@ -355,7 +355,7 @@ impl Group<'_> {
                 input_width,
                 curve,
                 by_object: if task == Task::Rotation {
-                    by_object(passes, self.truth.paired(Split::Val).count())
+                    by_object(passes, self.truth.paired(Split::Val).count(), self.truth.space)
                 } else {
                     Vec::new()
                 },
@@ -374,18 +374,19 @@ impl Group<'_> {
         let alone = Group { tasks: &[task], ..*self };
         let targets: Vec<f32> =
             (0..4).flat_map(|pass| alone.held_out_samples(draw + pass).1.targets).collect();
-        metrics::constant_floor(&targets, task.outputs()).unwrap_or(0.0)
+        metrics::constant_floor(&targets, task.outputs(self.truth.space)).unwrap_or(0.0)
     }
 }
 
 /// Scores of each of `objects` held-out objects that have pairs over all passes, which are rounds over all of them.
-fn by_object(passes: &[Pass], objects: usize) -> Vec<RotationScore> {
+fn by_object(passes: &[Pass], objects: usize, space: pose::Space) -> Vec<RotationScore> {
     let mut sums = RotationSums::default();
-    let round = (objects * Task::Rotation.outputs()).max(1);
+    let width = Task::Rotation.outputs(space);
+    let round = (objects * width).max(1);
     for (said, wanted) in passes.iter().filter_map(|pass| pass.rotations.as_ref()) {
         said.chunks_exact(round)
             .zip(wanted.chunks_exact(round))
-            .for_each(|(said, wanted)| sums.add(said, wanted));
+            .for_each(|(said, wanted)| sums.add(width, said, wanted));
     }
     sums.finish()
 }

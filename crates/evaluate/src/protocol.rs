@@ -1,6 +1,7 @@
 //! The protocol of an evaluation: tasks, presets, and every number that decides a result.
 
 use methods::names;
+use pose::{FrameKind, Part, Space};
 use serde::{Deserialize, Serialize};
 
 /// A probe on frozen features.
@@ -17,12 +18,30 @@ pub enum Task {
     TranslationBase,
     /// Differences of floor and spot hue from a pair of views.
     Colour,
+    /// Differences of the logarithms of scales from a pair of views.
+    Scale,
+    /// Differences of shears from a pair of views.
+    Shear,
+    /// Differences of perspective from a pair of warped images.
+    Perspective,
 }
 
 impl Task {
-    /// All of them, in the order of the paper's tables.
-    pub const ALL: [Self; 5] =
+    /// Those of the paper, in the order of its tables.
+    pub const PUBLISHED: [Self; 5] =
         [Self::Classification, Self::Rotation, Self::TranslationObject, Self::TranslationBase, Self::Colour];
+
+    /// All of them: in the order of the paper's tables, then those that it does not have.
+    pub const ALL: [Self; 8] = [
+        Self::Classification,
+        Self::Rotation,
+        Self::TranslationObject,
+        Self::TranslationBase,
+        Self::Colour,
+        Self::Scale,
+        Self::Shear,
+        Self::Perspective,
+    ];
 
     /// The name in files and on the command line.
     pub fn name(self) -> &'static str {
@@ -32,16 +51,44 @@ impl Task {
             Self::TranslationObject => "translation-object",
             Self::TranslationBase => "translation-base",
             Self::Colour => "colour",
+            Self::Scale => "scale",
+            Self::Shear => "shear",
+            Self::Perspective => "perspective",
         }
     }
 
-    /// Numbers to predict; 0 for classification, which has one for each class.
-    pub fn outputs(self) -> usize {
-        match self {
-            Self::Classification => 0,
-            Self::Rotation => 4,
-            Self::TranslationObject | Self::TranslationBase => 3,
-            Self::Colour => 2,
+    /// Numbers to predict of views of this space; 0 for classification, which has one for each class.
+    pub fn outputs(self, space: Space) -> usize {
+        match self.part() {
+            Some((part, _)) => part.width(space),
+            None if self == Self::Colour => 2,
+            None => 0,
+        }
+    }
+
+    /// The part of a pose that it asks for, and in which frame.
+    pub fn part(self) -> Option<(Part, FrameKind)> {
+        let part = match self {
+            Self::Classification | Self::Colour => return None,
+            Self::Rotation => Part::Rotation,
+            Self::TranslationObject | Self::TranslationBase => Part::Translation,
+            Self::Scale => Part::Scale,
+            Self::Shear => Part::Shear,
+            Self::Perspective => Part::Perspective,
+        };
+        let frame = if self == Self::TranslationBase { FrameKind::Base } else { FrameKind::Object };
+        Some((part, frame))
+    }
+
+    /// The task that asks for a part of a pose, where `frame` is that of translations.
+    pub fn of_part(part: Part, frame: FrameKind) -> Self {
+        match (part, frame) {
+            (Part::Rotation, _) => Self::Rotation,
+            (Part::Translation, FrameKind::Object) => Self::TranslationObject,
+            (Part::Translation, FrameKind::Base) => Self::TranslationBase,
+            (Part::Scale, _) => Self::Scale,
+            (Part::Shear, _) => Self::Shear,
+            (Part::Perspective, _) => Self::Perspective,
         }
     }
 

@@ -81,6 +81,15 @@ pub struct RetrievalError {
     /// Mean of `|t_nn - t_t|^2` in the object frame; missing without translations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub translation: Option<f64>,
+    /// Mean squared difference of the logarithms of scales; missing without scales.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// Mean squared difference of shears; missing without shears.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shear: Option<f64>,
+    /// Mean squared difference of perspectives; missing without perspective.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub perspective: Option<f64>,
     /// Number of queries.
     pub queries: usize,
     /// Number of candidates for each.

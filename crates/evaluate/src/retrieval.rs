@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use dataset::{Split, SplitBy};
 use engine::Device;
-use pose::FrameKind;
+use pose::{Group, Part, PerPart};
 use random::{Random, Stream};
 use rayon::prelude::*;
 
@@ -130,7 +130,7 @@ pub fn with(
                 ));
             }
             for ((_, members), sum) in sets.iter().zip(&mut errors) {
-                let distances: Vec<(f64, f64)> = (0..block.len() * views)
+                let distances: Vec<PerPart<f64>> = (0..block.len() * views)
                     .into_par_iter()
                     .map(|query| {
                         let object = block[query / views];
@@ -259,8 +259,8 @@ fn predict(
                 .collect();
             Ok(all.concat())
         }
-        Transformation::Predictor { translation } => {
-            let (sources, parameters) = predictor_inputs(table, truth, translation, split, objects);
+        Transformation::Predictor { group } => {
+            let (sources, parameters) = predictor_inputs(table, truth, group, split, objects);
             let mut predicted = encoder.predict(
                 &sources,
                 &parameters,
@@ -277,7 +277,7 @@ fn predict(
 pub(crate) fn predictor_inputs(
     table: &Table,
     truth: &GroundTruth,
-    translation: Option<FrameKind>,
+    group: Group,
     split: Split,
     objects: &[usize],
 ) -> (Vec<f32>, Vec<f32>) {
@@ -294,7 +294,7 @@ pub(crate) fn predictor_inputs(
         .par_iter()
         .flat_map_iter(|&object| {
             let poses = truth.poses_of(split, object);
-            poses.iter().flat_map(move |target| Transformation::parameters(translation, &poses[0], target))
+            poses.iter().flat_map(move |target| Transformation::parameters(group, &poses[0], target))
         })
         .collect();
     (sources, parameters)
@@ -375,36 +375,35 @@ pub fn chance_ranking(views: usize) -> Ranking {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ErrorSum {
-    rotation: f64,
-    translation: f64,
+    parts: PerPart<f64>,
     queries: usize,
 }
 
-/// Distances in rotation and translation between a row that was found and the target.
-fn distances(truth: &GroundTruth, found: Option<usize>, target: usize) -> (f64, f64) {
+/// Distances in every part of the pose between a row that was found and the target.
+fn distances(truth: &GroundTruth, found: Option<usize>, target: usize) -> PerPart<f64> {
     let target = &truth.poses[target];
     match found.map(|row| &truth.poses[row]) {
-        Some(found) => (
-            pose::rotation_distance(found.quaternion(), target.quaternion()),
-            pose::translation_distance(found.translation, target.translation),
-        ),
+        Some(found) => PerPart(Part::ALL.map(|part| part.distance(found, target))),
         // A prediction that is not a number counts as the worst distance.
-        None => (1.0, 3.0),
+        None => PerPart([1.0, 3.0, 3.0, 3.0, 3.0]),
     }
 }
 
 impl ErrorSum {
-    fn add(&mut self, (rotation, translation): (f64, f64)) {
-        self.rotation += rotation;
-        self.translation += translation;
+    fn add(&mut self, parts: PerPart<f64>) {
+        self.parts.0.iter_mut().zip(parts.0).for_each(|(sum, part)| *sum += part);
         self.queries += 1;
     }
 
     fn finish(self, truth: &GroundTruth, candidates: usize) -> RetrievalError {
         let n = self.queries.max(1) as f64;
+        let mean = |part: Part| truth.has[part].then_some(self.parts[part] / n);
         RetrievalError {
-            rotation: self.rotation / n,
-            translation: truth.has_translation.then_some(self.translation / n),
+            rotation: self.parts[Part::Rotation] / n,
+            translation: mean(Part::Translation),
+            scale: mean(Part::Scale),
+            shear: mean(Part::Shear),
+            perspective: mean(Part::Perspective),
             queries: self.queries,
             candidates,
         }

@@ -19,11 +19,7 @@ impl Results {
     }
 
     fn pose_score(&self, part: PosePart, transform: Transform) -> Option<PoseScore> {
-        let task = match (part, transform) {
-            (PosePart::Rotation, _) => Task::Rotation,
-            (PosePart::Translation, Transform::RotationBase) => Task::TranslationBase,
-            (PosePart::Translation, _) => Task::TranslationObject,
-        };
+        let task = Task::of_part(part, transform.group().frame);
         let probes = [&self.representations, &self.embeddings].into_iter().filter_map(|all| all.get(&task));
         let best = probes.max_by(|a, b| a.value.value.total_cmp(&b.value.value))?;
         Some(PoseScore { part, r2: best.value.value, floor: best.floor })

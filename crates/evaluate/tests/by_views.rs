@@ -12,14 +12,14 @@ use evaluate::features::Extraction;
 use evaluate::prediction::{PoseMatrices, Transformation};
 use evaluate::protocol::Task;
 use evaluate::{Encoded, Encoder, Error, GroundTruth, Preset, Protocol, Result, Widths};
-use pose::{FrameKind, ViewPose};
+use pose::{Group, ViewPose};
 use random::{Random, Stream};
 use synthetic::{by_views, items};
 
 const OBJECTS: usize = 40;
 const VIEWS: usize = 12;
 const HELD_OUT: usize = 5;
-const LAYOUT: PoseMatrices = PoseMatrices { capsules: 2, size: 3, frame: FrameKind::Object };
+const LAYOUT: PoseMatrices = PoseMatrices { capsules: 2, group: Group::ROTATION };
 
 /// Knows the pose of every view up to a turn of its object that is its own: nothing that is common to objects, as in a
 /// collection without a common front. Of views beyond `knows` it says nothing, nor of the object `blind_to`.

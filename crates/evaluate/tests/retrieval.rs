@@ -11,7 +11,7 @@ use engine::Device;
 use evaluate::features::{Extraction, extract};
 use evaluate::prediction::{PoseMatrices, Transformation};
 use evaluate::{Encoded, Encoder, Error, GroundTruth, Preset, Protocol, Result, Table, Widths, retrieval};
-use pose::{FrameKind, ViewPose};
+use pose::{Group, Part, ViewPose};
 use random::{Random, Stream};
 use synthetic::{items, synthetic};
 
@@ -74,12 +74,11 @@ fn extraction(cache: Option<&std::path::Path>) -> Extraction {
 fn run(
     noise: f64,
     shared: bool,
-    size: usize,
-    frame: FrameKind,
+    group: Group,
 ) -> (evaluate::results::Retrieval, evaluate::Features, Equivariant) {
     let views: Arc<dyn Views> = synthetic(6, 4, 3, 11, 5);
     let truth = GroundTruth::read(&*views);
-    let layout = PoseMatrices { capsules: 4, size, frame };
+    let layout = PoseMatrices { capsules: 4, group };
     let mut encoder = Equivariant { truth: truth.clone(), layout, noise, shared, seen: 0 };
     let features = extract(&mut encoder, &views, &extraction(None), |_| {}, &|| false).unwrap();
     let protocol = Protocol::new(Preset::Paper, 0, 100, 100);
@@ -100,14 +99,14 @@ fn retrieve(
 
 #[test]
 fn perfectly_equivariant_embeddings_score_perfectly() {
-    for (size, frame) in [(3, FrameKind::Object), (4, FrameKind::Object), (4, FrameKind::Base)] {
-        let (found, ..) = run(0.0, false, size, frame);
+    for group in [Group::ROTATION, Group::ROTATION_OBJECT, Group::ROTATION_BASE, Group::ROTATION_4X4] {
+        let (found, ..) = run(0.0, false, group);
         assert_eq!((found.train.mrr, found.val.mrr, found.val.h1), (1.0, 1.0, 1.0));
         assert_eq!((found.train.queries, found.val.queries), (66, 44));
         for (set, candidates) in [("train-train", 66), ("val-val", 44), ("val-all", 110)] {
             let error = found.pre[set];
             assert!(error.rotation < 1e-9 && error.candidates == candidates, "{set}: {error:?}");
-            if size == 4 {
+            if group.has(Part::Translation) {
                 assert!(error.translation.unwrap() < 1e-9);
             }
         }
@@ -168,7 +167,7 @@ impl<'a> BruteForce<'a> {
 #[test]
 fn noisy_embeddings_agree_with_float64_brute_force() {
     for (noise, shared) in [(0.6, false), (0.3, true)] {
-        let (found, features, encoder) = run(noise, shared, 3, FrameKind::Object);
+        let (found, features, encoder) = run(noise, shared, Group::ROTATION);
         let brute = BruteForce::new(&encoder.truth, &features.equivariant);
         let close = |found: f64, wanted: f64, what: &str| {
             assert!((found - wanted).abs() < 1e-9, "{what} (shared: {shared}): {found} {wanted}");
@@ -198,17 +197,17 @@ fn noisy_embeddings_agree_with_float64_brute_force() {
 /// Embeddings that are the pose itself, quaternion and translation, and a predictor that knows how poses change.
 struct Knowing {
     truth: GroundTruth,
-    translation: Option<FrameKind>,
+    group: Group,
 }
 
 impl Knowing {
     fn table(&self) -> Table {
         let row = |pose: &ViewPose| -> Vec<f32> {
-            let moved = self.translation.map(|frame| frame.translation(pose.rotation, pose.translation));
-            let values = pose.quaternion().to_array().into_iter().chain(moved.into_iter().flatten());
+            let moved = self.group.frame.translation(pose.rotation, pose.translation);
+            let values = pose.quaternion().to_array().into_iter().chain(moved).take(self.group.parameters());
             values.map(|value| value as f32).collect()
         };
-        let width = if self.translation.is_some() { 7 } else { 4 };
+        let width = self.group.parameters();
         Table { width, values: self.truth.poses.iter().flat_map(row).collect() }
     }
 }
@@ -224,7 +223,7 @@ impl Encoder for Knowing {
         Err(Error::Request("no images".into()))
     }
     fn transformation(&self) -> Option<Transformation> {
-        Some(Transformation::Predictor { translation: self.translation })
+        Some(Transformation::Predictor { group: self.group })
     }
     fn predict(&mut self, embeddings: &[f32], parameters: &[f32], count: usize) -> Result<Vec<f32>> {
         let width = embeddings.len() / count;
@@ -245,13 +244,13 @@ impl Encoder for Knowing {
 fn predictors_are_given_the_change_from_view_0_to_the_target() {
     let views: Arc<dyn Views> = synthetic(6, 4, 3, 11, 5);
     let truth = GroundTruth::read(&*views);
-    for translation in [None, Some(FrameKind::Object), Some(FrameKind::Base)] {
-        let mut encoder = Knowing { truth: truth.clone(), translation };
+    for group in [Group::ROTATION, Group::ROTATION_OBJECT, Group::ROTATION_BASE] {
+        let mut encoder = Knowing { truth: truth.clone(), group };
         let table = encoder.table();
         let protocol = Protocol::new(Preset::Paper, 0, 100, 100);
         let found = retrieve(&mut encoder, &table, &truth, &protocol);
-        assert_eq!((found.train.mrr, found.val.mrr), (1.0, 1.0), "{translation:?}");
-        assert!(found.pre["val-all"].rotation < 1e-9, "{translation:?}");
+        assert_eq!((found.train.mrr, found.val.mrr), (1.0, 1.0), "{group}");
+        assert!(found.pre["val-all"].rotation < 1e-9, "{group}");
     }
 }
 
@@ -259,14 +258,14 @@ fn predictors_are_given_the_change_from_view_0_to_the_target() {
 fn what_is_not_a_number_counts_as_the_worst() {
     let views: Arc<dyn Views> = synthetic(6, 4, 3, 11, 5);
     let mut truth = GroundTruth::read(&*views);
-    let mut encoder = Knowing { truth: truth.clone(), translation: None };
+    let mut encoder = Knowing { truth: truth.clone(), group: Group::ROTATION };
     let table = Table { width: 4, values: vec![f32::NAN; 110 * 4] };
     let protocol = Protocol::new(Preset::Paper, 0, 100, 100);
     let found = retrieve(&mut encoder, &table, &truth, &protocol);
     assert!((found.val.mrr - 1.0 / 11.0).abs() < 1e-12 && found.val.h10 == 0.0, "{:?}", found.val);
     assert_eq!((found.pre["val-all"].rotation, found.pre["val-all"].translation), (1.0, Some(3.0)));
     // Without translations there is no error of them.
-    truth.has_translation = false;
+    truth.has[Part::Translation] = false;
     let found = retrieve(&mut encoder, &table, &truth, &protocol);
     assert!(found.pre.values().chain(found.pre_chance.values()).all(|error| error.translation.is_none()));
 }
@@ -330,7 +329,7 @@ fn embeddings_that_ignore_the_view_score_at_chance() {
 fn chance_levels_are_those_of_the_angle_distribution() {
     let views: Arc<dyn Views> = synthetic(60, 40, 3, 50, 9);
     let mut truth = GroundTruth::read(&*views);
-    let mut encoder = Knowing { truth: truth.clone(), translation: None };
+    let mut encoder = Knowing { truth: truth.clone(), group: Group::ROTATION };
     let table = encoder.table();
     let protocol = Protocol { query_objects: 3, ..Protocol::new(Preset::Quick, 1, 100, 100) };
     let found = retrieve(&mut encoder, &table, &truth, &protocol);
@@ -352,7 +351,7 @@ fn features_are_kept_resumed_and_repaired() {
     let folder = tempfile::tempdir().unwrap();
     let views: Arc<dyn Views> = synthetic(70, 10, 3, 3, 5);
     let truth = GroundTruth::read(&*views);
-    let layout = PoseMatrices { capsules: 2, size: 3, frame: FrameKind::Object };
+    let layout = PoseMatrices { capsules: 2, group: Group::ROTATION };
     let mut encoder = Equivariant { truth, layout, noise: 0.1, shared: false, seen: 0 };
     let plain = extract(&mut encoder, &views, &extraction(None), |_| {}, &|| false).unwrap();
     assert_eq!(encoder.seen, 240);

@@ -53,7 +53,9 @@ pub fn variants() -> Result<Vec<(String, MethodConfig)>> {
                 all.push((format!("{method} {backbone}{gap}{what}"), config));
             };
             push("", base.clone());
-            for transform in [Transform::RotationObject, Transform::RotationBase] {
+            let affine = [pose::Group::ROTATION_4X4, pose::Group::AFFINE, pose::Group::IMAGE_HOMOGRAPHY];
+            let published = [Transform::ROTATION_OBJECT, Transform::ROTATION_BASE];
+            for transform in published.into_iter().chain(affine.map(Transform::from)) {
                 if ![MethodName::SUPERVISED, MethodName::VICREG, MethodName::SIMCLR].contains(&method) {
                     push(transform.name(), MethodConfig { transform, ..base.clone() });
                 }

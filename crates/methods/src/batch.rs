@@ -2,7 +2,7 @@
 
 use engine::ops::Images;
 use engine::{Collective, Device, Feed, Part, Result, Tensor};
-use pose::ViewPose;
+use pose::{Part as PosePart, PerPart, ViewPose};
 use random::{Random, Stream};
 
 use crate::config::Transform;
@@ -26,14 +26,12 @@ pub struct PairBatch {
 /// The targets of a batch's pairs, on the device. A method names the one it lacks.
 #[derive(Clone, Debug, Default)]
 pub struct PairTargets {
-    /// The relative motion as a matrix: (n, 3, 3), or (n, 4, 4) with translation.
+    /// The relative motion as a matrix of the group: (n, side, side).
     pub matrices: Option<Tensor>,
-    /// The relative motion as numbers: (n, 4) quaternions (x, y, z, w), or (n, 7) with translation.
+    /// The relative motion as the group's numbers: (n, 4) quaternions (x, y, z, w) for rotations.
     pub parameters: Option<Tensor>,
-    /// The relative rotation as a quaternion: (n, 4).
-    pub rotations: Option<Tensor>,
-    /// The relative translation: (n, 3).
-    pub translations: Option<Tensor>,
+    /// How the views differ in a part of their poses: (n, width), quaternions for rotations.
+    pub parts: PerPart<Option<Tensor>>,
     /// Differences of floor and spot hue: (n, 2).
     pub hues: Option<Tensor>,
     /// Classes of the objects: (n), int32.
@@ -49,8 +47,7 @@ pub struct PairTargets {
 pub struct TargetValues {
     pub matrices: Vec<f32>,
     pub parameters: Vec<f32>,
-    pub rotations: Vec<f32>,
-    pub translations: Vec<f32>,
+    pub parts: PerPart<Vec<f32>>,
     pub hues: Vec<f32>,
     pub labels: Vec<i32>,
     pub objects: Vec<i32>,
@@ -59,32 +56,29 @@ pub struct TargetValues {
 impl TargetValues {
     /// The targets of pairs of views with these poses under `transform`, without hues and labels.
     pub fn from_poses(transform: Transform, pairs: &[[ViewPose; 2]]) -> Self {
-        let (frame, side) = (transform.frame(), transform.matrix_side());
-        let mut values = Self::default();
+        let group = transform.group();
+        let narrow = |numbers: Vec<f64>| numbers.into_iter().map(|value| value as f32);
+        let (mut values, asked) = (Self::default(), group.asked());
         for [first, second] in pairs {
-            let motion = ViewPose::relative_matrix(frame, first, second);
-            values
-                .matrices
-                .extend(motion[..side].iter().flat_map(|row| row[..side].iter().map(|&v| v as f32)));
-            let numbers = ViewPose::rotation_and_translation(frame, first, second).map(|v| v as f32);
-            values.parameters.extend(&numbers[..transform.parameters()]);
-            values.rotations.extend(&numbers[..4]);
-            values.translations.extend(&numbers[4..]);
+            values.matrices.extend(narrow(group.relative(first, second)));
+            values.parameters.extend(narrow(group.difference(first, second)));
+            for &part in &asked {
+                let numbers = part.difference(group.space, group.frame, first, second);
+                values.parts[part].extend(narrow(numbers));
+            }
         }
         values
     }
 }
 
 impl TargetValues {
-    /// What probes are scored against, of the pairs of all ranks: labels, rotations and translations.
+    /// What probes are scored against, of the pairs of all ranks: labels and parts of poses.
     pub(crate) fn scored_of_all(&self, ranks: &dyn Collective) -> Result<Self> {
         let mut whole = Self::default();
         for bytes in ranks.exchange(bytemuck::cast_slice(&self.labels))? {
             whole.labels.extend(bytes.as_chunks::<4>().0.iter().map(|bytes| i32::from_ne_bytes(*bytes)));
         }
-        for (own, all) in
-            [(&self.rotations, &mut whole.rotations), (&self.translations, &mut whole.translations)]
-        {
+        for (own, all) in self.parts.0.iter().zip(&mut whole.parts.0).filter(|(own, _)| !own.is_empty()) {
             for bytes in ranks.exchange(bytemuck::cast_slice(own))? {
                 all.extend(bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)));
             }
@@ -96,13 +90,18 @@ impl TargetValues {
 impl PairTargets {
     /// The targets of pairs of views with these poses under `transform`.
     pub fn from_poses(device: &Device, transform: Transform, pairs: &[[ViewPose; 2]]) -> Result<Self> {
-        let (n, side) = (pairs.len(), transform.matrix_side());
+        let (n, group) = (pairs.len(), transform.group());
+        let side = group.side;
         let values = TargetValues::from_poses(transform, pairs);
+        let mut parts = PerPart::default();
+        for part in group.asked() {
+            let shape = [n, part.width(group.space)];
+            parts[part] = Some(Tensor::from_slice(device, shape, &values.parts[part])?);
+        }
         Ok(Self {
             matrices: Some(Tensor::from_slice(device, [n, side, side], &values.matrices)?),
-            parameters: Some(Tensor::from_slice(device, [n, transform.parameters()], &values.parameters)?),
-            rotations: Some(Tensor::from_slice(device, [n, 4], &values.rotations)?),
-            translations: Some(Tensor::from_slice(device, [n, 3], &values.translations)?),
+            parameters: Some(Tensor::from_slice(device, [n, group.parameters()], &values.parameters)?),
+            parts,
             ..Self::default()
         })
     }
@@ -127,17 +126,16 @@ impl PairTargets {
         Ok(Self {
             matrices: next(&self.matrices),
             parameters: next(&self.parameters),
-            rotations: next(&self.rotations),
-            translations: next(&self.translations),
+            parts: PerPart(self.parts.0.each_ref().map(&mut next)),
             hues: next(&self.hues),
             labels: next(&self.labels),
             objects: next(&self.objects),
         })
     }
 
-    fn all(&self) -> [&Option<Tensor>; 7] {
-        let Self { matrices, parameters, rotations, translations, hues, labels, objects } = self;
-        [matrices, parameters, rotations, translations, hues, labels, objects]
+    fn all(&self) -> Vec<&Option<Tensor>> {
+        let Self { matrices, parameters, parts, hues, labels, objects } = self;
+        [matrices, parameters].into_iter().chain(&parts.0).chain([hues, labels, objects]).collect()
     }
 }
 
@@ -195,17 +193,19 @@ impl PairBatch {
         values: &TargetValues,
         images: PairImages<'_>,
     ) -> Result<Self> {
-        let (pairs, side) = (values.labels.len(), transform.matrix_side());
+        let (pairs, group) = (values.labels.len(), transform.group());
+        let side = group.side;
         // What the data do not know is not there.
         let (has_poses, has_hues) = (!values.matrices.is_empty(), !values.hues.is_empty());
         let mut parts = Vec::new();
         if has_poses {
             parts.extend([
                 Part::new([pairs, side, side], &values.matrices)?,
-                Part::new([pairs, transform.parameters()], &values.parameters)?,
-                Part::new([pairs, 4], &values.rotations)?,
-                Part::new([pairs, 3], &values.translations)?,
+                Part::new([pairs, group.parameters()], &values.parameters)?,
             ]);
+            for part in group.asked() {
+                parts.push(Part::new([pairs, part.width(group.space)], &values.parts[part])?);
+            }
         }
         if has_hues {
             parts.push(Part::new([pairs, 2], &values.hues)?);
@@ -219,11 +219,15 @@ impl PairBatch {
         let mut tensors = feed.upload(&parts)?.into_iter();
         let mut next = || tensors.next().ok_or_else(|| engine::Error::shape("upload", "a part is missing"));
         let mut known = |is_known: bool| is_known.then(&mut next).transpose();
+        let (matrices, parameters) = (known(has_poses)?, known(has_poses)?);
+        let mut parts: PerPart<Option<Tensor>> = PerPart::default();
+        for part in group.asked() {
+            parts[part] = known(has_poses)?;
+        }
         let targets = PairTargets {
-            matrices: known(has_poses)?,
-            parameters: known(has_poses)?,
-            rotations: known(has_poses)?,
-            translations: known(has_poses)?,
+            matrices,
+            parameters,
+            parts,
             hues: known(has_hues)?,
             labels: known(true)?,
             objects: known(true)?,
@@ -255,11 +259,14 @@ impl PairBatch {
         };
         let [first, second] = &self.views;
         let targets = &self.targets;
+        let mut parts: PerPart<Option<Tensor>> = PerPart::default();
+        for part in PosePart::ALL {
+            parts[part] = maybe(&targets.parts[part])?;
+        }
         let targets = PairTargets {
             matrices: maybe(&targets.matrices)?,
             parameters: maybe(&targets.parameters)?,
-            rotations: maybe(&targets.rotations)?,
-            translations: maybe(&targets.translations)?,
+            parts,
             hues: maybe(&targets.hues)?,
             labels: maybe(&targets.labels)?,
             objects: maybe(&targets.objects)?,

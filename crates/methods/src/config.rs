@@ -2,10 +2,11 @@
 //! `presets/` only.
 
 use model::{BackboneConfig, ResNet18Config, VitConfig};
-use pose::FrameKind;
+use pose::Group;
 use serde::{Deserialize, Serialize};
 
 use crate::names;
+use crate::names::UnknownName;
 use crate::presets;
 use crate::registry::MethodName;
 use crate::settings::SettingError;
@@ -20,34 +21,59 @@ names! {
     }
 }
 
-names! {
-    /// Which transformation between the views a method is trained on.
-    Transform, "transform" {
-        /// Rotation: a quaternion, or a 3x3 matrix.
-        Rotation = "rotation",
-        /// Rotation and translation in the object frame: 7 numbers, or a 4x4 matrix.
-        RotationObject = "rotation+object",
-        /// Rotation and translation in the base frame: 7 numbers, or a 4x4 matrix.
-        RotationBase = "rotation+base",
-    }
-}
+/// Which transformation between the views a method is trained on: a [`Group`] by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transform(Group);
 
 impl Transform {
-    /// Numbers that describe it: 4, or 7 with translation.
-    pub fn parameters(self) -> usize {
-        if self == Self::Rotation { 4 } else { 7 }
+    /// [`Group::ROTATION`].
+    pub const ROTATION: Self = Self(Group::ROTATION);
+    /// [`Group::ROTATION_OBJECT`].
+    pub const ROTATION_OBJECT: Self = Self(Group::ROTATION_OBJECT);
+    /// [`Group::ROTATION_BASE`].
+    pub const ROTATION_BASE: Self = Self(Group::ROTATION_BASE);
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Group::ALL.into_iter().map(Self)
     }
 
-    /// The frame of its translation; the object frame where it has none.
-    pub fn frame(self) -> FrameKind {
-        if self == Self::RotationBase { FrameKind::Base } else { FrameKind::Object }
+    /// The name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        self.0.name
     }
 
-    /// Side of its matrix: 3, or 4 with translation.
-    pub(crate) fn matrix_side(self) -> usize {
-        if self == Self::Rotation { 3 } else { 4 }
+    /// The group.
+    pub fn group(self) -> Group {
+        self.0
     }
 }
+
+impl From<Group> for Transform {
+    fn from(group: Group) -> Self {
+        Self(group)
+    }
+}
+
+impl std::str::FromStr for Transform {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        Self::all().find(|transform| transform.name() == name).ok_or_else(|| UnknownName {
+            what: "transform",
+            name: name.to_owned(),
+            known: Self::all().map(Self::name).collect(),
+        })
+    }
+}
+
+impl std::fmt::Display for Transform {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+crate::serde_by_name!(Transform);
 
 names! {
     /// What turns the embedding of view 1 into that of view 2.
@@ -159,7 +185,7 @@ impl MethodConfig {
     /// Side of a pose matrix.
     pub(crate) fn pose_side(&self) -> usize {
         match self.network.pose {
-            0 => self.transform.matrix_side(),
+            0 => self.transform.group().side,
             side => side,
         }
     }
@@ -184,7 +210,7 @@ mod tests {
             // CapsIE has 4x4 poses also for rotations.
             let rotation = if method == MethodName::CAPSIE { 4 } else { 3 };
             assert_eq!(
-                [Transform::Rotation, Transform::RotationObject, Transform::RotationBase].map(side),
+                [Transform::ROTATION, Transform::ROTATION_OBJECT, Transform::ROTATION_BASE].map(side),
                 [rotation, 4, 4]
             );
             // Every key of a method's settings is one of its preset or of the defaults, none is lost on the way.
@@ -197,22 +223,25 @@ mod tests {
 
     #[test]
     fn transformations_have_their_numbers_and_frames() {
-        let numbers = |transform: Transform| (transform.parameters(), transform.matrix_side());
-        assert_eq!([numbers(Transform::Rotation), numbers(Transform::RotationBase)], [(4, 3), (7, 4)]);
-        assert_eq!(Transform::RotationObject.frame(), FrameKind::Object);
-        assert_eq!(Transform::RotationBase.frame(), FrameKind::Base);
+        let numbers = |transform: Transform| (transform.group().parameters(), transform.group().side);
+        assert_eq!([numbers(Transform::ROTATION), numbers(Transform::ROTATION_BASE)], [(4, 3), (7, 4)]);
+        assert_eq!(Transform::ROTATION_OBJECT.group().frame, pose::FrameKind::Object);
+        assert_eq!(Transform::ROTATION_BASE.group().frame, pose::FrameKind::Base);
+        assert_eq!(numbers(Group::AFFINE.into()), (13, 4));
+        assert_eq!(numbers(Group::IMAGE_HOMOGRAPHY.into()), (9, 3));
     }
 
     #[test]
     fn names_are_read_and_written_and_the_nearest_is_suggested() {
-        for &transform in Transform::ALL {
+        for transform in Transform::all() {
             assert_eq!(transform.name().parse(), Ok(transform));
         }
         let message = "rotation+objects".parse::<Transform>().unwrap_err().to_string();
         assert_eq!(
             message,
-            "transform is \"rotation+objects\", but must be one of rotation, rotation+object, rotation+base; \
-             did you mean \"rotation+object\"?"
+            "transform is \"rotation+objects\", but must be one of rotation, rotation+object, rotation+base, rotation-4x4, \
+             similarity, similarity+base, affine, affine+base, image-rotation, image-similarity, image-affine, \
+             image-homography; did you mean \"rotation+object\"?"
         );
         assert!(
             "equicap".parse::<MethodName>().unwrap_err().to_string().contains("did you mean \"equicaps\"?")

@@ -12,7 +12,7 @@ use engine::{Error, Result, StoreBuilder, Tape, Var};
 use model::{CapsuleProjector, CapsuleProjectorConfig};
 
 use crate::batch::{PairBatch, required};
-use crate::config::{LossConfig, MethodConfig, Regularise};
+use crate::config::{LossConfig, MethodConfig, Regularise, Transform};
 use crate::method::{Embedding, Method, Motion, Part, PartName, Projector, Term};
 use crate::registry::Registration;
 use crate::regularise::{both, regularisation};
@@ -72,9 +72,15 @@ pub(crate) fn embed(
 impl EquiCaps {
     /// Declares `projector.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Result<Self> {
-        let (side, matrix) = (config.pose_side(), config.transform.matrix_side());
+        let (side, matrix) = (config.pose_side(), config.transform.group().side);
         if side != matrix {
-            let detail = format!("poses of side {side} cannot be multiplied by matrices of side {matrix}");
+            let hint = if config.transform == Transform::ROTATION && side == 4 {
+                "; transform rotation-4x4 puts rotations in 4x4 matrices"
+            } else {
+                ""
+            };
+            let detail =
+                format!("poses of side {side} cannot be multiplied by matrices of side {matrix}{hint}");
             return Err(Error::shape("network", detail));
         }
         Ok(Self {

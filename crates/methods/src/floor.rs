@@ -61,7 +61,7 @@ mod tests {
         let half = std::f64::consts::FRAC_PI_2;
         let mut view = || {
             let angles = [0; 3].map(|_| random.range(-half, half));
-            pose::ViewPose { rotation: pose::TaitBryan::published_precision(angles), translation: [0.0; 3] }
+            pose::ViewPose::rigid(pose::TaitBryan::published_precision(angles), [0.0; 3])
         };
         let targets: Vec<f32> = (0..50_000)
             .flat_map(|_| pose::ViewPose::relative_quaternion(&view(), &view()).to_f32())

@@ -168,8 +168,8 @@ fn close(found: f64, wanted: f64) {
 #[test]
 fn equicaps_gives_the_published_losses() {
     for (transform, side, [ce, eq, reg_v, memax, reg_c, total]) in [
-        (Transform::Rotation, 3, [0.617_249, 0.275_595, 0.806_731, 0.007_232, 0.076_072, 9.590_315]),
-        (Transform::RotationObject, 4, [0.617_249, 0.180_275, 0.844_932, 0.007_232, 0.042_949, 9.462_598]),
+        (Transform::ROTATION, 3, [0.617_249, 0.275_595, 0.806_731, 0.007_232, 0.076_072, 9.590_315]),
+        (Transform::ROTATION_OBJECT, 4, [0.617_249, 0.180_275, 0.844_932, 0.007_232, 0.042_949, 9.462_598]),
     ] {
         let config = MethodConfig { transform, ..small(MethodName::EQUICAPS) };
         let device = Device::cpu();
@@ -233,7 +233,7 @@ fn sie_gives_the_published_losses() {
     let id = store.find("predictor.hypernet.net.0.weight").unwrap();
     store.import(State::Value, id, &weight).unwrap();
     let pairs: Vec<_> = (1..=3).map(|b| pair(f64::from(b))).collect();
-    let targets = PairTargets::from_poses(&device, Transform::Rotation, &pairs).unwrap();
+    let targets = PairTargets::from_poses(&device, Transform::ROTATION, &pairs).unwrap();
     let parts = vec![
         ("invariant", [sequence(12, |i| (1.0 + i).sin()), sequence(12, |i| (2.0 + i).cos())]),
         ("equivariant", [sequence(12, |i| (3.0 + 0.5 * i).sin()), sequence(12, |i| (0.7 * i).cos())]),
@@ -304,11 +304,11 @@ fn equicaps_can_regularise_its_normalised_poses_alone() {
 fn supervised_agrees_with_its_formula_for_every_task() {
     let (rows, width) = (3, 64);
     for (task, transform) in [
-        (Task::Classification, Transform::Rotation),
-        (Task::Rotation, Transform::RotationObject),
-        (Task::Translation, Transform::RotationObject),
-        (Task::Translation, Transform::RotationBase),
-        (Task::Colour, Transform::Rotation),
+        (Task::Classification, Transform::ROTATION),
+        (Task::Rotation, Transform::ROTATION_OBJECT),
+        (Task::Translation, Transform::ROTATION_OBJECT),
+        (Task::Translation, Transform::ROTATION_BASE),
+        (Task::Colour, Transform::ROTATION),
     ] {
         let mut config = MethodConfig { transform, classes: 5, ..small(MethodName::SUPERVISED) };
         (config.network.width, config.network.task) = (8, task);

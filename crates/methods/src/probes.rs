@@ -5,6 +5,7 @@
 use engine::ops;
 use engine::{Initialise, Layout, ParameterId, Result, StoreBuilder, Tape, Tensor, Var};
 use model::{Linear, MlpHead, MlpHeadConfig};
+use pose::{Part, PerPart, Space};
 
 use crate::batch::{PairTargets, TargetValues, required};
 use crate::method::{Embedding, PartName, Place};
@@ -16,18 +17,17 @@ use crate::tally::{Tallies, Tally};
 pub struct ProbesConfig {
     /// Number of classes.
     pub classes: usize,
-    /// Whether there are rotations to predict.
-    pub rotation: bool,
-    /// Whether there are translations to predict.
-    pub translation: bool,
+    /// What the views are of.
+    pub space: Space,
+    /// Whether there are differences of each part of a pose to predict.
+    pub parts: PerPart<bool>,
 }
 
 #[derive(Clone, Debug)]
 struct Probe {
     place: Place,
     classifier: Option<Linear>,
-    rotation: Option<MlpHead>,
-    translation: Option<MlpHead>,
+    parts: Vec<(Part, MlpHead)>,
 }
 
 /// All probes of a network.
@@ -62,14 +62,34 @@ impl ProbesConfig {
                 config.init(builder, &format!("evaluator.predictor_{what}_{ending}."))
             })
         };
-        let rotation = if self.rotation { head("angles", 4) } else { None };
-        let translation = if self.translation { head("translation", 3) } else { None };
+        let asked = Part::ALL.into_iter().filter(|&part| self.parts[part]);
+        let parts = asked
+            .filter_map(|part| {
+                // Rotations have the published name.
+                let name = if part == Part::Rotation { "angles" } else { part.name() };
+                Some((part, head(name, part.width(self.space))?))
+            })
+            .collect();
         let classifier = place.class.map(|ending| {
             let name = format!("evaluator.classifier_{ending}");
             Linear::init(builder, &name, place.width, self.classes, true)
         });
-        Probe { place, classifier, rotation, translation }
+        Probe { place, classifier, parts }
     }
+}
+
+impl ProbesConfig {
+    /// Probes of classes, and of these parts of an object's pose.
+    pub fn of_objects(classes: usize, parts: &[Part]) -> Self {
+        let mut config = Self { classes, space: Space::Object, parts: PerPart::default() };
+        parts.iter().for_each(|&part| config.parts[part] = true);
+        config
+    }
+}
+
+/// The name in metrics of the R2 of a part of the pose.
+fn r2_name(part: Part) -> String {
+    format!("{}_r2", part.name())
 }
 
 /// What is compared with a probe's answer.
@@ -77,10 +97,8 @@ impl ProbesConfig {
 enum Task {
     /// Logits, with the classes.
     Class,
-    /// Quaternions.
-    Rotation,
-    /// Translations.
-    Translation,
+    /// Differences of a part of the pose, of so many numbers.
+    Part(Part, usize),
 }
 
 /// What the probes said about a batch.
@@ -136,19 +154,20 @@ impl Questions {
         let mut tallies = Tallies::default();
         for (index, (place, task)) in self.0.iter().enumerate() {
             let values = answer(index)?;
-            let (task, tally) = match task {
-                Task::Class => ("class_accuracy", Tally::accuracy(&values, &targets.labels)),
-                Task::Rotation => ("rotation_r2", Tally::r2(&values, &targets.rotations)),
-                Task::Translation => ("translation_r2", Tally::r2(&values, &targets.translations)),
+            let (task, tally) = match *task {
+                Task::Class => ("class_accuracy".to_owned(), Tally::accuracy(&values, &targets.labels)),
+                Task::Part(part, _) => (r2_name(part), Tally::r2(&values, &targets.parts[part])),
             };
             tallies.add(format!("{task}/{place}"), tally);
         }
-        let asked = |wanted: fn(&Task) -> bool| self.0.iter().any(|(_, task)| wanted(task));
-        if asked(|task| matches!(task, Task::Rotation)) {
-            tallies.add_targets("rotation_r2", 4, &targets.rotations);
-        }
-        if asked(|task| matches!(task, Task::Translation)) {
-            tallies.add_targets("translation_r2", 3, &targets.translations);
+        for part in Part::ALL {
+            let width = self.0.iter().find_map(|(_, task)| match *task {
+                Task::Part(asked, width) if asked == part => Some(width),
+                _ => None,
+            });
+            if let Some(width) = width {
+                tallies.add_targets(&r2_name(part), width, &targets.parts[part]);
+            }
         }
         Ok(tallies)
     }
@@ -175,21 +194,16 @@ impl Probes {
                     answers.push(place.name, Task::Class, &logits);
                 }
             }
-            if probe.rotation.is_none() && probe.translation.is_none() {
+            if probe.parts.is_empty() {
                 continue;
             }
             let pair = ops::concat(tape, &[&values[0], &values[1]])?;
-            if let Some(head) = &probe.rotation {
-                let rotations = Var::constant(required(&targets.rotations, "rotations")?.clone());
+            for (part, head) in &probe.parts {
+                let wanted = Var::constant(required(&targets.parts[*part], part.name())?.clone());
                 let answer = head.forward(tape, &pair)?;
-                losses.push((ops::mse(tape, &answer, &rotations)?, 1.0));
-                answers.push(place.name, Task::Rotation, &answer);
-            }
-            if let Some(head) = &probe.translation {
-                let translations = required(&targets.translations, "translations")?;
-                let answer = head.forward(tape, &pair)?;
-                losses.push((ops::mse(tape, &answer, &Var::constant(translations.clone()))?, 1.0));
-                answers.push(place.name, Task::Translation, &answer);
+                losses.push((ops::mse(tape, &answer, &wanted)?, 1.0));
+                let width = wanted.value().dims().last().copied().unwrap_or(0);
+                answers.push(place.name, Task::Part(*part, width), &answer);
             }
         }
         if let Some((w2, b2)) = self.routed_classes {
@@ -215,7 +229,7 @@ mod tests {
     #[test]
     fn losses_are_halves_for_classes_and_whole_for_rotations_of_the_pair_in_order() {
         let place = Place::of_representation("representation", "repr", 0, 2, (true, true));
-        let config = ProbesConfig { classes: 3, rotation: true, translation: false };
+        let config = ProbesConfig::of_objects(3, &[Part::Rotation]);
         let mut builder = StoreBuilder::new();
         let probes = Probes { probes: vec![config.probe(place, &mut builder)], routed_classes: None };
         let device = Device::cpu();
@@ -249,11 +263,11 @@ mod tests {
             let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
             Tensor::from_slice(&device, [1, values.len()], &values).unwrap()
         };
-        let targets = PairTargets {
+        let mut targets = PairTargets {
             labels: Some(Tensor::from_slice(&device, [1], &[label as i32]).unwrap()),
-            rotations: Some(tensor(&quaternion)),
             ..PairTargets::default()
         };
+        targets.parts[Part::Rotation] = Some(tensor(&quaternion));
         let views =
             views.map(|view| Embedding { representation: Var::constant(tensor(&view)), parts: Vec::new() });
         let mut tape = Tape::training(&mut store);

@@ -77,8 +77,7 @@ pub struct Task<'a> {
 /// The course of one rank with others.
 pub fn course(task: &Task<'_>, device: &Device, ranks: &Arc<dyn Collective>, order: Order) -> Result<Course> {
     let config = task.config;
-    let probes =
-        task.probes.then_some(ProbesConfig { classes: config.classes, rotation: true, translation: false });
+    let probes = task.probes.then(|| ProbesConfig::of_objects(config.classes, &[pose::Part::Rotation]));
     let options = StepOptions { probes, graphs: task.graphs, recompute: task.recompute, muon: None };
     let mut step = Step::new(config, device, 11, options)?.with_ranks(Arc::clone(ranks));
     step.take_from_first()?;

@@ -48,7 +48,7 @@ pub(crate) enum Predictor {
 impl Predictor {
     /// Declares `predictor.*` for embeddings of `width`.
     pub(crate) fn init(config: &MethodConfig, builder: &mut StoreBuilder, width: usize) -> Self {
-        let parameters = config.transform.parameters();
+        let parameters = config.transform.group().parameters();
         match config.network.predictor {
             PredictorName::None => Self::None,
             PredictorName::Mlp => {

@@ -37,7 +37,8 @@ impl SimClrAugSelf {
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Self {
         let contrast = SimClr::init(config, builder);
         let pair = 2 * config.backbone().output_width();
-        let head = MlpHeadConfig { input: pair, widths: vec![pair, pair, config.transform.parameters()] };
+        let head =
+            MlpHeadConfig { input: pair, widths: vec![pair, pair, config.transform.group().parameters()] };
         Self { contrast, head: head.init(builder, "predictor."), weight: config.loss.equivariance }
     }
 }

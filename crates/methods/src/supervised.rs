@@ -6,6 +6,7 @@
 use engine::ops;
 use engine::{Result, StoreBuilder, Tape, Var};
 use model::{MlpHead, MlpHeadConfig};
+use pose::Part as PosePart;
 
 use crate::batch::{PairBatch, required};
 use crate::config::{MethodConfig, Task};
@@ -41,10 +42,15 @@ impl Supervised {
 fn head(config: &MethodConfig) -> MlpHeadConfig {
     let width = config.backbone().output_width();
     let pair = 2 * width;
+    let numbers = |part: PosePart| part.width(config.transform.group().space);
     match config.network.task {
         Task::Classification => MlpHeadConfig { input: width, widths: vec![config.classes] },
-        Task::Rotation => MlpHeadConfig { input: pair, widths: vec![1024, 1024, 4] },
-        Task::Translation => MlpHeadConfig { input: pair, widths: vec![1024, 1024, 3] },
+        Task::Rotation => {
+            MlpHeadConfig { input: pair, widths: vec![1024, 1024, numbers(PosePart::Rotation)] }
+        }
+        Task::Translation => {
+            MlpHeadConfig { input: pair, widths: vec![1024, 1024, numbers(PosePart::Translation)] }
+        }
         Task::Colour => MlpHeadConfig { input: pair, widths: vec![2] },
     }
 }
@@ -74,9 +80,11 @@ impl Method for Supervised {
         let pair = ops::concat(tape, &[h_x, h_y])?;
         let predicted = self.head.forward(tape, &pair)?;
         let target = match self.task {
-            Task::Translation => Var::constant(required(&targets.translations, "translations")?.clone()),
+            Task::Translation => {
+                Var::constant(required(&targets.parts[PosePart::Translation], "translations")?.clone())
+            }
             Task::Colour => Var::constant(required(&targets.hues, "hue differences")?.clone()),
-            _ => Var::constant(required(&targets.rotations, "rotations")?.clone()),
+            _ => Var::constant(required(&targets.parts[PosePart::Rotation], "rotations")?.clone()),
         };
         Ok(vec![Term::new("regression_loss", ops::mse(tape, &predicted, &target)?, 1.0)])
     }

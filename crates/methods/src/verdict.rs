@@ -1,41 +1,21 @@
 //! Whether a network has learnt anything about pose: its scores against their floors, said in one sentence.
 
+pub use pose::Part as PosePart;
 use serde::Serialize;
 
 use crate::config::{Task, Transform};
 use crate::floor::{FLOOR_MARGIN, is_at_floor};
 use crate::registry::MethodName;
 
-/// A part of a pose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PosePart {
-    /// The rotation between two views.
-    Rotation,
-    /// The translation between them.
-    Translation,
-}
-
-impl PosePart {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rotation => "rotation",
-            Self::Translation => "translation",
-        }
-    }
-}
-
 /// What `method` learns of poses when it is trained for `transform`, or, supervised, for `task`; nothing for a method
 /// that is not told them.
 pub fn learns(method: MethodName, transform: Transform, task: Task) -> &'static [PosePart] {
-    match (method == MethodName::SUPERVISED, task, transform) {
-        (true, Task::Rotation, _) => &[PosePart::Rotation],
-        (true, Task::Translation, _) => &[PosePart::Translation],
-        (true, Task::Classification | Task::Colour, _) => &[],
-        (false, ..) if !method.learns_pose() => &[],
-        (false, _, Transform::Rotation) => &[PosePart::Rotation],
-        (false, ..) => &[PosePart::Rotation, PosePart::Translation],
+    match (method == MethodName::SUPERVISED, task) {
+        (true, Task::Rotation) => &[PosePart::Rotation],
+        (true, Task::Translation) => &[PosePart::Translation],
+        (true, Task::Classification | Task::Colour) => &[],
+        (false, _) if !method.learns_pose() => &[],
+        (false, _) => transform.group().parts,
     }
 }
 
@@ -129,13 +109,13 @@ mod tests {
     fn only_methods_that_are_told_poses_are_judged_by_them() {
         let of = |method, transform| learns(method, transform, Task::Classification);
         for method in [MethodName::VICREG, MethodName::SIMCLR, MethodName::SUPERVISED] {
-            assert_eq!(of(method, Transform::RotationObject), []);
+            assert_eq!(of(method, Transform::ROTATION_OBJECT), []);
         }
         for method in [MethodName::EQUICAPS, MethodName::SIMCLR_AUGSELF, MethodName::SEN] {
-            assert_eq!(of(method, Transform::Rotation), [PosePart::Rotation]);
-            assert_eq!(of(method, Transform::RotationBase).len(), 2);
+            assert_eq!(of(method, Transform::ROTATION), [PosePart::Rotation]);
+            assert_eq!(of(method, Transform::ROTATION_BASE).len(), 2);
         }
-        let supervised = |task| learns(MethodName::SUPERVISED, Transform::RotationObject, task);
+        let supervised = |task| learns(MethodName::SUPERVISED, Transform::ROTATION_OBJECT, task);
         assert_eq!(supervised(Task::Translation), [PosePart::Translation]);
         assert_eq!(supervised(Task::Colour), []);
     }

@@ -27,7 +27,7 @@ fn batch(device: &Device) -> PairBatch {
         ViewPose::published_precision(three(1.5), three(0.5))
     };
     let pairs: Vec<_> = (0..6).map(|_| [pose(), pose()]).collect();
-    let transform = methods::Transform::Rotation;
+    let transform = methods::Transform::ROTATION;
     let targets = PairTargets::from_poses(device, transform, &pairs).expect("targets");
     PairBatch {
         views: [view(0), view(1)],

@@ -2,19 +2,52 @@
 
 use crate::{Frame, FrameKind, Motion, Quaternion, Rotation, TaitBryan};
 
-/// Rotation and latent (object-frame) translation of a view.
+/// How a view changes the shape of what it shows: `D = S H`, shear first, then scale, about the object's centre. In an image
+/// only x and y count, and there may be perspective.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Deformation {
+    /// Natural logarithms of the scales along x, y and z.
+    pub log_scale: [f64; 3],
+    /// `x += xy y + xz z`, `y += yz z`: entries above the diagonal of `H`, in the order xy, xz, yz.
+    pub shear: [f64; 3],
+    /// First entries of the last row of the matrix that an image is seen through.
+    pub perspective: [f64; 2],
+}
+
+impl Deformation {
+    /// Rows of `D = S H`.
+    pub fn matrix(&self) -> [[f64; 3]; 3] {
+        let ([x, y, z], [xy, xz, yz]) = (self.log_scale.map(f64::exp), self.shear);
+        [[x, x * xy, x * xz], [0.0, y, y * yz], [0.0, 0.0, z]]
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Rotation, latent (object-frame) translation and deformation of a view: a point `p` of the object is seen at
+/// `R (D p + t)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ViewPose {
     /// Latent entries 0..3.
     pub rotation: TaitBryan,
     /// The latent translation `t`; zero in 3DIEBench.
     pub translation: [f64; 3],
+    /// Scale, shear and perspective; none in the published sets.
+    pub deformation: Deformation,
 }
 
 impl ViewPose {
+    /// A pose of an object that keeps its shape.
+    pub fn rigid(rotation: impl Into<TaitBryan>, translation: [f64; 3]) -> Self {
+        Self { rotation: rotation.into(), translation, ..Self::default() }
+    }
+
     /// A pose as the published training code reads it: angles rounded to `f32` first, the rest in `f64`.
     pub fn published_precision(radians: [f64; 3], translation: [f64; 3]) -> Self {
-        Self { rotation: TaitBryan::published_precision(radians), translation }
+        Self::rigid(TaitBryan::published_precision(radians), translation)
     }
 
     /// The rotation as a quaternion.

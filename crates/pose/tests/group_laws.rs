@@ -23,7 +23,7 @@ fn vector() -> impl Strategy<Value = [f64; 3]> {
 }
 
 fn view() -> impl Strategy<Value = ViewPose> {
-    (angles(), vector()).prop_map(|(rotation, translation)| ViewPose { rotation, translation })
+    (angles(), vector()).prop_map(|(rotation, translation)| ViewPose::rigid(rotation, translation))
 }
 
 fn difference(a: &[f64], b: &[f64]) -> f64 {

@@ -28,10 +28,8 @@ fn agrees_with_the_published_algebra() {
     assert_eq!(count, 64);
     for i in 0..count {
         let at = |key: &str| &fixture[key][i];
-        let first =
-            ViewPose { rotation: vector(at("angles_1")).into(), translation: vector(at("translation_1")) };
-        let second =
-            ViewPose { rotation: vector(at("angles_2")).into(), translation: vector(at("translation_2")) };
+        let first = ViewPose::rigid(vector(at("angles_1")), vector(at("translation_1")));
+        let second = ViewPose::rigid(vector(at("angles_2")), vector(at("translation_2")));
         let check = |actual: &[f64], key: &str| close(actual, &numbers(at(key)), 1e-12);
         check(Rotation::from(first.rotation).to_matrix().as_flattened(), "matrix_1");
         check(&first.quaternion().to_array(), "quat_1_xyzw");
@@ -51,8 +49,8 @@ fn agrees_with_the_published_algebra() {
 
 #[test]
 fn agrees_with_the_worked_example() {
-    let first = ViewPose { rotation: [0.3, -0.7, 1.1].into(), translation: [0.1, -0.2, 0.4] };
-    let second = ViewPose { rotation: [-1.2, 0.4, -0.5].into(), translation: [-0.3, 0.25, 0.05] };
+    let first = ViewPose::rigid([0.3, -0.7, 1.1], [0.1, -0.2, 0.4]);
+    let second = ViewPose::rigid([-1.2, 0.4, -0.5], [-0.3, 0.25, 0.05]);
     let check = |actual: &[f64], expected: &[f64]| close(actual, expected, 6e-7);
     check(&first.quaternion().to_array(), &[0.296892, -0.215672, 0.529170, 0.765062]);
     check(&second.quaternion().to_array(), &[-0.495617, 0.295782, -0.091431, 0.811491]);

@@ -71,7 +71,7 @@ pub(crate) fn render_linear(scene: &LitScene<'_>, size: u32, rays: &mut u64) -> 
     if scene.view.mesh.is_empty() {
         return pixels;
     }
-    let bounds = camera::sphere_bounds(scene.view.centre(), scene.view.mesh.radius, MARGIN, size);
+    let bounds = camera::sphere_bounds(scene.view.centre(), scene.view.radius, MARGIN, size);
     let [x0, x1, y0, y1] = bounds;
     let supersampling = scene.settings.supersampling;
     let region = Region {

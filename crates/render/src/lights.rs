@@ -246,6 +246,7 @@ mod tests {
             spot_phi: phi,
             spot_hue: 0.0,
             translation: None,
+            shape: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! One view: the object placed in the world, and the floor and the lights around it.
 
-use glam::{Mat3, Vec2, Vec3};
+use glam::{DMat3, Mat3, Vec2, Vec3};
 use scene::Latents;
 
 use crate::bsdf::Surface;
@@ -16,10 +16,16 @@ pub(crate) const LIFT: f32 = 2e-4;
 /// The scene of one view.
 pub(crate) struct View<'a> {
     pub mesh: &'a PreparedMesh,
-    /// `p_world = rotation (p_object + translation)`.
+    /// `p_world = world_from_object (p_object + translation)`: a rotation, or a rotation after scale and shear. What is
+    /// computed in the object's frame has rays whose length is that of the world, whatever the object's shape.
     pub world_from_object: Mat3,
     pub object_from_world: Mat3,
+    /// In the object's own frame, before scale and shear.
     pub translation: Vec3,
+    /// Whether lengths are those of the mesh.
+    pub is_rigid: bool,
+    /// Radius of the bounding sphere around [`Self::centre`] in the world.
+    pub radius: f32,
     pub floor_albedo: Vec3,
     pub spot: Spot,
     /// Whether rays that look for light see the simplified object, where there is one.
@@ -42,12 +48,16 @@ impl<'a> View<'a> {
     pub fn new(mesh: &'a PreparedMesh, latents: &Latents) -> Self {
         // The rows of a rotation are the columns of its inverse.
         let rows = latents.world_from_object().rotation().to_f32();
-        let object_from_world = Mat3::from_cols_array_2d(&rows);
+        let inverse_rotation = Mat3::from_cols_array_2d(&rows);
+        let translation = Vec3::from(latents.translation.unwrap_or_default().map(|value| value as f32));
+        let placed = Placement::of(inverse_rotation, translation, latents);
         Self {
             mesh,
-            world_from_object: object_from_world.transpose(),
-            object_from_world,
-            translation: Vec3::from(latents.translation.unwrap_or_default().map(|value| value as f32)),
+            world_from_object: placed.world_from_object,
+            object_from_world: placed.object_from_world,
+            translation: placed.translation,
+            is_rigid: placed.stretch.is_none(),
+            radius: placed.stretch.map_or(mesh.radius, |most| most * mesh.radius),
             floor_albedo: colour::floor_albedo(latents.floor_hue),
             spot: Spot::new(latents),
             simple: false,
@@ -64,6 +74,15 @@ impl<'a> View<'a> {
         self.world_from_object * (point + self.translation)
     }
 
+    /// A unit normal of the object in the world: by the inverse transpose of what moves points.
+    #[inline(always)]
+    fn normal_to_world(&self, normal: Vec3) -> Vec3 {
+        if self.is_rigid {
+            return self.world_from_object * normal;
+        }
+        (self.object_from_world.transpose() * normal).normalize_or(normal)
+    }
+
     /// Centre of the object's bounding sphere in the world.
     pub fn centre(&self) -> Vec3 {
         self.to_world(self.mesh.centre)
@@ -73,7 +92,7 @@ impl<'a> View<'a> {
     pub fn irradiance_reach(&self) -> f32 {
         let height = (self.centre().z - FLOOR_Z).max(0.0);
         // The sun's cone reaches as far as the object is high; light reflected by the object a little farther.
-        (height + std::f32::consts::SQRT_2 * self.mesh.radius + 0.7).min(4.5)
+        (height + std::f32::consts::SQRT_2 * self.radius + 0.7).min(4.5)
     }
 
     /// The object as the camera sees it.
@@ -92,15 +111,22 @@ impl<'a> View<'a> {
     /// Distance by which rays that look for light start above the surface.
     #[inline]
     pub fn lift(&self) -> f32 {
-        if self.simple && self.mesh.simple_shape().is_some() { simplify::LIFT } else { LIFT }
+        if self.simple && self.mesh.simple_shape().is_some() {
+            // A larger object is larger by what was left out of it, too.
+            let stretch =
+                if self.is_rigid { 1.0 } else { self.radius / self.mesh.radius.max(f32::MIN_POSITIVE) };
+            simplify::LIFT * stretch.max(1.0)
+        } else {
+            LIFT
+        }
     }
 
     /// The surface at a hit of a ray with the world direction `direction`.
     #[inline(always)]
     pub fn surface_point(&self, shape: &Shape<'_>, hit: &Hit, direction: Vec3) -> SurfacePoint {
         let point = shape.point(hit);
-        let face_normal = self.world_from_object * point.face_normal;
-        let normal = self.world_from_object * point.normal;
+        let face_normal = self.normal_to_world(point.face_normal);
+        let normal = self.normal_to_world(point.normal);
         let side = if face_normal.dot(direction) > 0.0 { -1.0 } else { 1.0 };
         SurfacePoint {
             position: self.to_world(point.position),
@@ -117,6 +143,50 @@ impl<'a> View<'a> {
 
     pub fn surface(&self, point: &SurfacePoint) -> Surface {
         self.mesh.surface(point.material)
+    }
+}
+
+/// How an object is put into the world.
+struct Placement {
+    world_from_object: Mat3,
+    object_from_world: Mat3,
+    translation: Vec3,
+    /// The largest factor by which a length changes; `None` where none does.
+    stretch: Option<f32>,
+}
+
+impl Placement {
+    /// By a rotation, given by its inverse, after a translation, after the shape in `latents`: the centre of the object
+    /// stays where the translation puts it.
+    fn of(inverse_rotation: Mat3, translation: Vec3, latents: &Latents) -> Self {
+        let deformation = latents.deformation();
+        let rows = deformation.matrix();
+        let columns: [[f64; 3]; 3] = std::array::from_fn(|j| std::array::from_fn(|i| rows[i][j]));
+        let shape = DMat3::from_cols_array_2d(&columns);
+        if deformation.is_none() {
+            return Self {
+                world_from_object: inverse_rotation.transpose(),
+                object_from_world: inverse_rotation,
+                translation,
+                stretch: None,
+            };
+        }
+        let inverse = shape.inverse();
+        let (rotation, narrow) = (inverse_rotation.transpose().as_dmat3(), |m: DMat3| m.as_mat3());
+        // The Frobenius norm is at most sqrt(3) times the largest factor; some powers of the Gram matrix find that itself.
+        let mut gram = shape.transpose() * shape;
+        let mut largest = 0.0_f64;
+        for power in 0..6 {
+            let trace = gram.x_axis.x + gram.y_axis.y + gram.z_axis.z;
+            largest = trace.powf(0.5_f64.powi(power + 1));
+            gram = gram * gram;
+        }
+        Self {
+            world_from_object: narrow(rotation * shape),
+            object_from_world: narrow(inverse * rotation.transpose()),
+            translation: (inverse * translation.as_dvec3()).as_vec3(),
+            stretch: Some(largest as f32),
+        }
     }
 }
 
@@ -149,6 +219,7 @@ mod tests {
             spot_phi: 0.0,
             spot_hue: 0.0,
             translation: Some([0.0, 0.5, 0.0]),
+            shape: None,
         };
         let view = View::new(&mesh, &latents);
         // y -> z about x, z stays about z; x -> y about z.

@@ -16,6 +16,7 @@ fn latents() -> Latents {
         spot_phi: 2.0,
         spot_hue: 0.1,
         translation: Some([0.0; 3]),
+        shape: None,
     }
 }
 

@@ -120,6 +120,7 @@ fn showing(instance: usize, instances: usize) -> Latents {
         spot_phi: 1.2,
         spot_hue: 0.12,
         translation: None,
+        shape: None,
     }
 }
 

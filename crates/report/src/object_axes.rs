@@ -89,6 +89,7 @@ mod tests {
             spot_phi: 0.0,
             spot_hue: 0.3,
             translation: Some(translation),
+            shape: None,
         }
     }
 

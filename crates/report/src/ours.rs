@@ -11,12 +11,15 @@ use crate::compare::measured;
 use crate::paper::Metric;
 use crate::table::{Better, Cell, Column, Table};
 
-const PROBES: [(Task, &str, f64); 5] = [
+const PROBES: [(Task, &str, f64); 8] = [
     (Task::Classification, "Top-1 (%)", 100.0),
     (Task::Rotation, "Rotation R\u{b2}", 1.0),
     (Task::TranslationObject, "Translation R\u{b2} (object)", 1.0),
     (Task::TranslationBase, "Translation R\u{b2} (base)", 1.0),
     (Task::Colour, "Colour R\u{b2}", 1.0),
+    (Task::Scale, "Scale R\u{b2}", 1.0),
+    (Task::Shear, "Shear R\u{b2}", 1.0),
+    (Task::Perspective, "Perspective R\u{b2}", 1.0),
 ];
 
 fn cell(measured: Option<Measured>, factor: f64) -> Cell {
@@ -186,35 +189,50 @@ pub fn retrieval(all: &[Results]) -> Vec<Table> {
         notes: vec![note],
     };
 
-    let translation = first.pre.values().any(|error| error.translation.is_some());
+    // Rotation has no `Option` of its own.
+    type Part = (&'static str, fn(&RetrievalError) -> Option<f64>);
+    const PARTS: [Part; 5] = [
+        ("rotation", |error| Some(error.rotation)),
+        ("translation", |error| error.translation),
+        ("scale", |error| error.scale),
+        ("shear", |error| error.shear),
+        ("perspective", |error| error.perspective),
+    ];
+    let parts: Vec<Part> = PARTS
+        .into_iter()
+        .filter(|(_, value)| first.pre.is_empty() || first.pre.values().any(|error| value(error).is_some()))
+        .collect();
     let mut columns = vec![Column::new("")];
     for set in first.pre.keys() {
         let half = |heading: &str| Column::new(heading).in_group(set.as_str()).with_better(Better::Lower);
-        columns.push(half("rotation"));
-        columns.extend(translation.then(|| half("translation")));
+        columns.extend(parts.iter().map(|(name, _)| half(name)));
     }
     let errors = |pre: &BTreeMap<String, RetrievalError>, cell: &dyn Fn(f64) -> Cell| {
         let mut cells = Vec::new();
         for set in first.pre.keys() {
             let error = pre.get(set);
-            cells.push(error.map_or(Cell::Missing, |error| cell(error.rotation)));
-            if translation {
-                cells.push(error.and_then(|error| error.translation).map_or(Cell::Missing, cell));
-            }
+            cells.extend(parts.iter().map(|(_, value)| error.and_then(value).map_or(Cell::Missing, cell)));
         }
         cells
     };
     let mut rows: Vec<Vec<Cell>> =
         with.iter().map(|(name, r)| row(name, errors(&r.pre, &|value| Cell::number(value, 2)))).collect();
     rows.extend(chances.iter().map(|(name, r)| row(name, errors(&r.pre_chance, &words))));
-    let note = "PRE: mean distance between the target and the nearest of all views of the set, 1 - <q, q'>\u{b2} and \
-                |t - t'|\u{b2}; lower is better.";
+    let others = if parts.len() > 2 {
+        " Scales (their logarithms), shears and perspectives as translations."
+    } else {
+        ""
+    };
+    let note = format!(
+        "PRE: mean distance between the target and the nearest of all views of the set, 1 - <q, q'>\u{b2} and \
+         |t - t'|\u{b2}; lower is better.{others}"
+    );
     let errors = Table {
         name: "pre-ours".to_owned(),
         caption: "Equivariance of embeddings: prediction retrieval error".to_owned(),
         columns,
         rows,
-        notes: vec![note.to_owned()],
+        notes: vec![note],
     };
     vec![ranks, errors]
 }

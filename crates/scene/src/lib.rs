@@ -1,5 +1,6 @@
 //! Meshes, materials and the latents of a view: everything an image is made from, before there are pixels.
 
+pub mod latent_ranges;
 pub mod latents;
 pub mod load;
 pub mod mesh;
@@ -8,7 +9,8 @@ pub mod objects;
 pub mod placement;
 pub mod views;
 
-pub use latents::{LatentError, LatentRanges, Latents, Range};
+pub use latent_ranges::{Distribution, Distributions, LatentRanges, Range, ScaleRange};
+pub use latents::{LatentError, Latents, Shape};
 pub use load::{LoadOptions, LoadedMesh, MeshError, Up, load_mesh};
 pub use mesh::{Material, Mesh, Texture, Vertex};
 pub use objects::{ObjectSource, ObjectsError, discover};

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::latents::Latents;
+use crate::latents::{Latents, Shape};
 
 /// One view to render.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,12 @@ pub struct ViewRecord {
     /// Object-frame translation; missing in 3DIEBench.
     #[serde(default)]
     pub translation_xyz: Option<[f64; 3]>,
+    /// Factors along X, Y, Z; missing where the object keeps its shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale_xyz: Option<[f64; 3]>,
+    /// Shears xy, xz, yz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shear: Option<[f64; 3]>,
     /// Samples a pixel of the renderer that made the reference; kept, not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u32>,
@@ -66,8 +72,8 @@ pub enum ViewsError {
         /// The refused path.
         value: PathBuf,
     },
-    /// A latent is not a finite number.
-    #[error("{path}, record {index}: the latents must be finite numbers")]
+    /// A latent is not a finite number, or a scale not above zero.
+    #[error("{path}, record {index}: the latents must be finite numbers, and scales above 0")]
     Latents {
         /// The file.
         path: PathBuf,
@@ -86,13 +92,17 @@ impl ViewRecord {
             spot_phi: self.spot_phi,
             spot_hue: self.spot_hue,
             translation: self.translation_xyz,
+            shape: (self.scale_xyz.is_some() || self.shear.is_some())
+                .then(|| Shape { scale: self.scale_xyz.unwrap_or([1.0; 3]), shear: self.shear }),
         }
     }
 
     fn is_finite(&self) -> bool {
         let scalars = [self.floor_hue, self.spot_theta, self.spot_phi, self.spot_hue];
         let translation = self.translation_xyz.unwrap_or_default();
-        scalars.iter().chain(&self.rotation_xyz).chain(&translation).all(|value| value.is_finite())
+        let (scale, shear) = (self.scale_xyz.unwrap_or([1.0; 3]), self.shear.unwrap_or_default());
+        let all = scalars.iter().chain(&self.rotation_xyz).chain(&translation).chain(&scale).chain(&shear);
+        all.clone().all(|value| value.is_finite()) && scale.iter().all(|factor| *factor > 0.0)
     }
 }
 
@@ -157,6 +167,11 @@ mod tests {
         let latents = views[0].latents();
         assert_eq!((latents.rotation, latents.spot_hue, latents.translation), ([1.0, 2.0, 3.0], 0.4, None));
         assert!(parse(&record("a.png", "null")).unwrap()[0].mesh.is_none());
+        let scaled = record("a.png", "null").replace("\"samples\"", "\"scale_xyz\": [1, 2, 3], \"samples\"");
+        let shape = parse(&scaled).unwrap()[0].latents().shape.unwrap();
+        assert_eq!((shape.scale, shape.shear), ([1.0, 2.0, 3.0], None));
+        let flat = scaled.replace("[1, 2, 3], \"samples\"", "[1, 0, 3], \"samples\"");
+        assert!(parse(&flat).unwrap_err().to_string().contains("scales above 0"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! The preset `own` leaves all of them open. What is chosen is a function of the number of training objects, of the size of stored
 //! views and of the kind of device alone, and is written to the run's `config.toml`.
 
-use dataset::{Split, SplitBy};
+use dataset::{Split, SplitBy, Views};
 use engine::Device;
 
 use crate::config::{Config, OptimiserName};
@@ -135,6 +135,8 @@ fn facts(config: &Config) -> Result<Facts> {
         Source::Stored(views) => {
             Ok(Facts { objects: views.split(Split::Train).len(), stored: Some(views.side()) })
         }
+        // Their size is not known before they are decoded.
+        Source::Photos(photos) => Ok(Facts { objects: photos.split(Split::Train).len(), stored: None }),
         Source::Objects(set) => {
             let objects = match config.split.or(SplitBy::Objects) {
                 SplitBy::Views => set.ids().len(),

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dataset::error::FileError;
 use dataset::{Class, Object, Split, Views};
+use pose::{Part, Space, ViewPose};
 use scene::Latents;
 
 use crate::batches::Item;
@@ -139,6 +140,15 @@ impl Views for Skipping {
     }
     fn has_translation(&self) -> bool {
         self.views.has_translation()
+    }
+    fn space(&self) -> Space {
+        self.views.space()
+    }
+    fn has(&self, part: Part) -> bool {
+        self.views.has(part)
+    }
+    fn pose(&self, object: usize, view: usize) -> ViewPose {
+        self.views.pose(object, view)
     }
     fn has_more_views(&self) -> bool {
         self.views.has_more_views()

@@ -6,7 +6,6 @@ use dataset::order;
 use dataset::{Batch, Split, TrainingPlan, Views};
 use engine::Collective;
 use methods::{PairImages, TargetValues, Transform};
-use pose::ViewPose;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -48,11 +47,9 @@ impl<'a> PairBatch<'a> {
             if !has_poses {
                 continue;
             }
-            let latents = items.map(|(object, view)| views.latents(object, view));
-            poses.push(
-                latents.map(|l| ViewPose::published_precision(l.rotation, l.translation.unwrap_or_default())),
-            );
+            poses.push(items.map(|(object, view)| views.pose(object, view)));
             if has_hues {
+                let latents = items.map(|(object, view)| views.latents(object, view));
                 let [first, second] = latents.map(|l| [l.floor_hue, l.spot_hue]);
                 hues.extend(pose::hue_difference(first, second).map(|value| value as f32));
             }
@@ -99,7 +96,8 @@ pub fn training_plan(config: &Config, views: &dyn Views) -> Result<TrainingPlan>
         batch,
         cut: config.batches.cut(),
         epochs: config.epochs,
-        refresh: config.refresh,
+        // Every view of a photograph is a fresh one: it costs no more than one that was seen before.
+        refresh: if views.space() == pose::Space::Image { 1.0 } else { config.refresh },
         curriculum: config.curriculum,
     })
 }
@@ -161,6 +159,7 @@ pub fn pair_items(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pose::ViewPose;
 
     #[test]
     fn poses_hues_and_labels_are_those_of_the_images_they_stand_beside() {
@@ -171,7 +170,7 @@ mod tests {
         let shared: std::sync::Arc<dyn Views> = std::sync::Arc::new(views);
         let mut loader = dataset::Loader::start(std::sync::Arc::clone(&shared), plan, options).unwrap();
         let batch = loader.next().unwrap().unwrap();
-        let transform = Transform::RotationBase;
+        let transform = Transform::ROTATION_BASE;
         let pairs = PairBatch::new(&*shared, |item| item, &batch, transform);
         assert_eq!((pairs.len(), &pairs.items), (2, &items));
         let PairImages::Host { side: 4, views: halves } = pairs.images else { panic!("images of 4 pixels") };
@@ -184,10 +183,7 @@ mod tests {
             })
             .collect();
         let wanted = TargetValues::from_poses(transform, &poses);
-        assert_eq!(
-            (&pairs.targets.matrices, &pairs.targets.translations),
-            (&wanted.matrices, &wanted.translations)
-        );
+        assert_eq!((&pairs.targets.matrices, &pairs.targets.parts), (&wanted.matrices, &wanted.parts));
         for (place, &(object, view)) in items.iter().enumerate() {
             let (pair, side) = (place % 2, place / 2);
             assert_eq!(pairs.targets.labels[pair] as u32, shared.objects()[object].label);

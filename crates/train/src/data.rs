@@ -4,10 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dataset::cuda::{DeviceObjects, PoolMemory, RenderPool};
-use dataset::{CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Split, SplitBy, Views};
+use dataset::cuda::{DeviceImages, DeviceObjects, PoolMemory, RenderPool, WarpPool};
+use dataset::{
+    CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Photos, PhotosOptions, Split,
+    SplitBy, Views,
+};
 use engine::{Collective, Device, SingleRank};
-use methods::{MethodConfig, MethodName, Task, Transform};
+use methods::{MethodConfig, MethodName, Task};
+use pose::{Group, Part, Space};
 use scene::LatentRanges;
 
 use crate::batches::training_plan;
@@ -20,8 +24,8 @@ pub struct Data {
     pub views: Arc<dyn Views>,
     /// Where they are trained on.
     pub device: Device,
-    /// On a GPU, where they are rendered on the fly: what renders them there.
-    pub rendered: Option<RenderPool>,
+    /// On a GPU, where they are rendered or warped on the fly: what does so there.
+    pub rendered: Option<DeviceImages>,
     /// Who trains on them together.
     pub ranks: Arc<dyn Collective>,
 }
@@ -42,6 +46,8 @@ pub(crate) enum Source {
     Stored(Arc<dyn Views>),
     /// Objects to be rendered.
     Objects(ObjectSet),
+    /// Photographs to be warped.
+    Photos(Photos),
 }
 
 pub(crate) fn find(config: &Config) -> Result<Source> {
@@ -49,6 +55,15 @@ pub(crate) fn find(config: &Config) -> Result<Source> {
     match config.data.parse().map_err(named)? {
         DataSpec::Folder(folder) if ObjectSet::is_mesh_folder(&folder) => {
             Ok(Source::Objects(ObjectSet::meshes(&folder, None, None)?))
+        }
+        DataSpec::Folder(folder) if config.method.transform.group().space == Space::Image => {
+            if !folder.is_dir() {
+                return Err(Error::Request(format!(
+                    "there is no folder of photographs at {}",
+                    folder.display()
+                )));
+            }
+            Ok(Source::Photos(Photos::open(&folder, photos_options(config))?))
         }
         DataSpec::Folder(folder) => {
             let dataset = open_folder(&folder, &config.lists)?;
@@ -74,6 +89,17 @@ pub fn open_shared(config: &Config, device: &Device, ranks: Arc<dyn Collective>)
             Ok(Data { ranks, ..Data::on_host(views, device) })
         }
         Source::Objects(set) => on_the_fly(config, set, device, ranks),
+        Source::Photos(photos) => {
+            let photos = Arc::new(photos);
+            check(config, &*photos)?;
+            let mut data = Data { ranks, ..Data::on_host(Arc::clone(&photos) as Arc<dyn Views>, device) };
+            if let Device::Cuda(cuda) = device {
+                let (side, memory) = (config.method.image_size, config.procedural.memory_mib << 20);
+                let pool = WarpPool::new(photos, cuda.context(), side, memory)?;
+                data.rendered = Some(DeviceImages::Warped(Box::new(pool)));
+            }
+            Ok(data)
+        }
     }
 }
 
@@ -82,6 +108,7 @@ pub fn open_shared(config: &Config, device: &Device, ranks: Arc<dyn Collective>)
 pub fn open_views(config: &Config, warn: &mut dyn FnMut(String)) -> Result<Arc<dyn Views>> {
     match find(config)? {
         Source::Stored(views) => Ok(views),
+        Source::Photos(photos) => Ok(Arc::new(photos)),
         Source::Objects(set) => {
             let (ids, options) = (set.ids(), on_the_fly_options(config));
             let renderer = CpuRenderer::new(set, config.procedural.quality);
@@ -96,14 +123,31 @@ pub fn open_views(config: &Config, warn: &mut dyn FnMut(String)) -> Result<Arc<d
     }
 }
 
-/// The setting that cannot do without translations, if one is like that.
-fn wants_translation(config: &Config) -> Option<String> {
+/// The parts of poses that a setting cannot do without, besides rotations, and which setting that is.
+fn wanted_parts(config: &Config) -> Vec<(Part, String)> {
     let MethodConfig { name, transform, network, .. } = &config.method;
-    if *transform != Transform::Rotation {
-        return Some(format!("transform {transform}"));
+    let parts = transform.group().parts.iter().filter(|part| **part != Part::Rotation);
+    let mut wanted: Vec<(Part, String)> =
+        parts.map(|&part| (part, format!("transform {transform}"))).collect();
+    if wanted.is_empty() && *name == MethodName::SUPERVISED && network.task == Task::Translation {
+        wanted.push((Part::Translation, format!("network.task {}", network.task)));
     }
-    let learns = *name == MethodName::SUPERVISED && network.task == Task::Translation;
-    learns.then(|| format!("network.task {}", network.task))
+    wanted
+}
+
+/// The ranges of latents that views made for `config` have.
+fn ranges(config: &Config) -> LatentRanges {
+    let wants = |part: Part| wanted_parts(config).iter().any(|(wanted, _)| *wanted == part);
+    match config.procedural.latents {
+        LatentsName::Bench => LatentRanges::BENCH,
+        LatentsName::BenchT => LatentRanges::BENCH_T,
+        LatentsName::BenchS => LatentRanges::BENCH_S,
+        LatentsName::BenchA => LatentRanges::BENCH_A,
+        LatentsName::Auto if wants(Part::Shear) => LatentRanges::BENCH_A,
+        LatentsName::Auto if wants(Part::Scale) => LatentRanges::BENCH_S,
+        LatentsName::Auto if wants(Part::Translation) => LatentRanges::BENCH_T,
+        LatentsName::Auto => LatentRanges::BENCH,
+    }
 }
 
 /// Whether it is a supervised network that only learns classes, for which a pair may be one image twice.
@@ -130,9 +174,33 @@ fn wants_pose(config: &Config) -> Option<String> {
 }
 
 fn check(config: &Config, views: &dyn Views) -> Result<()> {
-    if let Some(wants) = wants_translation(config).filter(|_| !views.has_translation()) {
+    let (group, has_poses) = (config.method.transform.group(), views.without_pose().is_none());
+    if group.space != views.space() && (group.space == Space::Image || has_poses) {
+        return Err(Error::Request(match group.space {
+            Space::Image => format!(
+                "transform {group} warps photographs, but {} has views of objects; give a folder of images",
+                config.data
+            ),
+            Space::Object => format!(
+                "transform {group} moves objects, but {} has photographs; use one of {}",
+                config.data,
+                image_groups()
+            ),
+        }));
+    }
+    let missing = |(part, _): &(Part, String)| match part {
+        // Imported data without poses are refused for that.
+        Part::Translation => !views.has_translation(),
+        part => has_poses && !views.has(*part),
+    };
+    if let Some((part, wants)) = wanted_parts(config).into_iter().find(missing) {
+        let (what, set) = match part {
+            Part::Scale => ("scales", "3DIEBench-S or -A"),
+            Part::Shear => ("shears", "3DIEBench-A"),
+            _ => ("translations", "3DIEBench-T"),
+        };
         return Err(Error::Request(format!(
-            "{wants} needs views with translations (3DIEBench-T), but {} has none",
+            "{wants} needs views with {what} ({set}), but {} has none",
             config.data
         )));
     }
@@ -158,7 +226,13 @@ fn check(config: &Config, views: &dyn Views) -> Result<()> {
     training_plan(config, views).map(|_| ())
 }
 
-fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
+/// The names of the groups of images.
+fn image_groups() -> String {
+    let images = Group::ALL.into_iter().filter(|group| group.space == Space::Image);
+    images.map(|group| group.name).collect::<Vec<_>>().join(", ")
+}
+
+fn require_folder(folder: &Path) -> Result<()> {
     if folder.as_os_str().is_empty() {
         return Err(Error::Request("no data are named; give --data".to_owned()));
     }
@@ -169,24 +243,43 @@ fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
             dataset::shell_word(folder)
         )));
     }
+    Ok(())
+}
+
+/// Views of every object for training and, where the split is by views, those held out.
+fn view_numbers(config: &Config) -> (usize, usize) {
+    let views = config.procedural.views;
+    let by_views = config.split.or(SplitBy::Objects) == SplitBy::Views;
+    (views, if by_views { views.min(MOST_HELD_OUT_VIEWS) } else { 0 })
+}
+
+fn photos_options(config: &Config) -> PhotosOptions {
+    let (views, held_out_views) = view_numbers(config);
+    PhotosOptions {
+        group: config.method.transform.group(),
+        views,
+        held_out_views,
+        side: config.method.image_size,
+        seed: config.procedural.seed,
+        memory: config.procedural.memory_mib << 20,
+    }
+}
+
+fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
+    require_folder(folder)?;
     let lists = if lists.is_empty() { folder } else { Path::new(lists) };
     Ok(Dataset::open_with_lists(folder, lists)?)
 }
 
 fn on_the_fly_options(config: &Config) -> OnTheFlyOptions {
     let settings = &config.procedural;
-    let with_translation = match settings.latents {
-        LatentsName::BenchT => true,
-        LatentsName::Bench => false,
-        LatentsName::Auto => wants_translation(config).is_some(),
-    };
-    let by_views = config.split.or(SplitBy::Objects) == SplitBy::Views;
+    let (views, held_out_views) = view_numbers(config);
     OnTheFlyOptions {
-        views: settings.views,
-        held_out_views: if by_views { settings.views.min(MOST_HELD_OUT_VIEWS) } else { 0 },
+        views,
+        held_out_views,
         side: config.method.image_size,
         seed: settings.seed,
-        ranges: if with_translation { LatentRanges::BENCH_T } else { LatentRanges::BENCH },
+        ranges: ranges(config),
         memory: settings.memory_mib << 20,
         prepared: settings.prepared_objects,
         ready: config.refresh > 0.0,
@@ -214,7 +307,12 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device, ranks: Arc<dyn C
     let wanted = 2 * pairs * config.epochs / ranks.ranks() as u64;
     let wants_all = config.refresh < 0.5 && wanted >= settings.views as u64;
     let objects = if wants_all { views.split(Split::Train) } else { 0..0 };
-    Ok(Data { views, device: device.clone(), rendered: Some(pool.fill(objects)), ranks })
+    Ok(Data {
+        views,
+        device: device.clone(),
+        rendered: Some(DeviceImages::Rendered(Box::new(pool.fill(objects)))),
+        ranks,
+    })
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use methods::{
     Ask, Measurement, MethodConfig, Network, PairBatch, ProbesConfig, Reading, Representations, Step,
     StepOptions,
 };
+use pose::PerPart;
 
 use crate::batches::{self, check_ranks, training_plan};
 use crate::checkpoint::Checkpoint;
@@ -73,8 +74,11 @@ impl NetworkLearner {
 /// The step of a run of `config` on `views`, with so many classes for its probes.
 pub(crate) fn new_step(config: &Config, views: &dyn Views, classes: usize, device: &Device) -> Result<Step> {
     // Poses that some views lack are asked of none.
-    let rotation = views.without_pose().is_none();
-    let probes = ProbesConfig { classes, rotation, translation: rotation && views.has_translation() };
+    let group = config.method.transform.group();
+    let mut probes = ProbesConfig { classes, space: views.space(), parts: PerPart::default() };
+    for part in group.asked().into_iter().filter(|_| group.space == views.space()) {
+        probes.parts[part] = views.has(part);
+    }
     let options = StepOptions {
         probes: config.probes.enabled.then_some(probes),
         graphs: config.graphs,

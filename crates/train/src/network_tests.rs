@@ -157,7 +157,7 @@ fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
     let plan = vec![pair_items(0..12, 5, 0, |_| 0..6)];
     let batch = Loader::start(Arc::clone(&views), plan, options).unwrap().next().unwrap().unwrap();
     for _ in 0..60 {
-        let pairs = PairBatch::new(&*views, |item| item, &batch, Transform::Rotation);
+        let pairs = PairBatch::new(&*views, |item| item, &batch, Transform::ROTATION);
         learner.step(pairs, Ask { probes: true, health: false }).unwrap();
     }
     let measurements = learner.collect(true).unwrap();
@@ -172,12 +172,12 @@ fn training_on_a_few_pairs_lowers_the_loss_and_teaches_the_probe() {
 #[test]
 fn steps_are_those_of_the_method_on_the_same_pairs() {
     for (method, transform, settings) in [
-        ("equicaps", Transform::Rotation, &["loss.covariance=0.7", "loss.equivariance=4"][..]),
-        ("equicaps", Transform::RotationBase, &["adam.beta1=0.8"]),
-        ("sie", Transform::RotationObject, &["loss.predicted_variance=3", "adam.beta2=0.99"]),
-        ("simclr", Transform::Rotation, &["loss.temperature=0.5"]),
-        ("supervised", Transform::Rotation, &["network.task=colour"]),
-        ("supervised", Transform::RotationBase, &["network.task=translation"]),
+        ("equicaps", Transform::ROTATION, &["loss.covariance=0.7", "loss.equivariance=4"][..]),
+        ("equicaps", Transform::ROTATION_BASE, &["adam.beta1=0.8"]),
+        ("sie", Transform::ROTATION_OBJECT, &["loss.predicted_variance=3", "adam.beta2=0.99"]),
+        ("simclr", Transform::ROTATION, &["loss.temperature=0.5"]),
+        ("supervised", Transform::ROTATION, &["network.task=colour"]),
+        ("supervised", Transform::ROTATION_BASE, &["network.task=translation"]),
     ] {
         let transform_setting = format!("transform={transform}");
         let base =
@@ -277,7 +277,7 @@ fn probes_are_asked_for_translations_in_the_frame_that_is_trained_on() {
             .flat_map(|pair| ViewPose::translation_difference(frame, &pose(pair), &pose(6 + pair)))
             .map(|value| value as f32)
             .collect();
-        assert_eq!(pairs.targets.translations, wanted, "{transform}");
+        assert_eq!(pairs.targets.parts[pose::Part::Translation], wanted, "{transform}");
         assert!(matches!(pairs.images, PairImages::Host { side: 32, .. }));
         // A look changes nothing, running statistics included.
         let before = state(&learner);

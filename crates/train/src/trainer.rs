@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataset::cuda::{RenderPool, look_ahead};
+use dataset::cuda::{DeviceImages, look_ahead};
 use dataset::{Allocate, Loader, LoaderOptions, Split, SplitBy, TrainingPlan, Views, plan};
 use engine::{Collective, DType, Device, Tensor};
 use methods::{Ask, PairImages};
@@ -50,7 +50,7 @@ pub struct Trainer<'a> {
     views: Arc<Skipping>,
     device: Device,
     /// Where images are rendered on the device, what renders them.
-    rendered: Option<RenderPool>,
+    rendered: Option<DeviceImages>,
     learner: &'a mut dyn Learner,
     plan: TrainingPlan,
     position: Position,
@@ -230,7 +230,7 @@ impl Trainer<'_> {
 
     /// How long steps have waited for images that are rendered on the device.
     fn waited(&self) -> Duration {
-        self.rendered.as_ref().map_or(Duration::ZERO, RenderPool::waited)
+        self.rendered.as_ref().map_or(Duration::ZERO, DeviceImages::waited)
     }
 
     /// Shows the first pairs of a batch in TensorBoard.

@@ -16,6 +16,13 @@ pub struct ImageBuffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address(u64);
 
+impl Address {
+    /// As kernels take it.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+}
+
 impl ImageBuffer {
     /// Room for `count` images of `side` x `side` pixels, with arbitrary contents.
     pub fn new(context: &Context, count: usize, side: usize) -> Result<Self> {

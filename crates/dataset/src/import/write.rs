@@ -72,6 +72,7 @@ fn columns(rows: &Rows) -> LatentColumns {
         rotation: any(|row| row.pose.is_some()),
         light: any(|row| row.light.is_some()),
         translation: any(|row| row.pose.is_some_and(|pose| pose.translation.is_some())),
+        ..LatentColumns::default()
     }
 }
 

@@ -54,7 +54,7 @@ pub fn read_latents(
         if LatentTable::new(columns, Vec::new()).is_none() || width.is_some_and(|width| width != columns) {
             return Err(Error::content(
                 &source,
-                format!("expected 7 or 10 latents everywhere, found {columns}"),
+                format!("expected 7, 10, 13 or 16 latents everywhere, found {columns}"),
             ));
         }
         if !objects.is_empty() {
@@ -70,7 +70,7 @@ pub fn read_latents(
 fn refuse_not_finite(path: &Path, values: &[f64], columns: usize) -> Result<()> {
     let Some(at) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
     let (row, column) = (at / columns.max(1), at % columns.max(1));
-    let name = crate::latent_table::NAMES.get(column).copied().unwrap_or("a latent");
+    let name = crate::latent_table::ALL_NAMES.get(column).copied().unwrap_or("a latent");
     Err(Error::content(path, format!("{name} in row {row} is {}, expected a finite number", values[at])))
 }
 

@@ -154,8 +154,7 @@ fn publish_lists(store: &Store, split: Split, usable: &[&Object]) -> Result<()> 
         usable.iter().copied().filter(|object| has_all || object.split == split).collect();
     let folders: Vec<String> = objects.iter().map(|object| folder_entry(object)).collect();
     let labels: Vec<i64> = objects.iter().map(|object| i64::from(object.label)).collect();
-    let columns =
-        if plan.settings.ranges.is_some_and(|ranges| ranges.translation.is_some()) { 10 } else { 7 };
+    let columns = plan.settings.ranges.map_or(crate::latent_table::WIDTH, |ranges| ranges.width());
     let latents: Vec<f64> = objects
         .iter()
         .flat_map(|object| (0..plan.settings.views).flat_map(|view| plan.latents(object, view).to_vec()))

@@ -17,8 +17,8 @@ use dataset::jpeg::ChannelOrder;
 use dataset::plan::Plan;
 use dataset::work::{Failure, Finished, Outcome, ProduceOptions, Shard, ViewSource, finish, produce};
 use dataset::{Dataset, Object, Split, Views};
+use scene::LatentRanges;
 use scene::Latents;
-use scene::latents::LatentRanges;
 
 /// Flat images whose colour is the floor's hue; objects named `bad...` cannot be used.
 struct Fake {

@@ -13,6 +13,7 @@ use evaluate::features::{Extraction, data_key, extract};
 use evaluate::weights::{self, Opened, Weights, Which};
 use evaluate::{Encoder, Preset, Protocol, Results};
 use methods::verdict::PoseVerdict;
+use pose::{Part, Space};
 use report::{evaluation_folder, pose_sweep};
 use serde::Serialize;
 use train::config::{OnBadSample, PrecisionName, SplitName};
@@ -406,9 +407,9 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
         terminal.note(format!("earlier results under other conditions are kept in {}", aside.display()));
     }
     evaluation_folder::write(request.out, &outcome, request.images, &device)?;
-    if request.images {
+    if request.images && outcome.truth.space == Space::Object {
         terminal.note("rotating an object in pose space");
-        let has_translation = outcome.truth.has_translation;
+        let has_translation = outcome.truth.has[Part::Translation];
         pose_sweep::write(&mut encoder, request.out, request.protocol.seed, has_translation)?;
     }
     Ok(outcome.results)

@@ -1,9 +1,11 @@
-//! `equicaps methods`: the objectives that networks can be trained with, their presets and their layers.
+//! `equicaps methods`: the objectives that networks can be trained with, their presets and their layers, and the groups
+//! of transformations.
 
 use std::fmt;
 
 use engine::StoreBuilder;
 use methods::{MethodName, Model};
+use pose::Group;
 use serde::Serialize;
 use train::Config;
 
@@ -53,6 +55,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 #[derive(Serialize)]
 struct MethodList {
     methods: Vec<Method>,
+    transforms: Vec<Transform>,
+}
+
+/// A group of transformations that they can be trained on.
+#[derive(Serialize)]
+struct Transform {
+    name: &'static str,
+    summary: &'static str,
+    matrix: String,
+    parameters: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -64,13 +76,28 @@ struct Method {
 impl fmt::Display for MethodList {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = self.methods.iter().map(|method| format!("{:15} {}", method.name, method.summary));
+        writeln!(formatter, "{}", lines.collect::<Vec<_>>().join("\n"))?;
+        writeln!(formatter, "\nTransformations between two views (--transform), with their matrices:")?;
+        let lines = self.transforms.iter().map(|transform| {
+            let Transform { name, matrix, summary, .. } = transform;
+            format!("{name:17} {matrix} {summary}")
+        });
         formatter.write_str(&lines.collect::<Vec<_>>().join("\n"))
     }
 }
 
 fn list() -> MethodList {
     let method = |method: MethodName| Method { name: method.name(), summary: method.summary() };
-    MethodList { methods: MethodName::all().into_iter().map(method).collect() }
+    let transform = |group: Group| Transform {
+        name: group.name,
+        summary: group.summary,
+        matrix: format!("{side}x{side}", side = group.side),
+        parameters: group.parameter_names(),
+    };
+    MethodList {
+        methods: MethodName::all().into_iter().map(method).collect(),
+        transforms: Group::ALL.into_iter().map(transform).collect(),
+    }
 }
 
 /// One method: its settings and layers.

@@ -1,4 +1,4 @@
-//! `equicaps steer`: transforms a pose embedding by a known rotation and translation, and lists the nearest images.
+//! `equicaps steer`: transforms a pose embedding by a known motion, or by any matrix, and lists the nearest images.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,7 +8,7 @@ use dataset::origin::origins;
 use evaluate::Encoder;
 use evaluate::nearest::Similarity;
 use evaluate::prediction::{Transformation, normalise_prediction};
-use pose::{Degrees, TaitBryan, ViewPose};
+use pose::{Deformation, Degrees, Group, Matrix, Part, TaitBryan, ViewPose};
 use report::nearest_images;
 use serde::Serialize;
 
@@ -23,6 +23,8 @@ use crate::terminal::{Terminal, shown};
 #[command(after_help = "Examples:
   equicaps steer runs/first car_0.jpg --rotate 0,0,45 --among car_views
   equicaps steer runs/motion car_0.jpg --translate 0.2,0,0 --among car_views --out to.png
+  equicaps steer runs/affine car_0.jpg --scale 1.3,1,1 --among car_views
+  equicaps steer runs/first car_0.jpg --matrix 0,-1,0,1,0,0,0,0,1 --among car_views
 
 The embedding of the image is multiplied by the relative motion (capsule methods) or transformed
 by the predictor; then the nearest embeddings are listed, without the image itself. Angles in degrees, about x, y, z in
@@ -39,6 +41,16 @@ pub struct Arguments {
     /// Translation along x, y, z in scene units, for networks trained with translations
     #[arg(long, value_name = "X,Y,Z", value_parser = triple, default_value = "0,0,0", allow_hyphen_values = true)]
     translate: Triple,
+    /// Scale along x, y, z, for networks trained with scales
+    #[arg(long, value_name = "X,Y,Z", value_parser = triple, default_value = "1,1,1", allow_hyphen_values = true)]
+    scale: Triple,
+    /// Shear xy, xz, yz, for networks trained with shears
+    #[arg(long, value_name = "XY,XZ,YZ", value_parser = triple, default_value = "0,0,0", allow_hyphen_values = true)]
+    shear: Triple,
+    /// Any invertible matrix in place of all these, row by row: 9 numbers (3x3) or 16 (4x4), for equicaps
+    #[arg(long, value_name = "NUMBERS", value_parser = matrix, allow_hyphen_values = true,
+          conflicts_with_all = ["rotate", "translate", "scale", "shear"])]
+    matrix: Option<Box<Matrix>>,
     /// Images to search: files, folders, packed datasets, patterns, or @LIST
     #[arg(long, value_name = "IMAGES", required = true, num_args = 1..)]
     among: Vec<OsString>,
@@ -62,9 +74,51 @@ fn triple(text: &str) -> Result<Triple, String> {
     }
 }
 
+fn matrix(text: &str) -> Result<Box<Matrix>, String> {
+    let separators = [',', ';', ' '];
+    let words = text.split(separators).map(str::trim).filter(|word| !word.is_empty());
+    let numbers: Result<Vec<f64>, String> = words
+        .map(|word| {
+            word.parse().map_err(|_| format!("{word:?} is not a number; a matrix is 9 or 16 of them"))
+        })
+        .collect();
+    Matrix::from_rows(&numbers?).map(Box::new).map_err(|error| error.to_string())
+}
+
+impl Arguments {
+    /// The view that is asked for, relative to the one that is shown.
+    fn view(&self) -> Result<ViewPose, UsageError> {
+        let ([x, y, z], scale) = (self.rotate.0, self.scale.0);
+        if scale.iter().any(|factor| *factor <= 0.0) {
+            return Err(UsageError("--scale must be three numbers above 0".to_owned()));
+        }
+        Ok(ViewPose {
+            rotation: TaitBryan::new(Degrees(x), Degrees(y), Degrees(z)),
+            translation: self.translate.0,
+            deformation: Deformation {
+                log_scale: scale.map(f64::ln),
+                shear: self.shear.0,
+                ..Deformation::default()
+            },
+        })
+    }
+
+    /// The options that a network trained on `group` cannot follow.
+    fn without_effect(&self, group: Group) -> Vec<&'static str> {
+        let asked = [
+            (Part::Translation, "--translate", self.translate.0 != [0.0; 3]),
+            (Part::Scale, "--scale", self.scale.0 != [1.0; 3]),
+            (Part::Shear, "--shear", self.shear.0 != [0.0; 3]),
+        ];
+        let lost = asked.into_iter().filter(|&(part, _, is_asked)| is_asked && !group.has(part));
+        lost.map(|(_, option, _)| option).collect()
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     neighbours::check_ending(arguments.out.as_ref())?;
+    let moved_by = arguments.view()?;
     let mut source = collect(std::slice::from_ref(&arguments.image), terminal)?;
     if source.len() != 1 {
         let text =
@@ -82,22 +136,23 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             network.weights.config.method.name
         );
     };
-    let [x, y, z] = arguments.rotate.0;
-    let moved_by = ViewPose {
-        rotation: TaitBryan::new(Degrees(x), Degrees(y), Degrees(z)),
-        translation: arguments.translate.0,
-    };
-    if arguments.translate.0 != [0.0; 3]
-        && network.weights.config.method.transform == methods::Transform::Rotation
-    {
-        terminal.warn("this network was trained for rotations only: --translate has no effect");
+    let group = network.weights.config.method.transform.group();
+    for option in arguments.without_effect(group) {
+        let only = if group == Group::ROTATION { "rotations".to_owned() } else { group.to_string() };
+        terminal.warn(format!("this network was trained for {only} only: {option} has no effect"));
+    }
+    if let Some(matrix) = &arguments.matrix {
+        refuse_matrix(matrix, transformation, network.weights.config.method.name)?;
     }
     let embedding = network.encode(&mut source)?.equivariant;
     let origin = ViewPose::default();
     let prediction = match transformation {
-        Transformation::PoseMatrices(layout) => layout.predict(&embedding, &origin, &moved_by),
-        Transformation::Predictor { translation } => {
-            let parameters = Transformation::parameters(translation, &origin, &moved_by);
+        Transformation::PoseMatrices(layout) => match &arguments.matrix {
+            Some(matrix) => layout.moved(&embedding, &matrix.to_rows()),
+            None => layout.predict(&embedding, &origin, &moved_by),
+        },
+        Transformation::Predictor { group } => {
+            let parameters = Transformation::parameters(group, &origin, &moved_by);
             let mut predicted = network.encoder.predict(&embedding, &parameters, 1)?;
             normalise_prediction(&mut predicted);
             predicted
@@ -111,7 +166,11 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let is_source = |query: usize, candidate: usize| from[query] == places[candidate];
     let found = similarity.nearest(&prediction, &rows, width, arguments.k.into(), is_source)?;
     if let Some(out) = &arguments.out {
-        let title = format!("Steered by rotation ({x}, {y}, {z})");
+        let [x, y, z] = arguments.rotate.0;
+        let title = match &arguments.matrix {
+            Some(_) => "Steered by a matrix".to_owned(),
+            None => format!("Steered by rotation ({x}, {y}, {z})"),
+        };
         nearest_images::draw(&title, &source, &candidates, &found, network.side())?.write(out)?;
     }
     let (origin, origins) = (origins(&source).remove(0), origins(&candidates));
@@ -120,9 +179,32 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         image: shown(&source[0].path),
         rotate: arguments.rotate.0,
         translate: arguments.translate.0,
+        matrix: arguments.matrix.as_ref().map(|matrix| matrix.to_rows()),
         nearest: neighbours::list(found, &candidates, origin.as_ref(), &origins),
         out: arguments.out.as_ref().map(shown),
     })
+}
+
+/// Refuses a matrix that embeddings cannot be multiplied by.
+fn refuse_matrix(
+    matrix: &Matrix,
+    transformation: Transformation,
+    method: methods::MethodName,
+) -> Result<(), UsageError> {
+    let Transformation::PoseMatrices(layout) = transformation else {
+        return Err(UsageError(format!(
+            "--matrix multiplies pose matrices, but embeddings of {method} follow a predictor; use --rotate and the like"
+        )));
+    };
+    if matrix.side() != layout.size() {
+        return Err(UsageError(format!(
+            "--matrix is {found}x{found}, but this network's poses, trained for {group}, are {side}x{side}",
+            found = matrix.side(),
+            group = layout.group,
+            side = layout.size()
+        )));
+    }
+    Ok(())
 }
 
 /// Where an embedding was moved to.
@@ -131,6 +213,8 @@ struct Steered {
     image: String,
     rotate: [f64; 3],
     translate: [f64; 3],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matrix: Option<Vec<f64>>,
     nearest: Vec<Near>,
     out: Option<String>,
 }

@@ -9,6 +9,7 @@ mod datasets;
 mod evaluation;
 #[cfg(unix)]
 mod faults;
+mod groups;
 mod importing;
 #[cfg(unix)]
 mod interruption;

@@ -127,7 +127,7 @@ impl<'a> DeviceSearch<'a> {
         }
         let width = self.table.dims()[1];
         let side = match self.transformation {
-            Transformation::PoseMatrices(layout) => layout.size,
+            Transformation::PoseMatrices(layout) => layout.size(),
             Transformation::Predictor { .. } => 0,
         };
         let arguments = [
@@ -168,11 +168,11 @@ impl<'a> DeviceSearch<'a> {
                 let from = view(self.table.storage())?;
                 self.prepare(from, Some(&sources), Some(&matrices), &self.queries, count, true)
             }
-            Transformation::Predictor { translation } => {
+            Transformation::Predictor { group } => {
                 let host = self.host.ok_or_else(|| {
                     Error::Request("a predictor needs the embeddings in the host's memory".to_owned())
                 })?;
-                let (sources, parameters) = predictor_inputs(host, truth, translation, split, objects);
+                let (sources, parameters) = predictor_inputs(host, truth, group, split, objects);
                 let predicted = upload(&self.cuda, &encoder.predict(&sources, &parameters, count)?)?;
                 self.prepare(predicted.view(), None, None, &self.queries, count, true)
             }

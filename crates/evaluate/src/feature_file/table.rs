@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dataset::latent_table::NAMES;
+use dataset::latent_table::ALL_NAMES;
 use dataset::origin::Origin;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -43,7 +43,7 @@ pub(super) fn known(origins: &[Option<Origin>]) -> Vec<Column<'static>> {
         Column::OptionalInteger("view", origins.iter().map(|origin| origin.as_ref().map(view)).collect()),
         Column::OptionalText("split", text(|origin| origin.split.to_owned())),
     ];
-    for (index, name) in NAMES.into_iter().enumerate() {
+    for (index, name) in ALL_NAMES.into_iter().enumerate() {
         let values: Vec<Option<f64>> =
             origins.iter().map(|origin| origin.as_ref().and_then(|origin| origin.latents[index])).collect();
         // What no image is known to have is no column.

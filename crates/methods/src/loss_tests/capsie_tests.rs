@@ -7,8 +7,8 @@ use super::*;
 fn capsie_agrees_with_its_formula_in_every_variant() {
     let variants: [fn(&mut MethodConfig); 7] = [
         |_| (),
-        |config| config.transform = Transform::RotationObject,
-        |config| config.transform = Transform::RotationBase,
+        |config| config.transform = Transform::ROTATION_OBJECT,
+        |config| config.transform = Transform::ROTATION_BASE,
         |config| config.network.pose = 3,
         |config| config.network.normalise_poses = true,
         |config| config.loss.predicted_variance = 0.0,

@@ -6,7 +6,8 @@ use crate::config::PredictorName;
 
 const ROWS: usize = 5;
 const WIDTH: usize = 6;
-const TRANSFORMS: [Transform; 3] = [Transform::Rotation, Transform::RotationObject, Transform::RotationBase];
+const TRANSFORMS: [Transform; 3] =
+    [Transform::ROTATION, Transform::ROTATION_OBJECT, Transform::ROTATION_BASE];
 
 /// NCE(u, v; tau) over 2n rows.
 fn nce(u: &[f64], v: &[f64], tau: f64) -> f64 {

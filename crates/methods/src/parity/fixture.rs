@@ -137,7 +137,7 @@ impl Fixture {
         };
         let matrix = self.get("in/transform").and_then(|matrices| matrices.shape.last().copied());
         let with_translation = parameters == 7 || matrix == Some(4);
-        config.transform = if with_translation { Transform::RotationObject } else { Transform::Rotation };
+        config.transform = if with_translation { Transform::ROTATION_OBJECT } else { Transform::ROTATION };
         self.weights(&mut config.loss);
         Ok(config)
     }
@@ -199,7 +199,7 @@ impl Fixture {
         };
         let quaternions = self.get("in/quaternion_xyzw");
         let translations = self.get("in/translation");
-        let parameters = match (quaternions, translations, config.transform.parameters()) {
+        let parameters = match (quaternions, translations, config.transform.group().parameters()) {
             (Some(q), Some(t), 7) => {
                 let rows = q.values.chunks_exact(4).zip(t.values.chunks_exact(3));
                 let numbers: Vec<f32> = rows.flat_map(|(q, t)| [q, t].concat()).collect();
@@ -214,14 +214,10 @@ impl Fixture {
                 Some(Tensor::from_slice(device, [labels.len()], &labels)?)
             }
         };
-        let targets = PairTargets {
-            matrices: tensor("in/transform")?,
-            parameters,
-            rotations: tensor("in/quaternion_xyzw")?,
-            translations: tensor("in/translation")?,
-            labels,
-            ..PairTargets::default()
-        };
+        let mut targets =
+            PairTargets { matrices: tensor("in/transform")?, parameters, labels, ..PairTargets::default() };
+        targets.parts[pose::Part::Rotation] = tensor("in/quaternion_xyzw")?;
+        targets.parts[pose::Part::Translation] = tensor("in/translation")?;
         Ok(PairBatch { views: [view("in/view1")?, view("in/view2")?], targets, whole: None })
     }
 }

@@ -43,6 +43,7 @@ pub fn draw(prepared: &PreparedMesh, mesh: &Mesh, degrees: V, size: usize) -> Im
         spot_phi: 0.9,
         spot_hue: 0.1,
         translation: None,
+        shape: None,
     };
     let image = render::render(Some(prepared), &latents, size as u32, Quality::Fast);
     Image { rgb: image.pixels, seen: facing(mesh, degrees, size) }

@@ -52,8 +52,10 @@ shared! {
         pub cut: u64 as "const float*",
         pub sample_start: u64,
         pub cell_start: u64,
-        /// Object from world, by rows.
-        pub rotation: [f32; 9],
+        /// By rows.
+        pub object_from_world: [f32; 9],
+        /// By rows: the inverse, which is the transpose for an object that keeps its shape.
+        pub world_from_object: [f32; 9],
         pub translation: [f32; 3],
         pub floor_albedo: [f32; 3],
         pub spot_position: [f32; 3],
@@ -64,6 +66,7 @@ shared! {
         pub irradiance_side: f32,
         pub cut_count: i32,
         pub has_transparency: i32,
+        pub is_rigid: i32,
         pub is_empty: i32,
         /// The region around the object: first pixel, size in camera rays.
         pub x0: i32,

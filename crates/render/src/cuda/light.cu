@@ -31,8 +31,8 @@ DEVICE SurfacePoint surface_point(const View& view, const Hit& hit, float3 direc
     if (dot(normal, face) < 0.0f) normal = -normal;
     SurfacePoint point;
     point.position = to_world(view, vec(s.corner) + hit.u * vec(s.edge1) + hit.v * vec(s.edge2));
-    face = turn_to_world(view, face);
-    normal = turn_to_world(view, normal);
+    face = normal_to_world(view, face);
+    normal = normal_to_world(view, normal);
     bool away = dot(face, direction) > 0.0f;
     point.behind = s.behind[away ? 1 : 0];
     point.face = away ? -face : face;

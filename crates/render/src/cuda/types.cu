@@ -67,14 +67,21 @@ DEVICE const Both* floor_lamp_set(const Batch* b, int view) {
 }
 
 DEVICE float3 turn_to_object(const View& v, float3 d) {
-    const float* r = v.rotation;
+    const float* r = v.object_from_world;
     return vec(r[0] * d.x + r[1] * d.y + r[2] * d.z, r[3] * d.x + r[4] * d.y + r[5] * d.z,
                r[6] * d.x + r[7] * d.y + r[8] * d.z);
 }
+/// A unit normal of the object in the world: by the inverse transpose of what moves points.
+DEVICE float3 normal_to_world(const View& v, float3 n) {
+    const float* r = v.object_from_world;
+    float3 turned = vec(r[0] * n.x + r[3] * n.y + r[6] * n.z, r[1] * n.x + r[4] * n.y + r[7] * n.z,
+                        r[2] * n.x + r[5] * n.y + r[8] * n.z);
+    return v.is_rigid ? turned : normalized(turned, n);
+}
 DEVICE float3 turn_to_world(const View& v, float3 d) {
-    const float* r = v.rotation;
-    return vec(r[0] * d.x + r[3] * d.y + r[6] * d.z, r[1] * d.x + r[4] * d.y + r[7] * d.z,
-               r[2] * d.x + r[5] * d.y + r[8] * d.z);
+    const float* r = v.world_from_object;
+    return vec(r[0] * d.x + r[1] * d.y + r[2] * d.z, r[3] * d.x + r[4] * d.y + r[5] * d.z,
+               r[6] * d.x + r[7] * d.y + r[8] * d.z);
 }
 DEVICE float3 to_object(const View& v, float3 p) { return turn_to_object(v, p) - vec(v.translation); }
 DEVICE float3 to_world(const View& v, float3 p) { return turn_to_world(v, p + vec(v.translation)); }

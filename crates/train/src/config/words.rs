@@ -121,6 +121,10 @@ names! {
         Bench = "3diebench",
         /// The same and translations.
         BenchT = "3diebench-t",
+        /// The same and sizes.
+        BenchS = "3diebench-s",
+        /// Translations, sizes along every axis and shears.
+        BenchA = "3diebench-a",
     }
 }
 /// The curriculum of the plan as a table.

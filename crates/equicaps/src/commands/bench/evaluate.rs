@@ -12,7 +12,7 @@ use evaluate::probe;
 use evaluate::protocol::Task;
 use evaluate::retrieval::{self, HostSearch, Search};
 use evaluate::{FeatureTable, GroundTruth, Preset, Protocol};
-use pose::FrameKind;
+use pose::Group;
 use serde::Serialize;
 use train::config::PrecisionName;
 
@@ -123,14 +123,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     };
     let layout = PoseMatrices {
         capsules: arguments.capsules,
-        size: usize::from(arguments.pose),
-        frame: FrameKind::Object,
+        group: if arguments.pose == 3 { Group::ROTATION } else { Group::ROTATION_OBJECT },
     };
     let wants = |part: &str| arguments.parts.iter().any(|name| name == part);
     let mut lines = Vec::new();
     if wants("probes") {
         let features = FeatureTable::random(&device, truth.poses.len(), arguments.width)?;
-        probes(&Task::ALL, "", &features, &truth, &protocol, &device, terminal, &mut lines)?;
+        probes(&Task::PUBLISHED, "", &features, &truth, &protocol, &device, terminal, &mut lines)?;
     }
     if wants("embeddings") || wants("retrieval") {
         let features = FeatureTable::random(&device, truth.poses.len(), layout.width())?;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use dataset::Split;
+use dataset::cuda::DeviceImages;
 use engine::Device;
 use serde::Serialize;
 use train::data::Data;
@@ -179,7 +180,7 @@ impl fmt::Display for Cost {
 /// Trains with the whole loop, and measures after the warm-up.
 fn train(arguments: &Arguments, config: &Config, device: &Device, root: &Path) -> anyhow::Result<Trained> {
     let data = train::data::open(config, device)?;
-    let rendered = data.rendered.as_ref();
+    let rendered = data.rendered.as_ref().and_then(DeviceImages::rendered);
     let rendered = rendered.with_context(|| format!("{} holds views, not objects", arguments.data))?;
     let watch = Watch::new(rendered.rendered_counter(), arguments);
     let session = Session::begin(root, config.clone(), data, Start::default(), &mut |_| ())?;
@@ -241,6 +242,7 @@ impl Watch {
 /// Views a second when nothing else is done, of all objects in turn.
 fn render_alone(arguments: &Arguments, config: &Config, device: &Device) -> anyhow::Result<f64> {
     let Data { views, rendered, .. } = train::data::open(config, device)?;
+    let rendered = rendered.and_then(DeviceImages::into_rendered);
     let mut on_device = rendered.with_context(|| format!("{} holds views, not objects", arguments.data))?;
     let objects = views.split(Split::Train).len();
     // Steps that share no factor with the number of objects visit them all, far apart.

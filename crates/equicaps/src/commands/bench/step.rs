@@ -149,7 +149,7 @@ pub(super) fn measure_steps(
     config: &MethodConfig,
     batch: &PairBatch,
 ) -> anyhow::Result<Measured> {
-    let probes = ProbesConfig { classes: config.classes, rotation: true, translation: true };
+    let probes = ProbesConfig::of_objects(config.classes, &[pose::Part::Rotation, pose::Part::Translation]);
     let options = StepOptions {
         probes: arguments.probes.then_some(probes),
         graphs: arguments.graphs,

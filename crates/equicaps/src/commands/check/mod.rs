@@ -13,6 +13,7 @@ mod parity;
 mod ranks;
 mod renders;
 mod resume;
+mod warps;
 
 /// Arguments of `equicaps check`.
 #[derive(Debug, clap::Args)]
@@ -42,6 +43,8 @@ enum Check {
     Renders(renders::Arguments),
     /// Kill and resume a small run repeatedly, and compare it with an uninterrupted one
     Resume(resume::Arguments),
+    /// Compare warped photographs on a GPU with the CPU
+    Warps(warps::Arguments),
 }
 
 /// Runs the check.
@@ -55,5 +58,6 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         Check::Ranks(arguments) => ranks::run(arguments, terminal),
         Check::Renders(arguments) => renders::run(arguments, terminal),
         Check::Resume(arguments) => resume::run(arguments, terminal),
+        Check::Warps(arguments) => warps::run(arguments),
     }
 }

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::UsageError;
 use crate::commands::meshes;
+use crate::commands::render::Preset;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
@@ -26,7 +27,8 @@ use crate::terminal::Terminal;
     after_help = "Exit status: 0 within the bounds of the preset, 1 outside, 2 if the list, a mesh or\nan \
     image cannot be used.\n\nExamples:\n  \
     equicaps check renders --views renders/views.json --root renders\n  \
-    equicaps check renders --random 200 --device cuda:0 --meshes objects"
+    equicaps check renders --random 200 --device cuda:0 --meshes objects\n  \
+    equicaps check renders --random 200 --device cuda:0 --preset 3diebench-a"
 )]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["views", "random"]))]
 pub struct Arguments {
@@ -42,6 +44,9 @@ pub struct Arguments {
     /// Folder of meshes that half of the random views show
     #[arg(long, value_name = "DIR", requires = "random")]
     meshes: Option<PathBuf>,
+    /// Latents of the random views; 3diebench-s and -a scale and shear the objects
+    #[arg(long, value_name = "PRESET", value_enum, default_value_t = Preset::BenchT)]
+    preset: Preset,
     /// Side of the random views in pixels
     #[arg(long, value_name = "PX", default_value_t = 256, value_parser = clap::value_parser!(u32).range(8..=8192))]
     size: u32,

@@ -1,5 +1,6 @@
 //! `equicaps render`: a dataset of views from meshes or from the built-in library.
 
+mod latents_file;
 mod options;
 mod views;
 
@@ -33,6 +34,8 @@ use options::{RangeOption, Up, parse_shard};
     equicaps render --procedural 55x20 --out views
   From ShapeNet, or from any CLASS/OBJECT folders:
     equicaps render --meshes ShapeNetCore.v2 --out views
+  Objects of other sizes and shapes, and ranges of your own:
+    equicaps render --procedural 55x20 --preset 3diebench-a --latents my.toml --out views
   Smaller rotations, no translations:
     equicaps render --meshes objects --preset 3diebench --range rotation=-pi/4,pi/4 --out views
   The first of eight processes that share the work:
@@ -68,7 +71,8 @@ enum Subcommand {
 #[group(skip)]
 #[command(group = clap::ArgGroup::new("objects_from").required(true).args(["meshes", "procedural"]))]
 struct DatasetArguments {
-    /// Which published dataset to follow, or 3diebench-ood: rotations out of the range of 3DIEBench
+    /// Which published dataset to follow; 3diebench-s and -a also scale and shear objects, and 3diebench-ood has rotations
+    /// out of the range of 3DIEBench
     #[arg(long, value_enum, default_value_t = Preset::BenchT)]
     preset: Preset,
     /// Folder of meshes: ShapeNetCore v2, or CLASS/OBJECT.ext, or CLASS/OBJECT/*.ext (obj, glb, gltf, ply, off, stl)
@@ -125,6 +129,9 @@ struct DatasetArguments {
     /// Axis that points up in the mesh files [default: y for obj and gltf, z for stl, ply and off]
     #[arg(long, value_name = "AXIS", value_enum, requires = "meshes")]
     up: Option<Up>,
+    /// Ranges and distributions of latents, over those of the preset: a TOML file (docs/groups.md shows one)
+    #[arg(long, value_name = "FILE")]
+    latents: Option<PathBuf>,
     /// Range of a latent, for example rot_x=-pi/4,pi/4 or translation=-0.2,0.2; may be repeated
     #[arg(long = "range", value_name = "NAME=LOW,HIGH", allow_hyphen_values = true)]
     ranges: Vec<RangeOption>,
@@ -145,6 +152,9 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
     let world = world::start()?;
     let out = arguments.out.clone().context("--out is missing")?;
     let mut ranges = arguments.preset.ranges();
+    if let Some(file) = &arguments.latents {
+        latents_file::apply(file, &mut ranges)?;
+    }
     for range in &arguments.ranges {
         range.apply(&mut ranges).map_err(UsageError)?;
     }

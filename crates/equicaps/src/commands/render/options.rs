@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use dataset::jpeg::ChannelOrder;
-use dataset::latent_table::NAMES;
+use dataset::latent_table::ALL_NAMES as NAMES;
 use dataset::work::Shard;
-use scene::{LatentRanges, Range};
+use scene::{LatentRanges, Range, ScaleRange};
 
 /// The published datasets, and one beyond their range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -19,6 +19,12 @@ pub enum Preset {
     /// Rotations and translations
     #[value(name = "3diebench-t")]
     BenchT,
+    /// Rotations, translations and sizes
+    #[value(name = "3diebench-s")]
+    BenchS,
+    /// Rotations, translations, sizes along every axis and shears
+    #[value(name = "3diebench-a")]
+    BenchA,
     /// Rotations that 3DIEBench never has: angles of 90 to 180 degrees either way
     #[value(name = "3diebench-ood")]
     BenchOod,
@@ -30,6 +36,8 @@ impl Preset {
         match self {
             Self::Bench => LatentRanges::BENCH,
             Self::BenchT => LatentRanges::BENCH_T,
+            Self::BenchS => LatentRanges::BENCH_S,
+            Self::BenchA => LatentRanges::BENCH_A,
             Self::BenchOod => LatentRanges::BENCH_OOD,
         }
     }
@@ -143,10 +151,10 @@ impl FromStr for RangeOption {
         let expected = || "expected NAME=LOW,HIGH, for example rot_x=-pi/4,pi/4".to_owned();
         let (name, bounds) = text.split_once('=').ok_or_else(expected)?;
         let (low, high) = bounds.split_once(',').ok_or_else(expected)?;
-        let known = NAMES.contains(&name) || ["rotation", "translation"].contains(&name);
+        let known = NAMES.contains(&name) || ["rotation", "translation", "scale", "shear"].contains(&name);
         if !known {
             return Err(format!(
-                "there is no latent {name:?}; there are {}, rotation and translation",
+                "there is no latent {name:?}; there are {}, rotation, translation, scale and shear",
                 NAMES.join(", ")
             ));
         }
@@ -159,7 +167,7 @@ impl FromStr for RangeOption {
 }
 
 /// A number, or a multiple or fraction of pi: `0.5`, `pi`, `-pi/2`, `2pi`.
-fn parse_number(text: &str) -> Result<f64, String> {
+pub(super) fn parse_number(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let wrong = || format!("{text:?} is not a number (0.5, pi, -pi/2, 2pi ...)");
     let value = match text.split_once("pi") {
@@ -185,6 +193,7 @@ impl RangeOption {
     /// Changes `ranges`.
     pub fn apply(&self, ranges: &mut LatentRanges) -> Result<(), String> {
         let no_translation = || format!("this preset has no {}; use --preset 3diebench-t", self.name);
+        let no_scale = || format!("this preset has no {}; use --preset 3diebench-a", self.name);
         match self.name.as_str() {
             "rotation" => ranges.rotation = [self.range; 3],
             "translation" => *ranges.translation.as_mut().ok_or_else(no_translation)? = [self.range; 3],
@@ -195,10 +204,32 @@ impl RangeOption {
             "spot_theta" => ranges.spot_theta = self.range,
             "spot_phi" => ranges.spot_phi = self.range,
             "spot_hue" => ranges.spot_hue = self.range,
-            axis => {
-                let axis =
-                    ["trans_x", "trans_y", "trans_z"].iter().position(|name| *name == axis).unwrap_or(0);
-                ranges.translation.as_mut().ok_or_else(no_translation)?[axis] = self.range;
+            // One range of a uniform scale is that of all axes.
+            "scale" => match ranges.scale.as_mut().ok_or_else(no_scale)? {
+                ScaleRange::Uniform(range) => *range = self.range,
+                ScaleRange::Axes(axes) => *axes = [self.range; 3],
+            },
+            "shear" => *ranges.shear.as_mut().ok_or_else(no_scale)? = [self.range; 3],
+            column => {
+                let place = NAMES.iter().position(|name| *name == column).unwrap_or(0);
+                let axis = (place + 2) % 3;
+                match column {
+                    name if name.starts_with("trans") => {
+                        ranges.translation.as_mut().ok_or_else(no_translation)?[axis] = self.range;
+                    }
+                    name if name.starts_with("shear") => {
+                        ranges.shear.as_mut().ok_or_else(no_scale)?[axis] = self.range;
+                    }
+                    _ => match ranges.scale.as_mut().ok_or_else(no_scale)? {
+                        ScaleRange::Axes(axes) => axes[axis] = self.range,
+                        ScaleRange::Uniform(_) => {
+                            return Err(format!(
+                                "this preset has one scale along all axes; use --range scale=..., not {}",
+                                self.name
+                            ));
+                        }
+                    },
+                }
             }
         }
         Ok(())
@@ -212,7 +243,7 @@ mod tests {
     #[test]
     fn ranges_are_read_with_pi() {
         let apply = |text: &str| {
-            let mut ranges = LatentRanges::BENCH_T;
+            let mut ranges = LatentRanges::BENCH_A;
             text.parse::<RangeOption>().unwrap().apply(&mut ranges).unwrap();
             ranges
         };

@@ -28,12 +28,14 @@ impl Renderer {
         let centre = view.centre();
         let settings = &self.settings;
         let reach = view.irradiance_reach();
-        let [x0, x1, y0, y1] = camera::sphere_bounds(centre, object.radius, MARGIN, size);
+        let [x0, x1, y0, y1] = camera::sphere_bounds(centre, view.radius, MARGIN, size);
         let width = (x1 - x0).max(0) as usize * settings.supersampling;
         let height = (y1 - y0).max(0) as usize * settings.supersampling;
         let (columns, rows) = (width.div_ceil(settings.shading_step), height.div_ceil(settings.shading_step));
         let mut data = ViewData {
-            rotation: view.object_from_world.transpose().to_cols_array(),
+            object_from_world: view.object_from_world.transpose().to_cols_array(),
+            world_from_object: view.world_from_object.transpose().to_cols_array(),
+            is_rigid: i32::from(view.is_rigid),
             translation: view.translation.to_array(),
             floor_albedo: view.floor_albedo.to_array(),
             spot_position: view.spot.position.to_array(),

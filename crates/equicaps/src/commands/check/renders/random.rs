@@ -8,7 +8,6 @@ use anyhow::Context;
 use rayon::prelude::*;
 use render::PreparedMesh;
 use render::cuda::{Object, Renderer, Shot};
-use scene::LatentRanges;
 use serde::Serialize;
 
 use super::Arguments;
@@ -35,7 +34,7 @@ pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> any
     let prepared: Vec<(Option<PreparedMesh>, scene::Latents)> = (0..count)
         .into_par_iter()
         .map(|view| {
-            let latents = LatentRanges::BENCH_T.sample(SEED, "check", view);
+            let latents = arguments.preset.ranges().sample(SEED, "check", view);
             let mesh = match view {
                 0 => None,
                 view if view % 2 == 1 && !files.is_empty() => {

@@ -1,0 +1,212 @@
+//! Views of photographs made on a GPU: the photographs stay in its memory as far as they fit, and a batch is one launch.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytemuck::{Pod, Zeroable};
+use gpu::{Buffer, Context, Kernel, KernelSource, Launch};
+
+use super::images::PairImages;
+use crate::error::Result;
+use crate::loader::Item;
+use crate::photos::{Photos, Picture, Warp};
+
+/// The share of the memory that is free which photographs may take at most.
+const MOST_OF_FREE: f64 = 0.4;
+/// What a launch can have of blocks in the second direction.
+const MOST_VIEWS: usize = 65_535;
+/// Threads of a block.
+const THREADS: usize = 256;
+
+/// A view as the kernel takes it.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct ViewData {
+    picture: u64,
+    pixels: u64,
+    levels: i32,
+    side: i32,
+    photo_from_view: [f32; 9],
+    colour: [f32; 12],
+    unused: f32,
+}
+
+/// A photograph in device memory.
+#[derive(Debug)]
+struct Kept {
+    buffer: Arc<Buffer>,
+    levels: usize,
+    side: usize,
+    used: u64,
+}
+
+/// Makes views of photographs in the order of the work of a context.
+pub struct WarpPool {
+    photos: Arc<Photos>,
+    context: Context,
+    kernel: Kernel,
+    side: usize,
+    memory: usize,
+    bytes: usize,
+    uses: u64,
+    kept: HashMap<usize, Kept>,
+    waited: Duration,
+}
+
+impl std::fmt::Debug for WarpPool {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "WarpPool {{ {} photographs, {} bytes }}", self.kept.len(), self.bytes)
+    }
+}
+
+fn kernel_source() -> KernelSource {
+    KernelSource {
+        name: "warp_photos.cu",
+        prelude: "",
+        text: include_str!("warp_photos.cu"),
+        defines: Vec::new(),
+    }
+}
+
+impl WarpPool {
+    /// Views of `side` x `side` pixels; photographs take at most `memory` bytes.
+    pub fn new(photos: Arc<Photos>, context: &Context, side: usize, memory: usize) -> Result<Self> {
+        let most = (MOST_OF_FREE * context.free_bytes()? as f64) as usize;
+        Ok(Self {
+            kernel: context.kernel(&kernel_source(), "warp_photos")?,
+            context: context.clone(),
+            photos,
+            side,
+            memory: memory.min(most),
+            bytes: 0,
+            uses: 0,
+            kept: HashMap::new(),
+            waited: Duration::ZERO,
+        })
+    }
+
+    /// How long batches waited for photographs to be decoded and copied, on the host.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// The images of `items`, first views before second ones. They are on their way when this returns.
+    pub fn images(&mut self, items: &[Item]) -> Result<PairImages> {
+        let batch = PairImages::new(&self.context, items.len(), self.side)?;
+        let mut views = Vec::with_capacity(items.len());
+        // What is read by the launch lives until it is issued, whatever leaves the pool meanwhile.
+        let mut alive = Vec::with_capacity(items.len());
+        for (index, &(object, view)) in items.iter().enumerate() {
+            let (buffer, levels, side) = self.picture(object)?;
+            let warp = self.photos.warp(object, view);
+            views.push(data(&warp, buffer.address(), batch.address(index)?.number(), levels, side));
+            alive.push(buffer);
+        }
+        self.launch(&views)?;
+        Ok(batch)
+    }
+
+    fn launch(&self, views: &[ViewData]) -> Result<()> {
+        for part in views.chunks(MOST_VIEWS) {
+            let list = self.context.upload(bytemuck::cast_slice(part))?;
+            let blocks = (self.side * self.side).div_ceil(THREADS).max(1);
+            let launch = Launch::grid([blocks, part.len(), 1], THREADS);
+            // SAFETY: the kernel reads the list and the pictures that it names, and writes images of `side` x `side`
+            // pixels; all of them are alive, and their memory returns to the pool of the stream on which it is used.
+            unsafe { self.kernel.launch(launch, &[(&list).into(), self.side.into()])? };
+        }
+        Ok(())
+    }
+
+    /// A photograph in device memory: where, its levels, and the side of the first.
+    fn picture(&mut self, object: usize) -> Result<(Arc<Buffer>, usize, usize)> {
+        self.uses += 1;
+        if let Some(kept) = self.kept.get_mut(&object) {
+            kept.used = self.uses;
+            return Ok((Arc::clone(&kept.buffer), kept.levels, kept.side));
+        }
+        let began = Instant::now();
+        let picture = self.photos.picture(object)?;
+        let buffer = Arc::new(self.context.upload(&picture.pixels)?);
+        self.waited += began.elapsed();
+        let (levels, side) = (picture.sides.len(), picture.sides[0]);
+        self.make_room(picture.bytes());
+        if self.bytes + picture.bytes() <= self.memory {
+            self.bytes += picture.bytes();
+            self.kept.insert(object, Kept { buffer: Arc::clone(&buffer), levels, side, used: self.uses });
+        }
+        Ok((buffer, levels, side))
+    }
+
+    /// Lets an eighth of the photographs go, those used longest ago, where one more does not fit.
+    fn make_room(&mut self, bytes: usize) {
+        if self.bytes + bytes <= self.memory || self.kept.is_empty() {
+            return;
+        }
+        let mut ages: Vec<u64> = self.kept.values().map(|kept| kept.used).collect();
+        ages.sort_unstable();
+        let oldest = ages[ages.len() / 8];
+        self.kept.retain(|_, kept| kept.used > oldest);
+        self.bytes = self.kept.values().map(|kept| kept.buffer.bytes()).sum();
+    }
+}
+
+fn data(warp: &Warp, picture: u64, pixels: u64, levels: usize, side: usize) -> ViewData {
+    let mut colour = [0.0; 12];
+    colour.copy_from_slice(warp.colour.as_flattened());
+    ViewData {
+        picture,
+        pixels,
+        levels: levels as i32,
+        side: side as i32,
+        photo_from_view: warp.photo_from_view,
+        colour,
+        unused: 0.0,
+    }
+}
+
+/// Warps `picture` on the device of `context`, one view of `side` x `side` pixels for each of `warps`: to be compared with
+/// [`Picture::view`].
+pub fn warp_on_device(context: &Context, picture: &Picture, warps: &[Warp], side: usize) -> Result<Vec<u8>> {
+    let kernel = context.kernel(&kernel_source(), "warp_photos")?;
+    let bytes = 3 * side * side;
+    let (texels, output) = (context.upload(&picture.pixels)?, context.allocate(warps.len() * bytes)?);
+    let views: Vec<ViewData> = warps
+        .iter()
+        .enumerate()
+        .map(|(index, warp)| {
+            let pixels = output.address() + (index * bytes) as u64;
+            data(warp, texels.address(), pixels, picture.sides.len(), picture.sides[0])
+        })
+        .collect();
+    for part in views.chunks(MOST_VIEWS) {
+        let list = context.upload(bytemuck::cast_slice(part))?;
+        let launch = Launch::grid([(side * side).div_ceil(THREADS).max(1), part.len(), 1], THREADS);
+        // SAFETY: list, picture and images are alive until the work is done, which the download waits for.
+        unsafe { kernel.launch(launch, &[(&list).into(), side.into()])? };
+    }
+    let mut pixels = vec![0; warps.len() * bytes];
+    // SAFETY: the memory is alive.
+    unsafe { context.read(output.view(), &mut pixels)? };
+    Ok(pixels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_compiles_for_every_supported_architecture() {
+        let Some(compiler) = gpu::Compiler::for_tests() else { return };
+        for (major, minor) in [(8, 0), (9, 0)] {
+            let image = compiler.compile(&kernel_source(), gpu::Architecture { major, minor });
+            assert!(image.unwrap_or_else(|error| panic!("{error}")).starts_with(b"\x7fELF"));
+        }
+    }
+
+    #[test]
+    fn views_have_the_layout_of_the_kernel() {
+        assert_eq!(size_of::<ViewData>(), 112);
+    }
+}

@@ -1,0 +1,211 @@
+//! Photographs as views: every view of a photograph is a warp of it that is known, made when somebody asks for it.
+//!
+//! A photograph is an object, the folder it lies in its class. Warps and split are functions of the seed and the
+//! photograph's name, so nothing depends on threads or memory. View `place + n * views`, for any `n`, is one more view, as
+//! of [`crate::OnTheFly`].
+
+mod picture;
+mod warp;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use pose::{Group, Part, Space, ViewPose};
+use scene::Latents;
+
+pub use picture::Picture;
+pub use warp::{Warp, Warps};
+
+use crate::error::{Error, Result};
+use crate::image_file::{decode_upright, read_regular};
+use crate::image_list;
+use crate::object::{Class, Object, SplitBy};
+use crate::plan::classes;
+use crate::split;
+use crate::views::Views;
+
+/// The class of photographs that lie in no folder of their own.
+const NO_CLASS: &str = "photographs";
+
+/// How views of photographs are made.
+#[derive(Clone, Debug)]
+pub struct PhotosOptions {
+    /// What the warps are.
+    pub group: Group,
+    /// Views of each photograph that evaluations see; with a split by views, those for training.
+    pub views: usize,
+    /// Views of each photograph that are held out, besides; 0 for a split by photographs.
+    pub held_out_views: usize,
+    /// Side of the views where nobody asks for another.
+    pub side: usize,
+    /// Seed of warps and split.
+    pub seed: u64,
+    /// Bytes of decoded photographs to keep.
+    pub memory: usize,
+}
+
+/// Photographs of a folder.
+pub struct Photos {
+    options: PhotosOptions,
+    warps: Warps,
+    objects: Vec<Object>,
+    classes: Vec<Class>,
+    files: Vec<PathBuf>,
+    kept: Vec<OnceLock<Arc<Picture>>>,
+    bytes: AtomicUsize,
+}
+
+impl Photos {
+    /// The photographs in `folder` and in all folders below it: `CLASS/PHOTO.jpg`, or all of one class.
+    pub fn open(folder: &Path, options: PhotosOptions) -> Result<Self> {
+        let list = image_list::collect(&[OsString::from(folder)])?;
+        let mut named: Vec<((String, String), PathBuf)> = list
+            .images
+            .into_iter()
+            .filter(|image| image.packed().is_none())
+            .map(|image| (name_below(folder, &image.path), image.path))
+            .collect();
+        if named.is_empty() {
+            let what = "holds no image files to be warped; views of a packed dataset are none";
+            return Err(Error::content(folder, what));
+        }
+        named.sort();
+        let ids: Vec<(String, String)> = named.iter().map(|(id, _)| id.clone()).collect();
+        let by = if options.held_out_views > 0 { SplitBy::Views } else { SplitBy::Objects };
+        let objects = split::assign_by(by, options.seed, &ids);
+        let file = |object: &Object| {
+            let id = (object.synset.clone(), object.name.clone());
+            named.binary_search_by(|(other, _)| other.cmp(&id)).map(|at| named[at].1.clone())
+        };
+        let files: std::result::Result<Vec<PathBuf>, usize> = objects.iter().map(file).collect();
+        let files = files.map_err(|_| Error::Request("two photographs have the same name".to_owned()))?;
+        Ok(Self {
+            warps: Warps::of(options.group),
+            classes: classes(&objects),
+            kept: objects.iter().map(|_| OnceLock::new()).collect(),
+            objects,
+            files,
+            bytes: AtomicUsize::new(0),
+            options,
+        })
+    }
+
+    /// Side of the photographs as they are kept: an unwarped view of the usual size shows their pixels.
+    fn most(&self) -> usize {
+        (self.options.side as f64 / self.warps.reach()).ceil() as usize
+    }
+
+    /// A photograph, ready to be warped.
+    pub fn picture(&self, object: usize) -> Result<Arc<Picture>> {
+        if let Some(known) = self.kept[object].get() {
+            return Ok(Arc::clone(known));
+        }
+        let path = &self.files[object];
+        let bytes = read_regular(path)?;
+        let image = decode_upright(&bytes).map_err(|message| Error::content(path, message))?;
+        let picture = Arc::new(Picture::new(&image, self.most()));
+        let size = picture.bytes();
+        if self.bytes.fetch_add(size, Ordering::Relaxed) + size > self.options.memory
+            || self.kept[object].set(Arc::clone(&picture)).is_err()
+        {
+            self.bytes.fetch_sub(size, Ordering::Relaxed);
+        }
+        Ok(picture)
+    }
+
+    /// The warp of one view.
+    pub fn warp(&self, object: usize, view: usize) -> Warp {
+        self.warps.draw(self.options.seed, &self.objects[object].id(), view as u64)
+    }
+}
+
+/// The class and the name of a file in `folder`.
+fn name_below(folder: &Path, path: &Path) -> (String, String) {
+    let below = path.strip_prefix(folder).unwrap_or(path);
+    let mut parts: Vec<String> =
+        below.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
+    let class = if parts.len() > 1 { parts.remove(0) } else { NO_CLASS.to_owned() };
+    (class, parts.join("/"))
+}
+
+impl Views for Photos {
+    fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    fn views(&self) -> usize {
+        self.options.views + self.options.held_out_views
+    }
+
+    fn held_out_views(&self) -> usize {
+        self.options.held_out_views
+    }
+
+    fn side(&self) -> usize {
+        self.options.side
+    }
+
+    fn space(&self) -> Space {
+        Space::Image
+    }
+
+    fn has_translation(&self) -> bool {
+        self.has(Part::Translation)
+    }
+
+    fn has(&self, part: Part) -> bool {
+        self.options.group.has(part)
+    }
+
+    fn has_light(&self) -> bool {
+        false
+    }
+
+    fn has_more_views(&self) -> bool {
+        true
+    }
+
+    fn latents(&self, object: usize, view: usize) -> Latents {
+        self.warp(object, view).latents()
+    }
+
+    fn pose(&self, object: usize, view: usize) -> ViewPose {
+        self.warp(object, view).pose
+    }
+
+    fn images_digest(&self) -> Option<u64> {
+        let mut hash = random::Fnv1a::new();
+        hash.add(self.options.group.name.as_bytes());
+        for file in &self.files {
+            let bytes = std::fs::metadata(file).map_or(0, |found| found.len());
+            hash.add(&bytes.to_le_bytes());
+        }
+        Some(hash.value())
+    }
+
+    fn image(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
+        self.picture(object)?.view(&self.warp(object, view), side, pixels);
+        Ok(())
+    }
+
+    fn prepare(&self, object: usize) -> Result<()> {
+        self.picture(object).map(|_| ())
+    }
+
+    fn description(&self) -> String {
+        let PhotosOptions { side, group, .. } = &self.options;
+        let (photographs, classes) = (self.objects.len(), self.classes.len());
+        format!(
+            "{photographs} photographs of {classes} classes, warped on the fly ({group}) at {side}x{side}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! `render --latents FILE`: ranges and distributions of latents in a TOML file, over those of a preset.
+
+use std::path::Path;
+
+use anyhow::Context;
+use scene::{Distribution, LatentRanges, Range, ScaleRange};
+use toml::{Table, Value};
+
+use super::options::parse_number;
+use crate::UsageError;
+
+/// Latents with one range.
+const SINGLE: [&str; 4] = ["floor_hue", "spot_theta", "spot_phi", "spot_hue"];
+/// All keys of the file.
+const KEYS: [&str; 10] = [
+    "rotation",
+    "rotation_gap",
+    "floor_hue",
+    "spot_theta",
+    "spot_phi",
+    "spot_hue",
+    "translation",
+    "scale",
+    "shear",
+    "distribution",
+];
+
+/// Changes `ranges` by what the file says.
+pub fn apply(path: &Path, ranges: &mut LatentRanges) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    overlay(&text, ranges)
+        .and_then(|()| ranges.validate().map_err(|error| error.to_string()))
+        .map_err(|message| UsageError(format!("{}: {message}", path.display())).into())
+}
+
+fn overlay(text: &str, ranges: &mut LatentRanges) -> Result<(), String> {
+    let table: Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    for (key, value) in &table {
+        let one = || range(key, value);
+        match key.as_str() {
+            "rotation" => ranges.rotation = three(key, value)?,
+            "rotation_gap" => ranges.rotation_gap = Some(one()?),
+            "floor_hue" => ranges.floor_hue = one()?,
+            "spot_theta" => ranges.spot_theta = one()?,
+            "spot_phi" => ranges.spot_phi = one()?,
+            "spot_hue" => ranges.spot_hue = one()?,
+            "translation" => ranges.translation = Some(three(key, value)?),
+            // One range is one factor along all axes.
+            "scale" if is_pair(value) => ranges.scale = Some(ScaleRange::Uniform(one()?)),
+            "scale" => ranges.scale = Some(ScaleRange::Axes(three(key, value)?)),
+            "shear" => ranges.shear = Some(three(key, value)?),
+            "distribution" => distribute(value, ranges)?,
+            other => return Err(unknown("latent", other, &KEYS)),
+        }
+    }
+    // What a latent needs of others is there, and changes nothing.
+    if ranges.shear.is_some() && ranges.scale.is_none() {
+        ranges.scale = Some(ScaleRange::Uniform([1.0, 1.0].into()));
+    }
+    if ranges.scale.is_some() && ranges.translation.is_none() {
+        ranges.translation = Some([[0.0, 0.0].into(); 3]);
+    }
+    Ok(())
+}
+
+fn distribute(value: &Value, ranges: &mut LatentRanges) -> Result<(), String> {
+    let table = value.as_table().ok_or("distribution must be a table: [distribution]")?;
+    for (key, value) in table {
+        let name = value.as_str().unwrap_or_default();
+        let kind = match name {
+            "uniform" => Distribution::Uniform,
+            "log-uniform" => Distribution::LogUniform,
+            "normal" => Distribution::Normal,
+            _ => {
+                return Err(format!(
+                    "distribution.{key} is {value}, but must be \"uniform\", \"log-uniform\" or \"normal\""
+                ));
+            }
+        };
+        let spread = &mut ranges.distribution;
+        match key.as_str() {
+            "rotation" => spread.rotation = kind,
+            "floor_hue" => spread.floor_hue = kind,
+            "spot_theta" => spread.spot_theta = kind,
+            "spot_phi" => spread.spot_phi = kind,
+            "spot_hue" => spread.spot_hue = kind,
+            "translation" => spread.translation = kind,
+            "scale" => spread.scale = kind,
+            "shear" => spread.shear = kind,
+            other => {
+                let known: Vec<&str> =
+                    SINGLE.into_iter().chain(["rotation", "translation", "scale", "shear"]).collect();
+                return Err(unknown("latent", other, &known));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    let hint = methods::nearest(name, known.iter().copied());
+    let hint = hint.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+    format!("there is no {what} {name:?} (those that there are: {}){hint}", known.join(", "))
+}
+
+/// A number, or text such as "pi/2".
+fn number(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::Float(number) => *number,
+        Value::Integer(number) => *number as f64,
+        Value::String(text) => parse_number(text).ok()?,
+        _ => return None,
+    };
+    number.is_finite().then_some(number)
+}
+
+fn is_pair(value: &Value) -> bool {
+    value
+        .as_array()
+        .is_some_and(|values| values.len() == 2 && values.iter().all(|value| number(value).is_some()))
+}
+
+fn range(key: &str, value: &Value) -> Result<Range, String> {
+    let wrong =
+        || format!("{key} is {value}, but must be [low, high]: two finite numbers, or text such as \"pi/2\"");
+    let [low, high] = value.as_array().map(Vec::as_slice).unwrap_or_default() else { return Err(wrong()) };
+    let (low, high) = number(low).zip(number(high)).ok_or_else(wrong)?;
+    if low > high {
+        return Err(format!("the range of {key} is {low} to {high}: it ends before it begins"));
+    }
+    Ok(Range { low, high })
+}
+
+/// One range for all axes, or one for each.
+fn three(key: &str, value: &Value) -> Result<[Range; 3], String> {
+    match value.as_array().map(Vec::as_slice) {
+        Some([x, y, z]) => Ok([range(key, x)?, range(key, y)?, range(key, z)?]),
+        _ => Ok([range(key, value)?; 3]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f64::consts::PI;
+
+    fn read(text: &str) -> LatentRanges {
+        let mut ranges = LatentRanges::BENCH;
+        overlay(text, &mut ranges).unwrap();
+        ranges.validate().unwrap();
+        ranges
+    }
+
+    #[test]
+    fn files_change_what_they_name() {
+        let ranges =
+            read("rotation = [\"-pi\", \"pi\"]\nfloor_hue = [0, 0.5]\nshear = [[0, 0], [-1, 1], [0, 0.5]]");
+        assert_eq!(ranges.rotation, [Range { low: -PI, high: PI }; 3]);
+        assert_eq!((ranges.floor_hue.high, ranges.spot_hue.high), (0.5, 1.0));
+        assert_eq!(ranges.shear.unwrap()[1], Range { low: -1.0, high: 1.0 });
+        // The neutral scale and translation came along.
+        let latents = ranges.sample(1, "a", 2);
+        assert_eq!((latents.translation, latents.shape.unwrap().scale), (Some([0.0; 3]), [1.0; 3]));
+        let scaled = read("scale = [0.5, 2]\n[distribution]\nscale = \"log-uniform\"\nspot_phi = \"normal\"");
+        assert_eq!(scaled.scale, Some(ScaleRange::Uniform(Range { low: 0.5, high: 2.0 })));
+        assert_eq!(scaled.distribution.scale, Distribution::LogUniform);
+        assert_eq!(scaled.distribution.spot_phi, Distribution::Normal);
+        assert_eq!(read(""), LatentRanges::BENCH);
+    }
+
+    #[test]
+    fn slips_are_named() {
+        for (text, expected) in [
+            ("rotaton = [0, 1]", "there is no latent \"rotaton\""),
+            ("rotaton = [0, 1]", "did you mean \"rotation\"?"),
+            ("scale = [2, 1]", "the range of scale is 2 to 1: it ends before it begins"),
+            ("floor_hue = 1", "floor_hue is 1, but must be [low, high]"),
+            ("floor_hue = [0, nan]", "two finite numbers"),
+            ("floor_hue = [0, \"pie\"]", "two finite numbers"),
+            ("[distribution]\nscale = \"gauss\"", "distribution.scale is \"gauss\", but must be"),
+            ("[distribution]\nscales = \"normal\"", "did you mean \"scale\"?"),
+            ("scale =", "value"),
+        ] {
+            let message = overlay(text, &mut LatentRanges::BENCH.clone()).unwrap_err();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+        let mut ranges = LatentRanges::BENCH;
+        overlay("scale = [0, 1]", &mut ranges).unwrap();
+        assert!(ranges.validate().unwrap_err().to_string().contains("above 0"));
+    }
+}

@@ -1,0 +1,432 @@
+//! Where the latents of a dataset are drawn from: the ranges of the published sets, of our own, and of a user's file.
+
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
+
+use random::{Random, Stream};
+use serde::{Deserialize, Serialize};
+
+use crate::latents::{LatentError, Latents, Shape};
+
+/// Values from `low` to `high`; a constant where both are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "[f64; 2]", into = "[f64; 2]")]
+pub struct Range {
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+}
+
+impl From<[f64; 2]> for Range {
+    fn from([low, high]: [f64; 2]) -> Self {
+        Self { low, high }
+    }
+}
+
+impl From<Range> for [f64; 2] {
+    fn from(range: Range) -> Self {
+        [range.low, range.high]
+    }
+}
+
+/// How values are spread over a [`Range`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// All values are as likely: `[low, high)`.
+    #[default]
+    Uniform,
+    /// All ratios are as likely; bounds must be above zero.
+    LogUniform,
+    /// Around the middle, with a standard deviation of a quarter of the width; what falls outside is drawn again.
+    Normal,
+}
+
+impl Distribution {
+    fn draw(self, range: Range, random: &mut Random) -> f64 {
+        let Range { low, high } = range;
+        match self {
+            Self::Uniform => random.range(low, high),
+            Self::LogUniform => random.range(low.ln(), high.ln()).exp().clamp(low, high),
+            Self::Normal => loop {
+                // Box and Muller; 1 - u is never 0.
+                let (u, turn) = (random.uniform(), TAU * random.uniform());
+                let value = (-2.0 * (1.0 - u).ln()).sqrt() * turn.cos();
+                if value.abs() <= 2.0 {
+                    break 0.5 * (low + high) + value * 0.25 * (high - low);
+                }
+            },
+        }
+    }
+}
+
+/// The distribution of every latent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Distributions {
+    pub rotation: Distribution,
+    pub floor_hue: Distribution,
+    pub spot_theta: Distribution,
+    pub spot_phi: Distribution,
+    pub spot_hue: Distribution,
+    pub translation: Distribution,
+    pub scale: Distribution,
+    pub shear: Distribution,
+}
+
+impl Distributions {
+    fn is_uniform(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The distribution of a latent by the name of its column, in words.
+    pub fn name_of(&self, column: &str) -> &'static str {
+        let distribution = match column {
+            "floor_hue" => self.floor_hue,
+            "spot_theta" => self.spot_theta,
+            "spot_phi" => self.spot_phi,
+            "spot_hue" => self.spot_hue,
+            name if name.starts_with("rot") => self.rotation,
+            name if name.starts_with("trans") => self.translation,
+            name if name.starts_with("scale") => self.scale,
+            _ => self.shear,
+        };
+        match distribution {
+            Distribution::Uniform => "uniform",
+            Distribution::LogUniform => "log-uniform",
+            Distribution::Normal => "normal",
+        }
+    }
+}
+
+/// Scales of an object: one factor along all axes, or one along each.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ScaleRange {
+    /// The same along all axes.
+    Uniform(Range),
+    /// Along X, Y and Z.
+    Axes([Range; 3]),
+}
+
+impl ScaleRange {
+    /// The range along each axis.
+    pub fn axes(self) -> [Range; 3] {
+        match self {
+            Self::Uniform(range) => [range; 3],
+            Self::Axes(axes) => axes,
+        }
+    }
+}
+
+/// From where the latents of a data set are drawn. The defaults are the published ones.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatentRanges {
+    /// Angles about X, Y and Z in radians: `[-pi/2, pi/2]` each.
+    pub rotation: [Range; 3],
+    /// Angles that are left out of all three ranges; `None` in the published sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation_gap: Option<Range>,
+    /// `[0, 1]`.
+    pub floor_hue: Range,
+    /// Radians from +Z: `[0, pi/4]`.
+    pub spot_theta: Range,
+    /// Radians: `[0, 2 pi]`.
+    pub spot_phi: Range,
+    /// `[0, 1]`.
+    pub spot_hue: Range,
+    /// `[-0.5, 0.5]` each in 3DIEBench-T, `None` in 3DIEBench.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<[Range; 3]>,
+    /// Factors; `None` in the published sets. Needs `translation`, which may be zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<ScaleRange>,
+    /// Shears xy, xz, yz; `None` in the published sets. Needs `scale`, which may be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shear: Option<[Range; 3]>,
+    /// How values are spread over their ranges: evenly in the published sets.
+    #[serde(default, skip_serializing_if = "Distributions::is_uniform")]
+    pub distribution: Distributions,
+}
+
+impl LatentRanges {
+    /// 3DIEBench: the object is rotated only.
+    pub const BENCH: Self = Self {
+        rotation: [Range { low: -FRAC_PI_2, high: FRAC_PI_2 }; 3],
+        rotation_gap: None,
+        floor_hue: Range { low: 0.0, high: 1.0 },
+        spot_theta: Range { low: 0.0, high: FRAC_PI_4 },
+        spot_phi: Range { low: 0.0, high: TAU },
+        spot_hue: Range { low: 0.0, high: 1.0 },
+        translation: None,
+        scale: None,
+        shear: None,
+        distribution: Distributions {
+            rotation: Distribution::Uniform,
+            floor_hue: Distribution::Uniform,
+            spot_theta: Distribution::Uniform,
+            spot_phi: Distribution::Uniform,
+            spot_hue: Distribution::Uniform,
+            translation: Distribution::Uniform,
+            scale: Distribution::Uniform,
+            shear: Distribution::Uniform,
+        },
+    };
+
+    /// 3DIEBench-T: the object is translated, then rotated.
+    pub const BENCH_T: Self = Self { translation: Some([Range { low: -0.5, high: 0.5 }; 3]), ..Self::BENCH };
+
+    /// 3DIEBench-T with objects of other sizes: factors from 5/8 to 8/5, all ratios as likely.
+    pub const BENCH_S: Self = Self {
+        scale: Some(ScaleRange::Uniform(Range { low: 0.625, high: 1.6 })),
+        distribution: Distributions { scale: Distribution::LogUniform, ..Self::BENCH.distribution },
+        ..Self::BENCH_T
+    };
+
+    /// 3DIEBench-T with objects of other shapes: factors from 5/7 to 7/5 along each axis, all ratios as likely, and shears.
+    pub const BENCH_A: Self = Self {
+        scale: Some(ScaleRange::Axes([Range { low: 5.0 / 7.0, high: 1.4 }; 3])),
+        shear: Some([Range { low: -0.4, high: 0.4 }; 3]),
+        ..Self::BENCH_S
+    };
+
+    /// 3DIEBench's other rotations: every angle is outside of the range that 3DIEBench has, uniformly from `[-pi, -pi/2]` and
+    /// `[pi/2, pi]`.
+    pub const BENCH_OOD: Self = Self {
+        rotation: [Range { low: -PI, high: PI }; 3],
+        rotation_gap: Some(Range { low: -FRAC_PI_2, high: FRAC_PI_2 }),
+        ..Self::BENCH
+    };
+
+    /// Refuses bounds that are not finite or in the wrong order, and a gap that is not inside the range of an angle.
+    pub fn validate(&self) -> Result<(), LatentError> {
+        let [x, y, z] = self.rotation;
+        let mut named = vec![
+            ("rotation about x", x),
+            ("rotation about y", y),
+            ("rotation about z", z),
+            ("floor hue", self.floor_hue),
+            ("spot theta", self.spot_theta),
+            ("spot phi", self.spot_phi),
+            ("spot hue", self.spot_hue),
+        ];
+        if let Some([x, y, z]) = self.translation {
+            named.extend([("translation x", x), ("translation y", y), ("translation z", z)]);
+        }
+        if let Some([x, y, z]) = self.scale.map(ScaleRange::axes) {
+            named.extend([("scale x", x), ("scale y", y), ("scale z", z)]);
+            if self.translation.is_none() {
+                return Err(LatentError::Needs { name: "scale", needs: "translation", neutral: "[0, 0]" });
+            }
+            if let Some(Range { low, high }) = [x, y, z].into_iter().find(|range| range.low <= 0.0) {
+                return Err(LatentError::NotPositive { name: "scale", low, high });
+            }
+        }
+        if let Some([xy, xz, yz]) = self.shear {
+            named.extend([("shear xy", xy), ("shear xz", xz), ("shear yz", yz)]);
+            if self.scale.is_none() {
+                return Err(LatentError::Needs { name: "shear", needs: "scale", neutral: "[1, 1]" });
+            }
+        }
+        for &(name, Range { low, high }) in &named {
+            let column = name.replace("rotation about", "rot").replace(' ', "_");
+            if self.distribution.name_of(&column) == "log-uniform" && low <= 0.0 {
+                return Err(LatentError::NotPositive { name, low, high });
+            }
+        }
+        if self.rotation_gap.is_some() && self.distribution.rotation != Distribution::Uniform {
+            return Err(LatentError::GapDistribution);
+        }
+        if let Some(gap) = self.rotation_gap {
+            let is_inside = |range: &Range| {
+                range.low <= gap.low && gap.high <= range.high && gap.high - gap.low < range.high - range.low
+            };
+            if !(gap.low <= gap.high && self.rotation.iter().all(is_inside)) {
+                return Err(LatentError::Gap { low: gap.low, high: gap.high });
+            }
+        }
+        match named.into_iter().find(|(_, r)| !(r.low.is_finite() && r.high.is_finite() && r.low <= r.high)) {
+            Some((name, Range { low, high })) => Err(LatentError::Range { name, low, high }),
+            None => Ok(()),
+        }
+    }
+
+    /// The latents of view `view` of the object named `object_id` (`CLASS/OBJECT`): a pure function of its
+    /// arguments. The first seven do not depend on whether there is a translation.
+    pub fn sample(&self, seed: u64, object_id: &str, view: u64) -> Latents {
+        // An odd factor spreads the views of an object over all indices and keeps them distinct.
+        let index =
+            random::fnv1a(object_id.as_bytes()).wrapping_add(view.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut random = Random::new(seed, Stream::new("latents"), index);
+        let mut draw = |range: Range, distribution: Distribution| distribution.draw(range, &mut random);
+        let (gap, spread) = (self.rotation_gap, self.distribution);
+        Latents {
+            rotation: self.rotation.map(|range| match gap {
+                None => draw(range, spread.rotation),
+                // Uniform over what is left: as if the upper part began where the gap does.
+                Some(gap) => {
+                    let width = gap.high - gap.low;
+                    let angle =
+                        draw(Range { low: range.low, high: range.high - width }, Distribution::Uniform);
+                    if angle < gap.low { angle } else { angle + width }
+                }
+            }),
+            floor_hue: draw(self.floor_hue, spread.floor_hue),
+            spot_theta: draw(self.spot_theta, spread.spot_theta),
+            spot_phi: draw(self.spot_phi, spread.spot_phi),
+            spot_hue: draw(self.spot_hue, spread.spot_hue),
+            translation: self.translation.map(|axes| axes.map(|range| draw(range, spread.translation))),
+            shape: self.scale.map(|scale| Shape {
+                scale: match scale {
+                    ScaleRange::Uniform(range) => [draw(range, spread.scale); 3],
+                    ScaleRange::Axes(axes) => axes.map(|range| draw(range, spread.scale)),
+                },
+                shear: self.shear.map(|axes| axes.map(|range| draw(range, spread.shear))),
+            }),
+        }
+    }
+
+    /// Columns of the latents.
+    pub fn width(&self) -> usize {
+        let optional = [self.translation.is_some(), self.scale.is_some(), self.shear.is_some()];
+        7 + 3 * optional.into_iter().filter(|is_there| *is_there).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_depend_on_seed_object_and_view_only() {
+        let draw = |seed, object, view| LatentRanges::BENCH_T.sample(seed, object, view);
+        let base = draw(1, "chair/a", 3);
+        assert_eq!(base, draw(1, "chair/a", 3));
+        for other in [draw(2, "chair/a", 3), draw(1, "chair/b", 3), draw(1, "chair/a", 4)] {
+            assert!(base.to_vec().iter().zip(other.to_vec()).all(|(a, b)| *a != b));
+        }
+        let rotated = LatentRanges::BENCH.sample(1, "chair/a", 3);
+        assert_eq!(rotated.to_vec(), base.to_vec()[..7]);
+    }
+
+    #[test]
+    fn draws_fill_their_ranges() {
+        let ranges = LatentRanges::BENCH_T;
+        let text = serde_json::to_string(&ranges).expect("serialises");
+        let angles = "[-1.5707963267948966,1.5707963267948966]";
+        let published = format!(
+            "{{\"rotation\":[{angles},{angles},{angles}],\"floor_hue\":[0.0,1.0],\"spot_theta\":[0.0,0.7853981633974483],\
+             \"spot_phi\":[0.0,6.283185307179586],\"spot_hue\":[0.0,1.0],\
+             \"translation\":[[-0.5,0.5],[-0.5,0.5],[-0.5,0.5]]}}"
+        );
+        assert_eq!(text, published);
+        let bounds: Vec<Range> = ranges
+            .rotation
+            .into_iter()
+            .chain([ranges.floor_hue, ranges.spot_theta, ranges.spot_phi, ranges.spot_hue])
+            .chain(ranges.translation.expect("the -T preset translates"))
+            .collect();
+        let views: Vec<Vec<f64>> = (0..4000).map(|view| ranges.sample(7, "mug/x", view).to_vec()).collect();
+        for (i, Range { low, high }) in bounds.into_iter().enumerate() {
+            let values = views.iter().map(|view| view[i]);
+            assert!(values.clone().all(|value| (low..high).contains(&value)));
+            let mean = values.clone().sum::<f64>() / 4000.0;
+            assert!((mean - 0.5 * (low + high)).abs() < 0.03 * (high - low), "mean of latent {i}: {mean}");
+            let smallest = values.clone().fold(f64::MAX, f64::min);
+            let largest = values.fold(f64::MIN, f64::max);
+            assert!(largest - smallest > 0.99 * (high - low));
+        }
+    }
+
+    #[test]
+    fn angles_out_of_range_are_uniform_on_both_sides_of_the_gap() {
+        let ranges = LatentRanges::BENCH_OOD;
+        assert_eq!(ranges.validate(), Ok(()));
+        let views: Vec<Latents> = (0..4000).map(|view| ranges.sample(7, "mug/x", view)).collect();
+        for axis in 0..3 {
+            let angles: Vec<f64> = views.iter().map(|view| view.rotation[axis]).collect();
+            assert!(angles.iter().all(|angle| (FRAC_PI_2..=PI).contains(&angle.abs())));
+            // Four parts of an eighth of a turn each, two on either side.
+            for (low, high) in
+                [(-PI, -0.75 * PI), (-0.75 * PI, -FRAC_PI_2), (FRAC_PI_2, 0.75 * PI), (0.75 * PI, PI)]
+            {
+                let count = angles.iter().filter(|angle| (low..high).contains(*angle)).count();
+                assert!((900..1100).contains(&count), "axis {axis}, {low} to {high}: {count}");
+            }
+        }
+        // All else is drawn as in 3DIEBench.
+        let other = LatentRanges::BENCH.sample(7, "mug/x", 3);
+        assert_eq!(views[3].to_vec()[3..], other.to_vec()[3..]);
+        let text = serde_json::to_string(&ranges).expect("serialises");
+        assert!(text.contains("\"rotation_gap\":[-1.5707963267948966,1.5707963267948966]"), "{text}");
+        assert_eq!(serde_json::from_str::<LatentRanges>(&text).expect("parses"), ranges);
+        let narrow = LatentRanges { rotation: [Range { low: 0.0, high: PI }; 3], ..ranges };
+        assert!(narrow.validate().expect_err("no room").to_string().contains("not inside the range"));
+    }
+
+    #[test]
+    fn ranges_are_checked_and_serialise_as_pairs() {
+        assert_eq!(LatentRanges::BENCH_T.validate(), Ok(()));
+        let mut ranges = LatentRanges::BENCH;
+        ranges.spot_theta = Range { low: 1.0, high: 0.0 };
+        assert!(ranges.validate().expect_err("wrong order").to_string().contains("spot theta"));
+        let text = serde_json::to_string(&LatentRanges::BENCH).expect("serialises");
+        assert!(text.contains("\"floor_hue\":[0.0,1.0]") && !text.contains("translation"));
+        let text_t = serde_json::to_string(&LatentRanges::BENCH_T).expect("serialises");
+        assert_eq!(serde_json::from_str::<LatentRanges>(&text_t).expect("parses"), LatentRanges::BENCH_T);
+        assert!(serde_json::from_str::<LatentRanges>(&text.replace("floor_hue", "flor_hue")).is_err());
+    }
+
+    #[test]
+    fn shapes_are_drawn_after_all_else_and_all_ratios_are_as_likely() {
+        for (ranges, width) in [(LatentRanges::BENCH_S, 13), (LatentRanges::BENCH_A, 16)] {
+            assert_eq!((ranges.validate(), ranges.width()), (Ok(()), width));
+            let views: Vec<Latents> = (0..4000).map(|view| ranges.sample(7, "mug/x", view)).collect();
+            assert_eq!(views[3].to_vec()[..10], LatentRanges::BENCH_T.sample(7, "mug/x", 3).to_vec());
+            assert_eq!(Latents::try_from(&views[3].to_vec()[..]), Ok(views[3]));
+            for (axis, Range { low, high }) in ranges.scale.unwrap().axes().into_iter().enumerate() {
+                let scales: Vec<f64> = views.iter().map(|view| view.shape.unwrap().scale[axis]).collect();
+                assert!(scales.iter().all(|scale| (low..=high).contains(scale)));
+                let mean = scales.iter().map(|scale| scale.ln()).sum::<f64>() / 4000.0;
+                assert!(mean.abs() < 0.02, "{mean}");
+            }
+            let is_uniform = |view: &Latents| view.shape.is_some_and(|s| s.scale[0] == s.scale[2]);
+            assert_eq!(views.iter().all(is_uniform), ranges.shear.is_none());
+            let text = serde_json::to_string(&ranges).unwrap();
+            assert_eq!(serde_json::from_str::<LatentRanges>(&text).unwrap(), ranges);
+        }
+    }
+
+    #[test]
+    fn normal_values_stay_in_their_range_and_crowd_in_the_middle() {
+        let mut ranges = LatentRanges::BENCH;
+        ranges.distribution.floor_hue = Distribution::Normal;
+        let hues: Vec<f64> = (0..4000).map(|view| ranges.sample(7, "mug/x", view).floor_hue).collect();
+        assert!(hues.iter().all(|hue| (0.0..=1.0).contains(hue)));
+        let middle = hues.iter().filter(|hue| (0.25..0.75).contains(*hue)).count();
+        // Within one standard deviation of those within two: 0.683 / 0.954.
+        assert!((2750..2980).contains(&middle), "{middle}");
+    }
+
+    #[test]
+    fn shapes_that_make_no_sense_are_refused() {
+        let refusal = |change: fn(&mut LatentRanges)| {
+            let mut ranges = LatentRanges::BENCH_A;
+            change(&mut ranges);
+            ranges.validate().unwrap_err().to_string()
+        };
+        let none = refusal(|ranges| ranges.translation = None);
+        assert_eq!(none, "scale needs a range of translation, too ([0, 0] for none)");
+        assert!(refusal(|ranges| ranges.scale = None).starts_with("shear needs a range of scale"));
+        let negative = refusal(|ranges| ranges.scale = Some(ScaleRange::Uniform([0.0, 1.0].into())));
+        assert_eq!(negative, "the range of scale is 0 to 1, expected bounds above 0");
+        assert!(refusal(|ranges| ranges.shear = Some([[1.0, 0.0].into(); 3])).contains("ascending"));
+        let log = refusal(|ranges| ranges.distribution.shear = Distribution::LogUniform);
+        assert!(log.starts_with("the range of shear xy is -0.4 to 0.4, expected bounds above 0"), "{log}");
+        let mut gap = LatentRanges::BENCH_OOD;
+        gap.distribution.rotation = Distribution::Normal;
+        assert_eq!(gap.validate(), Err(LatentError::GapDistribution));
+    }
+}
