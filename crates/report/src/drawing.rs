@@ -158,6 +158,24 @@ pub enum Mark {
     Text(Text),
     /// An image scaled into a rectangle: x, y, width, height.
     Bitmap([f64; 4], Arc<Bitmap>),
+    /// A shape that says what it is when somebody points at it.
+    Told {
+        /// The shape.
+        mark: Box<Mark>,
+        /// What it is.
+        name: String,
+        /// Of a line, what each of its points is.
+        values: Vec<String>,
+        /// The row of a table that it belongs to; may be empty.
+        of: String,
+    },
+}
+
+impl Mark {
+    /// The same, saying `name` when somebody points at it; it belongs to the row `of`.
+    pub fn told(self, name: impl Into<String>, of: impl Into<String>) -> Self {
+        Self::Told { mark: Box::new(self), name: name.into(), values: Vec::new(), of: of.into() }
+    }
 }
 
 /// Shapes on a sheet of paper, drawn in order.

@@ -8,11 +8,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use dataset::{Dataset, Views};
-use evaluate::Results;
 use evaluate::protocol::Task;
 use methods::verdict::PoseVerdict;
 use report::run_material::RunMaterial;
-use report::{Cell, Table, contact_sheet, ours, run_names};
+use report::{Cell, Entry, Table, contact_sheet, ours, run_names};
 use serde::Serialize;
 
 use crate::commands::study::{self, Site, Study};
@@ -62,13 +61,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         roots.iter().map(|root| RunMaterial::read(root)).collect::<report::Result<_>>()?;
     let all = run_names::latest(&run_names::named(&runs));
     let first = views.objects().first().map(dataset::Object::id).unwrap_or_default();
-    let network = |results: &Results| {
+    let network = |Entry { results, .. }: &Entry| {
         let value = |task| results.representations.get(&task).map(|probe| probe.value.value);
         let (name, method) = (results.subject.name.clone(), results.subject.method.clone());
         let (rotation_r2, top1) = (value(Task::Rotation), value(Task::Classification));
         Network { name, method, rotation_r2, top1, pose: results.pose_verdict() }
     };
-    let rotation = all.first().and_then(|results| results.representations.get(&Task::Rotation));
+    let rotation = all.first().and_then(|entry| entry.results.representations.get(&Task::Rotation));
     let ours = roots.last().map(|root| dataset::shell_word(root)).unwrap_or_default();
     Outcome::new(&Made {
         out: shown(&arguments.out),
@@ -135,7 +134,7 @@ impl fmt::Display for Made {
 }
 
 /// The table at the end: one row a network, and what is reached without information.
-fn summary(all: &[Results]) -> Table {
+fn summary(all: &[Entry]) -> Table {
     let mut table = ours::probes("demo", "", all, false);
     for row in &mut table.rows {
         if let Some(Cell::Text(name)) = row.first_mut()
