@@ -7,6 +7,7 @@ use dataset::SplitBy;
 use evaluate::Results;
 use evaluate::protocol::{Protocol, Task};
 use evaluate::results::{Measured, ProbeResult, Ranking, Retrieval, RetrievalError};
+use methods::MethodName;
 use train::Config;
 
 /// Under what a network was trained and evaluated.
@@ -48,9 +49,14 @@ impl Conditions {
         settings.remove("seed");
         let published = Config::settings(config.method.name.name(), "paper").and_then(Config::resolve);
         let published = published.map(|published| flat(&published)).unwrap_or_default();
+        let has_capsules = [MethodName::EQUICAPS, MethodName::CAPSIE].contains(&config.method.name);
+        // What a method does not have makes no difference.
+        let unused: &[&str] =
+            if has_capsules { &["network.projector"] } else { &["network.capsules", "network.pose"] };
         let is_named = |key: &str| NAMED.iter().any(|n| key == *n || n.ends_with('.') && key.starts_with(n));
-        let changed =
-            settings.iter().filter(|(key, value)| !is_named(key) && published.get(*key) != Some(value));
+        let changed = settings.iter().filter(|(key, value)| {
+            !is_named(key) && !unused.contains(&key.as_str()) && published.get(*key) != Some(value)
+        });
         Self {
             steps,
             batch: Some(config.method.batch),

@@ -120,10 +120,12 @@ fn results_section(
     }
     if latest.iter().any(|entry| !entry.results.by_object.is_empty()) {
         page.section("By object and class");
-        let trained = latest.iter().filter(|entry| entry.results.subject.method != "untrained");
-        for table in trained.flat_map(|entry| objects::tables(&entry.results)) {
-            page.table(&table);
-            tables.push(table);
+        for entry in latest.iter().filter(|entry| entry.results.subject.method != "untrained") {
+            let found = objects::tables(&entry.results);
+            if !found.is_empty() {
+                page.folded_tables(&entry.results.subject.name, &found);
+            }
+            tables.extend(found);
         }
     }
     Ok(())

@@ -87,7 +87,8 @@ impl ScatterChart {
             let right = at.0 + 8.0 + length <= drawing.width;
             let (start, anchor) = if right { (at.0 + 8.0, Anchor::Start) } else { (at.0 - 8.0, Anchor::End) };
             let left = if right { start } else { start - length };
-            let mut base = at.1 + 4.0;
+            // Above the whisker.
+            let mut base = at.1 - 5.0;
             let meets = |base: f64, other: &[f64; 4]| {
                 left < other[2] && other[0] < left + length && base - LINE < other[3] && other[1] < base
             };

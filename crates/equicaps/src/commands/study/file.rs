@@ -219,6 +219,8 @@ impl Study {
     pub fn with_seed(mut self, seed: u64) -> Self {
         let put = |words: &mut Vec<String>| match words.iter().position(|word| word == "--seed") {
             Some(at) if at + 1 < words.len() => words[at + 1] = seed.to_string(),
+            // 0 is what everything has without one.
+            _ if seed == 0 => {}
             _ => words.extend(["--seed".to_owned(), seed.to_string()]),
         };
         for data in self.data.values_mut() {

@@ -174,7 +174,7 @@ impl fmt::Display for Finished {
             return formatter.write_str("; interrupted, progress is saved; rerun to resume");
         }
         if !left.is_empty() {
-            write!(formatter, "; {} left to other processes: {}", left.len(), left.join(", "))?;
+            write!(formatter, "; not finished: {}", left.join(", "))?;
         }
         match &self.report {
             Some(report) => write!(formatter, "\nreport: {report}"),
