@@ -3,12 +3,14 @@
 //! yet, the first one ends it, too. SIGUSR1, which batch schedulers send before the time is up, is like the first.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static INSTALL: Once = Once::new();
+/// The process that does the work in hand, where that is not this one; 0 where it is.
+static CHILD: AtomicI32 = AtomicI32::new(0);
 static MEANING: Mutex<Meaning> = Mutex::new(Meaning {
     text: Cow::Borrowed("stopping after the work in hand; once more to end at once"),
     nothing_is_lost: false,
@@ -65,6 +67,8 @@ pub fn flag() -> &'static AtomicBool {
 /// Answers a signal, on a thread of its own.
 fn interrupted() {
     if STOP.swap(true, Ordering::Relaxed) {
+        #[cfg(unix)]
+        signals::end_child();
         crate::terminal::say_over_bar("ended at once; what was saved before stays");
         end(130);
     }
@@ -77,6 +81,26 @@ fn interrupted() {
             end(i32::from(TRY_AGAIN));
         }
     }
+}
+
+/// Lets `command` be interrupted by this process alone: Ctrl-C reaches this one, which passes it on, and where this one is
+/// killed the other stops in order.
+pub fn govern(command: &mut std::process::Command) {
+    #[cfg(unix)]
+    signals::govern(command);
+    #[cfg(not(unix))]
+    let _ = command;
+}
+
+/// From now on the process `id` does the work in hand; `None`: this one does.
+pub fn works_in(id: Option<u32>) {
+    CHILD.store(id.and_then(|id| i32::try_from(id).ok()).unwrap_or(0), Ordering::Relaxed);
+}
+
+/// Asks the process that does the work in hand to stop in order; may be repeated.
+pub fn stop_child() {
+    #[cfg(unix)]
+    signals::stop_child();
 }
 
 /// Ends the program whatever its other threads do. Files are written beside their place and moved there, so none is left
@@ -93,9 +117,13 @@ pub const TRY_AGAIN: u8 = 75;
 
 #[cfg(unix)]
 mod signals {
-    use super::{Ordering, STOP};
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use super::{CHILD, Ordering, STOP};
 
     const SIGHUP: i32 = 1;
+    const SIGTERM: i32 = 15;
     /// The number of SIGUSR1: 10 on Linux, 30 on the BSDs and macOS.
     const SIGUSR1: i32 = if cfg!(target_os = "linux") { 10 } else { 30 };
     const SIG_DFL: usize = 0;
@@ -106,6 +134,44 @@ mod signals {
         fn signal(number: i32, handler: usize) -> usize;
         /// `_exit(2)`: ends the process without the cleaning up of libraries, which may wait for a GPU.
         fn _exit(status: i32) -> !;
+        /// `kill(2)`: sends a signal to a process.
+        fn kill(process: i32, number: i32) -> i32;
+        /// `prctl(2)`.
+        #[cfg(target_os = "linux")]
+        fn prctl(option: i32, ...) -> i32;
+    }
+
+    pub(super) fn govern(command: &mut Command) {
+        // A group of its own: Ctrl-C is for the group of the terminal.
+        command.process_group(0);
+        #[cfg(target_os = "linux")]
+        {
+            const PR_SET_PDEATHSIG: i32 = 1;
+            // SAFETY: between fork and exec only a system call is made, which a forked process may make.
+            unsafe {
+                command.pre_exec(|| {
+                    prctl(PR_SET_PDEATHSIG, SIGUSR1);
+                    Ok(())
+                });
+            }
+        }
+    }
+
+    fn tell_child(number: i32) {
+        let child = CHILD.load(Ordering::Relaxed);
+        if child > 0 {
+            // SAFETY: sends a signal; the process was started by this one, which has not collected it yet.
+            unsafe { kill(child, number) };
+        }
+    }
+
+    /// SIGUSR1 may come twice, or beside a signal to all processes of a job, and still is the first interruption.
+    pub(super) fn stop_child() {
+        tell_child(SIGUSR1);
+    }
+
+    pub(super) fn end_child() {
+        tell_child(SIGTERM);
     }
 
     pub(super) fn exit(status: i32) -> ! {

@@ -23,6 +23,11 @@ impl Terminal {
         Self { json, quiet }
     }
 
+    /// Whether neither progress nor notes are wanted.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// A remark on what is being done, on standard error.
     pub fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {

@@ -38,6 +38,32 @@ fn equimod() {
 }
 
 #[test]
+fn vicreg() {
+    parity(include_bytes!("fixtures/vicreg.safetensors"));
+}
+
+#[test]
+fn simclr() {
+    parity(include_bytes!("fixtures/simclr.safetensors"));
+}
+
+#[test]
+fn simclr_augself() {
+    parity(include_bytes!("fixtures/simclr_augself.safetensors"));
+}
+
+#[test]
+fn sen() {
+    parity(include_bytes!("fixtures/sen.safetensors"));
+}
+
+/// As many capsules as the paper has; made by `tools/capsule_fixture.py`, which repeats the file of the published code first.
+#[test]
+fn equicaps_with_32_capsules() {
+    parity(include_bytes!("fixtures/equicaps_32.safetensors"));
+}
+
+#[test]
 fn a_truncated_fixture_is_unusable() {
     let fixture: &[u8] = include_bytes!("fixtures/equicaps_4x4.safetensors");
     for len in [0, 7, 100, fixture.len() / 2, fixture.len() - 1] {

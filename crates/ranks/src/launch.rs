@@ -28,6 +28,9 @@ pub struct Launch {
     pub by: Launcher,
 }
 
+/// Without these variables a process takes itself for one that is alone, whoever started its parent.
+pub const RANK_VARIABLES: [&str; 4] = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
+
 impl Launch {
     /// A process that is alone.
     pub const ALONE: Self = Self { rank: 0, ranks: 1, local_rank: 0, local_ranks: 1, by: Launcher::Nobody };

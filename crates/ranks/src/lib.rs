@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{Collective, Device, SingleRank};
 
-pub use launch::{Launch, Launcher};
+pub use launch::{Launch, Launcher, RANK_VARIABLES};
 pub use watch::{ENDS_TOO, Watch};
 
 /// What goes wrong between ranks, in one sentence.

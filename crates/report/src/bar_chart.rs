@@ -3,7 +3,7 @@
 use crate::axis::Axis;
 use crate::drawing::{Anchor, Drawing, Mark, Paint};
 use crate::font;
-use crate::line_chart::{Plot, horizontal_axis, title_and_legend, vertical_axis};
+use crate::line_chart::{Plot, horizontal_axis, short, title_and_legend, vertical_axis};
 
 /// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,7 +61,11 @@ impl BarChart {
                 (TEXT * (left - 22.0) / (font::width(&bar.name, TEXT) * 1.1).max(1.0)).clamp(7.0, TEXT);
             drawing.text((left - 8.0, middle + 4.0), bar.name.as_str(), size, Anchor::End, Paint::Ink);
             let (from, to) = (place(0.0).min(place(bar.value)), place(0.0).max(place(bar.value)));
-            drawing.marks.push(Mark::Rectangle([from, middle - 8.0, to - from, 16.0], Paint::Series(0), 1.0));
+            let mark = Mark::Rectangle([from, middle - 8.0, to - from, 16.0], Paint::Series(0), 1.0);
+            let spread =
+                if bar.spread > 0.0 { format!(" \u{b1} {}", short(bar.spread)) } else { String::new() };
+            let said = format!("{}: {}{spread}", bar.name, short(bar.value));
+            drawing.marks.push(mark.told(said, bar.name.as_str()));
             if bar.spread > 0.0 {
                 let whisker =
                     vec![(place(bar.value - bar.spread), middle), (place(bar.value + bar.spread), middle)];

@@ -5,6 +5,7 @@ use evaluate::Results;
 use evaluate::protocol::Task;
 use evaluate::results::ProbeResult;
 
+use crate::entry::{Entry, grouped};
 use crate::paper::{Kind, Metric, Published, PublishedColumn, PublishedRow, Trained};
 use crate::table::{Better, Cell, Column, Table};
 
@@ -63,7 +64,8 @@ fn ignores_training(method: &str) -> bool {
     matches!(method, "vicreg" | "simclr" | "supervised")
 }
 
-fn matches(results: &Results, row: &PublishedRow, column: &PublishedColumn) -> bool {
+fn matches(entry: &Entry, row: &PublishedRow, column: &PublishedColumn) -> bool {
+    let results = &entry.results;
     let subject = &results.subject;
     let kind = match column.kind {
         Kind::ThreeDie => "3DIEBench",
@@ -74,37 +76,88 @@ fn matches(results: &Results, row: &PublishedRow, column: &PublishedColumn) -> b
         Trained::ObjectTranslation => "rotation+object",
         Trained::BaseTranslation => "rotation+base",
     };
+    // Epochs of other data have other numbers of steps.
+    let is_at = |epochs: u64| {
+        let asked = (epochs * STEPS_PER_EPOCH) as f64;
+        entry.conditions.steps.is_some_and(|steps| (steps as f64 / asked - 1.0).abs() < 0.01)
+    };
     subject.method == row.method
         && subject.backbone == row.backbone
         && results.data.kind == kind
-        // The paper's numbers are for objects never seen.
-        && results.data.split == SplitBy::Objects
         && (subject.trained_for == trained || ignores_training(row.method))
         && subject.ablation == row.ablation
-        && row.capsules.is_none_or(|count| subject.capsules == Some(count))
-        && column.epochs.is_none_or(|epochs| subject.epochs == Some(epochs))
+        && subject.capsules.is_none_or(|count| count == row.capsules.unwrap_or(CAPSULES))
+        && column.epochs.is_none_or(is_at)
 }
 
 /// Capsules of the paper's networks where it does not say otherwise.
 const CAPSULES: usize = 32;
+/// Steps of an epoch of the paper: 41,920 objects in batches of 1,024 pairs.
+const STEPS_PER_EPOCH: u64 = 41;
+/// Classes of the published data, and the least side of images that may stand beside theirs.
+const CLASSES: usize = 55;
+const LEAST_SIDE: usize = 128;
 
-/// Our number for a place in a published table: of several fitting results one with the paper's number of capsules, and
-/// of these the one with most epochs.
-fn ours(all: &[Results], row: &PublishedRow, column: &PublishedColumn) -> Option<(f64, Option<f64>)> {
+/// Whether results can stand beside the paper's: as many classes, the same latents, objects never seen, images that are not
+/// much smaller.
+pub(crate) fn is_comparable(results: &Results) -> bool {
+    let data = &results.data;
+    data.classes == CLASSES
+        && ["3DIEBench", "3DIEBench-T"].contains(&data.kind.as_str())
+        && data.split == SplitBy::Objects
+        && data.side >= LEAST_SIDE
+}
+
+/// The entries that may stand in the paper's tables: comparable ones, and of these those with the conditions that most have
+/// (steps, batch, size, width, probes), with the full settings of their method. Checkpoints along the way count, too.
+pub(crate) fn comparable(all: &[Entry]) -> Vec<Entry> {
+    let conditions = |entry: &Entry| {
+        let changed = entry.conditions.changed.iter();
+        // What the paper's own studies change does not count.
+        let studied = ["network.capsules", "loss.invariance", "loss.mean_entropy", "loss.regularise"];
+        let changed: Vec<_> = changed.filter(|(key, _)| !studied.contains(&key.as_str())).collect();
+        let data = &entry.results.data;
+        let preset = entry.results.protocol.preset;
+        format!(
+            "{:?} {} {:?} {preset} {changed:?}",
+            entry.conditions.batch, data.side, entry.conditions.width
+        )
+    };
+    let fits = |entry: &&Entry| entry.results.subject.method != "untrained" && is_comparable(&entry.results);
+    let all: Vec<&Entry> = all.iter().filter(fits).collect();
+    let votes = |entry: &Entry| {
+        let same = |other: &&&Entry| {
+            conditions(other) == conditions(entry) && other.conditions.steps == entry.conditions.steps
+        };
+        all.iter().filter(same).count()
+    };
+    let Some(usual) = all.iter().rev().max_by_key(|entry| votes(entry)) else { return Vec::new() };
+    let usual = conditions(usual);
+    let most = all.iter().rev().filter(|entry| conditions(entry) == usual).max_by_key(|entry| votes(entry));
+    let steps = most.and_then(|entry| entry.conditions.steps);
+    let mut chosen: Vec<Entry> =
+        all.into_iter().filter(|entry| conditions(entry) == usual).cloned().collect();
+    // Those with the usual number of steps first: a place is taken by the first that fits.
+    chosen.sort_by_key(|entry| entry.conditions.steps != steps);
+    chosen
+}
+
+/// Our number for a place in a published table: of the usual number of steps, unless the place is for another.
+fn ours(all: &[Entry], row: &PublishedRow, column: &PublishedColumn) -> Option<(f64, Option<f64>)> {
+    let steps = all.first().and_then(|entry| entry.conditions.steps);
     all.iter()
-        .filter(|results| matches(results, row, column))
-        .filter_map(|results| Some((&results.subject, measured(results, column.metric)?)))
-        .max_by_key(|(subject, _)| (subject.capsules == Some(CAPSULES), subject.epochs))
-        .map(|(_, value)| value)
+        .filter(|entry| column.epochs.is_some() || entry.conditions.steps == steps)
+        .filter(|entry| matches(entry, row, column))
+        .find_map(|entry| measured(&entry.results, column.metric))
 }
 
 /// Whether any of our results has a place in the table.
-pub(crate) fn has_ours(published: &Published, all: &[Results]) -> bool {
+pub(crate) fn has_ours(published: &Published, all: &[Entry]) -> bool {
     published.rows.iter().any(|(row, _)| published.columns.iter().any(|c| ours(all, row, c).is_some()))
 }
 
-/// A published table; with `ours`, every column with a number of ours has it beside the paper's.
-pub fn beside(published: &Published, all: &[Results]) -> Table {
+/// A published table; every column with a number of ours has it beside the paper's.
+pub fn beside(published: &Published, all: &[Entry]) -> Table {
     let with_ours: Vec<bool> = published
         .columns
         .iter()
@@ -147,14 +200,15 @@ pub fn beside(published: &Published, all: &[Results]) -> Table {
         notes.push(conditions(all));
     }
     let caption = published.caption.to_owned();
-    Table { name: published.name.to_owned(), caption, columns, rows, notes }
+    Table { name: published.name.to_owned(), caption, columns, rows, notes, about: Vec::new() }
 }
 
 /// One sentence on what our numbers were measured on, so that nobody compares them with the paper's unwarned.
-pub fn conditions(all: &[Results]) -> String {
+pub fn conditions(all: &[Entry]) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for results in all {
-        let data = &results.data;
+    let mut steps: Vec<u64> = Vec::new();
+    for entry in all {
+        let (results, data) = (&entry.results, &entry.results.data);
         let objects = match data.split {
             SplitBy::Objects => {
                 let (train, val) = (data.train_objects, data.val_objects);
@@ -171,10 +225,17 @@ pub fn conditions(all: &[Results]) -> String {
         if !parts.contains(&part) {
             parts.push(part);
         }
+        steps.extend(entry.conditions.steps.filter(|steps| *steps > 0));
     }
+    let trained = match (steps.iter().min(), steps.iter().max()) {
+        (Some(least), Some(most)) if least == most => format!(" after {} steps", grouped(*most)),
+        (Some(least), Some(most)) => format!(" after {} to {} steps", grouped(*least), grouped(*most)),
+        _ => String::new(),
+    };
     format!(
-        "Ours: measured on {}. The paper's numbers are for 41920 + 10552 ShapeNet objects of 55 classes at 256x256 \
-         and 2000 epochs; ours are comparable with them only under the same conditions.",
+        "Ours: measured on {}{trained}. The paper's numbers are for 41920 + 10552 ShapeNet objects of 55 classes at 256x256 \
+         and 2000 epochs (82,000 steps, with batches of 1,024 pairs); ours are comparable with them only under the same \
+         conditions.",
         parts.join("; ")
     )
 }

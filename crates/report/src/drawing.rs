@@ -158,6 +158,46 @@ pub enum Mark {
     Text(Text),
     /// An image scaled into a rectangle: x, y, width, height.
     Bitmap([f64; 4], Arc<Bitmap>),
+    /// A shape that says what it is when somebody points at it.
+    Told {
+        /// The shape.
+        mark: Box<Mark>,
+        /// What it is.
+        name: String,
+        /// Of a line, what each of its points is.
+        values: Vec<String>,
+        /// The row of a table that it belongs to; may be empty.
+        of: String,
+    },
+}
+
+impl Mark {
+    /// The same, further right and down.
+    fn moved(self, by: (f64, f64)) -> Self {
+        let at = |(x, y): (f64, f64)| (x + by.0, y + by.1);
+        let area = |[x, y, width, height]: [f64; 4]| [x + by.0, y + by.1, width, height];
+        match self {
+            Self::Rectangle(place, paint, opacity) => Self::Rectangle(area(place), paint, opacity),
+            Self::Frame(place, paint, stroke) => Self::Frame(area(place), paint, stroke),
+            Self::Line { points, paint, width_px, dashed } => {
+                Self::Line { points: points.into_iter().map(at).collect(), paint, width_px, dashed }
+            }
+            Self::Area(points, paint, opacity) => {
+                Self::Area(points.into_iter().map(at).collect(), paint, opacity)
+            }
+            Self::Disc(centre, radius, paint) => Self::Disc(at(centre), radius, paint),
+            Self::Text(text) => Self::Text(Text { at: at(text.at), ..text }),
+            Self::Bitmap(place, image) => Self::Bitmap(area(place), image),
+            Self::Told { mark, name, values, of } => {
+                Self::Told { mark: Box::new(mark.moved(by)), name, values, of }
+            }
+        }
+    }
+
+    /// The same, saying `name` when somebody points at it; it belongs to the row `of`.
+    pub fn told(self, name: impl Into<String>, of: impl Into<String>) -> Self {
+        Self::Told { mark: Box::new(self), name: name.into(), values: Vec::new(), of: of.into() }
+    }
 }
 
 /// Shapes on a sheet of paper, drawn in order.
@@ -177,6 +217,22 @@ impl Drawing {
     /// Empty paper.
     pub fn new(width: f64, height: f64, description: impl Into<String>) -> Self {
         Self { width, height, description: description.into(), marks: Vec::new() }
+    }
+
+    /// Several drawings on one sheet, `columns` beside each other.
+    pub fn together(drawings: Vec<Self>, columns: usize, description: &str) -> Self {
+        let mut sheet = Self::new(0.0, 0.0, description);
+        let mut drawings = drawings.into_iter().peekable();
+        while drawings.peek().is_some() {
+            let (mut x, y) = (0.0, sheet.height);
+            for drawing in drawings.by_ref().take(columns.max(1)) {
+                sheet.marks.extend(drawing.marks.into_iter().map(|mark| mark.moved((x, y))));
+                x += drawing.width;
+                sheet.height = f64::max(sheet.height, y + drawing.height);
+            }
+            sheet.width = f64::max(sheet.width, x);
+        }
+        sheet
     }
 
     /// Adds plain text.

@@ -8,6 +8,7 @@ use evaluate::Results;
 use evaluate::evaluation::Outcome;
 use evaluate::neighbours::{self, NeighbourQuery};
 
+use crate::entry::Entry;
 use crate::table::{Table, write_forms};
 use crate::{Result, objects, ours};
 
@@ -40,11 +41,12 @@ pub fn write(folder: &Path, outcome: &Outcome, with_images: bool, device: &Devic
 
 /// The tables of some results: probes on representations, on embeddings, retrieval.
 fn tables(all: &[Results], captions: [String; 2]) -> Vec<Table> {
-    let mut tables = vec![ours::probes("probes", &captions[0], all, false)];
+    let entries: Vec<Entry> = all.iter().map(Entry::plain).collect();
+    let mut tables = vec![ours::probes("probes", &captions[0], &entries, false)];
     if all.iter().any(|results| !results.embeddings.is_empty()) {
-        tables.push(ours::probes("embeddings", &captions[1], all, true));
+        tables.push(ours::probes("embeddings", &captions[1], &entries, true));
     }
-    tables.extend(ours::retrieval(all));
+    tables.extend(ours::retrieval(&entries));
     tables
 }
 
@@ -54,6 +56,7 @@ pub fn to_text(all: &[Results]) -> String {
         "" => table.to_text(),
         caption => format!("\n{caption}\n{}", table.to_text()),
     };
-    let captions = [format!("held out: {}", ours::held_out(all)), "embeddings".to_owned()];
+    let entries: Vec<Entry> = all.iter().map(Entry::plain).collect();
+    let captions = [format!("held out: {}", ours::held_out(&entries)), "embeddings".to_owned()];
     tables(all, captions).into_iter().map(with_caption).collect()
 }

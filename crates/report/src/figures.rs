@@ -11,9 +11,11 @@ use crate::axis::Axis;
 use crate::bar_chart::{Bar, BarChart};
 use crate::compare::measured;
 use crate::drawing::{Bitmap, Drawing, Paint};
+use crate::entry::Entry;
 use crate::image_grid::{GridCell, ImageGrid};
 use crate::line_chart::{LineChart, Series};
 use crate::paper::Metric;
+use crate::scatter::{Point, ScatterChart};
 
 /// Frame of what is as it should be.
 const GOOD: Paint = Paint::Rgb([0x2f, 0x8f, 0x5b]);
@@ -27,6 +29,7 @@ pub fn neighbours(
     networks: &[(String, &NeighbourQuery)],
     mut image: impl FnMut(usize, usize) -> Option<Arc<Bitmap>>,
     class: impl Fn(usize) -> String,
+    told: impl Fn(usize, usize) -> String,
     cell_px: f64,
 ) -> Drawing {
     let depth = networks.iter().map(|(_, query)| query.found.len()).max().unwrap_or(0);
@@ -38,10 +41,15 @@ pub fn neighbours(
                 image: image(query.object, query.view),
                 captions: vec![class(query.object)],
                 frame: None,
+                told: (told(query.object, query.view), String::new()),
             }),
             _ => None,
         }];
-        for (_, query) in networks {
+        let rank_name = format!("{}-NN", rank + 1);
+        let distance = |found: &evaluate::neighbours::FoundView| {
+            found.rotation_distance.map_or_else(String::new, |distance| format!(", rotation {distance:.3}"))
+        };
+        for (name, query) in networks {
             row.push(query.found.get(rank).map(|found| {
                 GridCell {
                     image: image(found.object, found.view),
@@ -49,6 +57,14 @@ pub fn neighbours(
                         .chain(found.rotation_distance.map(|distance| format!("rotation {distance:.2}")))
                         .collect(),
                     frame: Some(if found.same_class { GOOD } else { BAD }),
+                    told: (
+                        format!(
+                            "{rank_name} of {name}: {}{}",
+                            told(found.object, found.view),
+                            distance(found)
+                        ),
+                        name.clone(),
+                    ),
                 }
             }));
         }
@@ -81,7 +97,12 @@ pub fn sweep(
             part.iter()
                 .map(|step| {
                     let captions = vec![format!("{:.0}\u{b0}", step.degrees)];
-                    Some(GridCell { image: at(step.degrees), captions, frame: None })
+                    Some(GridCell {
+                        image: at(step.degrees),
+                        captions,
+                        frame: None,
+                        told: Default::default(),
+                    })
                 })
                 .collect(),
         );
@@ -99,6 +120,7 @@ pub fn sweep(
                         image: at(found),
                         captions: vec![format!("{found:.0}\u{b0}"), format!("off by {error:.0}\u{b0}")],
                         frame: Some(if good { GOOD } else { BAD }),
+                        told: Default::default(),
                     })
                 })
                 .collect(),
@@ -126,22 +148,30 @@ pub fn sweep_errors(steps: &[SweepStep]) -> Drawing {
     .draw(640.0, 320.0)
 }
 
-/// A metric over the kept checkpoints of several runs; `None` where no run has two.
+/// A metric over the kept checkpoints of several runs, over steps where epochs of runs have different numbers of them;
+/// `None` where no run has two.
 pub fn convergence(
     title: &str,
     label: &str,
     metric: Metric,
-    all: &[Results],
+    all: &[Entry],
     floor: Option<f64>,
 ) -> Option<Drawing> {
+    let steps = |entry: &Entry| Some(entry.conditions.steps? as f64);
+    let epochs = |entry: &Entry| Some(entry.results.subject.epochs? as f64);
+    let per_epoch = |entry: &Entry| Some((steps(entry)? / epochs(entry)?.max(1.0)).round() as u64);
+    let different = all.windows(2).any(|pair| per_epoch(&pair[0]) != per_epoch(&pair[1]));
+    let by_steps = different && all.iter().all(|entry| steps(entry).is_some());
     let mut curves: BTreeMap<String, Vec<(f64, f64, f64)>> = BTreeMap::new();
-    for results in all {
-        if let (Some(epochs), Some((value, spread))) = (results.subject.epochs, measured(results, metric)) {
-            let curve = curves.entry(run_name(results)).or_default();
-            curve.push((epochs as f64, value, spread.unwrap_or(0.0)));
+    for entry in all {
+        let x = if by_steps { steps(entry) } else { epochs(entry) };
+        if let (Some(x), Some((value, spread))) = (x, measured(&entry.results, metric)) {
+            let curve = curves.entry(run_name(&entry.results)).or_default();
+            curve.push((x, value, spread.unwrap_or(0.0)));
         }
     }
-    if !curves.values().any(|curve| curve.len() > 1) {
+    curves.retain(|_, curve| curve.len() > 1);
+    if curves.is_empty() {
         return None;
     }
     // Bands of many curves would hide each other.
@@ -158,9 +188,44 @@ pub fn convergence(
         })
         .collect();
     let references = floor.map(|value| (value, no_information(value))).into_iter().collect();
-    let chart =
-        LineChart { title: title.to_owned(), x: Axis::new("epoch"), y: Axis::new(label), series, references };
+    let x = Axis::new(if by_steps { "step" } else { "epoch" });
+    let chart = LineChart { title: title.to_owned(), x, y: Axis::new(label), series, references };
     Some(chart.draw(560.0, 340.0))
+}
+
+/// Equivariance over invariance, as in the first figure of the paper: rotation R2 over top-1, a point a network. What was
+/// trained for has a colour. `None` where fewer than two networks have both.
+pub fn equivariance_over_invariance(title: &str, all: &[Entry], floor: Option<f64>) -> Option<Drawing> {
+    let mut groups: Vec<String> = Vec::new();
+    let mut points = Vec::new();
+    for entry in all {
+        let results = &entry.results;
+        let (Some((x, dx)), Some((y, dy))) =
+            (measured(results, Metric::Top1), measured(results, Metric::Rotation))
+        else {
+            continue;
+        };
+        let group = match results.subject.method.as_str() {
+            "untrained" => "untrained".to_owned(),
+            "supervised" => "supervised".to_owned(),
+            _ => format!("trained for {}", results.subject.trained_for),
+        };
+        let number = groups.iter().position(|known| *known == group).unwrap_or(groups.len());
+        if number == groups.len() {
+            groups.push(group);
+        }
+        points.push(Point {
+            name: results.subject.name.clone(),
+            of: results.subject.name.clone(),
+            at: (x, y),
+            spread: (dx.unwrap_or(0.0), dy.unwrap_or(0.0)),
+            group: number,
+        });
+    }
+    let references = floor.map(|value| (value, no_information(value))).into_iter().collect();
+    let (x, y) = (Axis::new("top-1 (%)"), Axis::new("rotation R\u{b2}"));
+    let chart = ScatterChart { title: title.to_owned(), x, y, points, groups, references };
+    (chart.points.len() > 1).then(|| chart.draw(620.0, 400.0))
 }
 
 /// The name of a floor's line.
@@ -174,8 +239,9 @@ fn run_name(results: &Results) -> String {
 }
 
 /// One metric of all results as bars, with the floor as a dashed line.
-pub fn bars(title: &str, label: &str, metric: Metric, all: &[Results], floor: Option<f64>) -> Drawing {
-    let bar = |results: &Results| {
+pub fn bars(title: &str, label: &str, metric: Metric, all: &[Entry], floor: Option<f64>) -> Drawing {
+    let bar = |entry: &Entry| {
+        let results = &entry.results;
         let (value, spread) = measured(results, metric)?;
         Some(Bar { name: results.subject.name.clone(), value, spread: spread.unwrap_or(0.0) })
     };

@@ -14,12 +14,14 @@ pub struct GridCell {
     pub captions: Vec<String>,
     /// A coloured frame around it.
     pub frame: Option<Paint>,
+    /// What is said when somebody points at it, and the row of a table that it belongs to; may be empty.
+    pub told: (String, String),
 }
 
 impl GridCell {
     /// An image with one line below it.
     pub fn new(image: Arc<Bitmap>, caption: impl Into<String>) -> Self {
-        Self { image: Some(image), captions: vec![caption.into()], frame: None }
+        Self { image: Some(image), captions: vec![caption.into()], frame: None, told: Default::default() }
     }
 }
 
@@ -85,10 +87,16 @@ impl ImageGrid {
             for (column, entry) in row.iter().enumerate() {
                 let Some(entry) = entry else { continue };
                 let area = [centre(column) - cell / 2.0, y, cell, cell];
-                match &entry.image {
-                    Some(image) => drawing.marks.push(Mark::Bitmap(area, Arc::clone(image))),
-                    None => drawing.marks.push(Mark::Frame(area, Paint::Grid, 1.0)),
-                }
+                let mark = match &entry.image {
+                    Some(image) => Mark::Bitmap(area, Arc::clone(image)),
+                    None => Mark::Frame(area, Paint::Grid, 1.0),
+                };
+                let (said, of) = &entry.told;
+                drawing.marks.push(if said.is_empty() {
+                    mark
+                } else {
+                    mark.told(said.as_str(), of.as_str())
+                });
                 if let Some(paint) = entry.frame {
                     drawing.marks.push(Mark::Frame(area, paint, 3.0));
                 }

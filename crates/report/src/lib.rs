@@ -11,6 +11,7 @@ pub mod compare;
 pub mod contact_sheet;
 pub mod dataset_stats;
 pub mod drawing;
+pub mod entry;
 pub mod evaluation_folder;
 mod figures;
 mod font;
@@ -30,15 +31,17 @@ mod run_images;
 pub mod run_material;
 pub mod run_names;
 pub mod run_page;
+mod scatter;
 mod svg;
 mod table;
 
 pub use bar_chart::{Bar, BarChart};
 pub use drawing::{Anchor, Bitmap, Drawing, Paint};
+pub use entry::Entry;
 pub use image_grid::{GridCell, ImageGrid};
 pub use line_chart::{LineChart, Series};
 pub use svg::{SvgUse, inline};
-pub use table::{Cell, Column, Row, Table};
+pub use table::{About, Cell, Column, Row, Table};
 
 /// What can go wrong in this crate.
 #[derive(Debug, thiserror::Error)]

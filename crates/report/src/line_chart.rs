@@ -99,16 +99,35 @@ impl LineChart {
             // A value that cannot be shown breaks the line instead of being bridged.
             for run in series.points.split(|p| place(p.0, p.1).is_none()) {
                 let points: Vec<(f64, f64)> = run.iter().filter_map(|p| place(p.0, p.1)).collect();
-                if series.dots || points.len() == 1 {
+                let values: Vec<String> = run
+                    .iter()
+                    .map(|p| format!("{} {}: {} {}", self.x.label, short(p.0), self.y.label, short(p.1)))
+                    .collect();
+                if let ([at], [value]) = (&points[..], &values[..]) {
+                    let name = format!("{}, {value}", series.name);
+                    drawing.marks.push(Mark::Disc(*at, 3.0, paint).told(name, series.name.as_str()));
+                } else if series.dots {
                     drawing.marks.extend(points.iter().map(|&at| Mark::Disc(at, 3.0, paint)));
                 }
                 if points.len() > 1 {
-                    drawing.line(points, paint, 1.8, series.dashed);
+                    let mark = Box::new(Mark::Line { points, paint, width_px: 1.8, dashed: series.dashed });
+                    let (name, of) = (series.name.clone(), series.name.clone());
+                    drawing.marks.push(Mark::Told { mark, name, values, of });
                 }
             }
         }
         drawing
     }
+}
+
+/// A number to four digits or so, for somebody who points at it.
+pub(crate) fn short(value: f64) -> String {
+    let text = if value.abs() < 1e-3 && value != 0.0 {
+        return format!("{value:.2e}");
+    } else {
+        format!("{value:.4}")
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn draw_band(

@@ -19,7 +19,7 @@ pub fn draw(
     let side = side.max(64);
     let cell = |image: &Image, captions: Vec<String>| -> Result<Option<GridCell>> {
         let image = Bitmap::new(side as u32, side as u32, image.load(side)?)?;
-        Ok(Some(GridCell { image: Some(Arc::new(image)), captions, frame: None }))
+        Ok(Some(GridCell { image: Some(Arc::new(image)), captions, frame: None, told: Default::default() }))
     };
     let (query_origins, candidate_origins) = (origins(queries), origins(candidates));
     let name =

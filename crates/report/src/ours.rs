@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dataset::SplitBy;
-use evaluate::Results;
 use evaluate::protocol::Task;
 use evaluate::results::{Measured, ProbeResult, Ranking, Retrieval, RetrievalError};
 
 use crate::compare::measured;
+use crate::entry::Entry;
 use crate::paper::Metric;
-use crate::table::{Better, Cell, Column, Table};
+use crate::table::{About, Better, Cell, Column, Table};
 
 const PROBES: [(Task, &str, f64); 8] = [
     (Task::Classification, "Top-1 (%)", 100.0),
@@ -31,8 +31,8 @@ fn cell(measured: Option<Measured>, factor: f64) -> Cell {
 }
 
 /// What is held out in some results, for captions; where they differ, rows say it.
-pub fn held_out(all: &[Results]) -> &'static str {
-    let has = |split| all.iter().any(|results| results.data.split == split);
+pub fn held_out(all: &[Entry]) -> &'static str {
+    let has = |split| all.iter().any(|entry| entry.results.data.split == split);
     match (has(SplitBy::Objects), has(SplitBy::Views)) {
         (true, true) => "objects never seen, or new views of known objects where a row says so",
         (false, true) => SplitBy::Views.held_out(),
@@ -48,13 +48,20 @@ struct Shown<'a> {
     representations: &'a BTreeMap<Task, ProbeResult>,
     embeddings: &'a BTreeMap<Task, ProbeResult>,
     retrieval: Option<&'a Retrieval>,
+    /// Standard deviations over seeds.
+    spread: Option<&'a Retrieval>,
+    about: About,
 }
 
 /// The rows of some results: each on its data, then on further datasets.
-fn rows_of(all: &[Results]) -> Vec<Shown<'_>> {
-    let is_mixed = all.iter().any(|results| results.data.split != all[0].data.split);
+fn rows_of(all: &[Entry]) -> Vec<Shown<'_>> {
+    let is_mixed = all.iter().any(|entry| entry.results.data.split != all[0].results.data.split);
     let mut rows = Vec::new();
-    for results in all {
+    for entry in all {
+        let results = &entry.results;
+        let mut names = vec![results.subject.name.clone()];
+        names.extend(entry.runs.iter().cloned());
+        let about = About { rivals: entry.rivals(), conditions: entry.words(), names };
         let name = results.subject.name.as_str();
         let views = if is_mixed && results.data.split == SplitBy::Views { ", new views" } else { "" };
         rows.push(Shown {
@@ -63,6 +70,8 @@ fn rows_of(all: &[Results]) -> Vec<Shown<'_>> {
             representations: &results.representations,
             embeddings: &results.embeddings,
             retrieval: results.retrieval.as_ref(),
+            spread: entry.retrieval_spread.as_ref(),
+            about: about.clone(),
         });
         rows.extend(results.also.iter().map(|also| Shown {
             name,
@@ -70,6 +79,11 @@ fn rows_of(all: &[Results]) -> Vec<Shown<'_>> {
             representations: &also.representations,
             embeddings: &also.embeddings,
             retrieval: also.retrieval.as_ref(),
+            spread: None,
+            about: About {
+                rivals: about.rivals.as_ref().map(|rivals| format!("{rivals} on {}", also.data.path)),
+                ..about.clone()
+            },
         }));
     }
     rows
@@ -87,7 +101,7 @@ fn ends<'a>(rows: &'a [Shown<'_>]) -> Vec<&'a str> {
 }
 
 /// Probes of all results, one row each and for each further dataset, with the floor (no information at all) as the last row.
-pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -> Table {
+pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> Table {
     let shown = rows_of(all);
     let table = |row: &Shown<'_>| {
         if of_embeddings { row.embeddings.clone() } else { row.representations.clone() }
@@ -102,9 +116,10 @@ pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -
             Better::Higher
         })
     }));
-    let mut rows: Vec<Vec<Cell>> = shown
+    let with: Vec<&Shown<'_>> = shown.iter().filter(|row| !table(row).is_empty()).collect();
+    let mut about: Vec<About> = with.iter().map(|row| row.about.clone()).collect();
+    let mut rows: Vec<Vec<Cell>> = with
         .iter()
-        .filter(|row| !table(row).is_empty())
         .map(|row| {
             let found = table(row);
             let numbers =
@@ -120,30 +135,39 @@ pub fn probes(name: &str, caption: &str, all: &[Results], of_embeddings: bool) -
             floor.map_or(Cell::Missing, |value| Cell::Text(format!("{value:.2}")))
         });
         rows.push(std::iter::once(format!("no information (floor){end}").into()).chain(floors).collect());
+        about.push(About::default());
     }
-    let passes = all.first().map_or(0, |results| results.protocol.passes);
-    let also = if all.iter().any(|results| !results.also.is_empty()) {
+    let passes = all.first().map_or(0, |entry| entry.results.protocol.passes);
+    let seeds = if all.iter().any(|entry| entry.conditions.seeds.len() > 1) {
+        ", or over seeds where a row has several"
+    } else {
+        ""
+    };
+    let also = if all.iter().any(|entry| !entry.results.also.is_empty()) {
         " Rows on other data are of the same probes, tested on what is held out there."
     } else {
         ""
     };
-    let about = format!(
-        "Held out: {}; mean \u{b1} standard deviation over {passes} validation passes with fresh random views. The floor is \
+    let note = format!(
+        "Held out: {}; mean \u{b1} standard deviation over {passes} validation passes with fresh random views{seeds}. \
+         Bold: the best of several rows of the same conditions, by more than the larger standard deviation. The floor is \
          the majority class, or the R\u{b2} of the best constant prediction (about 0.23 for rotation, as the published R\u{b2} has \
          one mean over all four components).{also}",
         held_out(all)
     );
     // Said once: tables of embeddings stand below those of representations.
-    let notes = if of_embeddings { Vec::new() } else { vec![about] };
-    Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows, notes }
+    let notes = if of_embeddings { Vec::new() } else { vec![note] };
+    Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows, notes, about }
 }
 
 /// Retrieval metrics of all results that have them, with chance as the last row: ranks, then errors.
-pub fn retrieval(all: &[Results]) -> Vec<Table> {
+pub fn retrieval(all: &[Entry]) -> Vec<Table> {
     let shown = rows_of(all);
-    let with: Vec<(String, &Retrieval)> =
-        shown.iter().filter_map(|row| Some((format!("{}{}", row.name, row.end), row.retrieval?))).collect();
-    let Some((_, first)) = with.first() else { return Vec::new() };
+    let with: Vec<(String, &Retrieval, &Shown<'_>)> = shown
+        .iter()
+        .filter_map(|row| Some((format!("{}{}", row.name, row.end), row.retrieval?, row)))
+        .collect();
+    let Some((_, first, _)) = with.first() else { return Vec::new() };
     let chances: Vec<(String, &Retrieval)> = ends(&shown)
         .into_iter()
         .filter_map(|end| {
@@ -151,7 +175,10 @@ pub fn retrieval(all: &[Results]) -> Vec<Table> {
             Some((format!("chance{end}"), of_end.find_map(|row| row.retrieval)?))
         })
         .collect();
+    let mut about: Vec<About> = with.iter().map(|(.., row)| row.about.clone()).collect();
+    about.extend(chances.iter().map(|_| About::default()));
     let words = |value: f64| Cell::Text(format!("{value:.2}"));
+    let number = |value: f64, spread: Option<f64>| Cell::Number { value, decimals: 2, spread };
     let row =
         |name: &str, cells: Vec<Cell>| std::iter::once(Cell::from(name)).chain(cells).collect::<Vec<_>>();
 
@@ -163,13 +190,20 @@ pub fn retrieval(all: &[Results]) -> Vec<Table> {
     let ranks = |[a, b]: [&Ranking; 2]| [a.mrr, b.mrr, a.h1, b.h1, a.h2, b.h2, a.h5, b.h5, a.h10, b.h10];
     let mut rows: Vec<Vec<Cell>> = with
         .iter()
-        .map(|(name, r)| row(name, ranks([&r.train, &r.val]).map(|value| Cell::number(value, 2)).to_vec()))
+        .map(|(name, r, shown)| {
+            let spread = shown.spread.map(|spread| ranks([&spread.train, &spread.val]));
+            let values = ranks([&r.train, &r.val]).into_iter().enumerate();
+            row(
+                name,
+                values.map(|(index, value)| number(value, spread.map(|spread| spread[index]))).collect(),
+            )
+        })
         .collect();
     for (name, r) in &chances {
         let chance = [r.chance_train.as_ref().unwrap_or(&r.chance), &r.chance];
         rows.push(row(name, ranks(chance).map(words).to_vec()));
     }
-    let by_views = if all.iter().any(|results| results.data.split == SplitBy::Views) {
+    let by_views = if all.iter().any(|entry| entry.results.data.split == SplitBy::Views) {
         " Of new views of known objects, the first one of its side is the source, and all views of that side are targets."
     } else {
         ""
@@ -187,6 +221,7 @@ pub fn retrieval(all: &[Results]) -> Vec<Table> {
         columns,
         rows,
         notes: vec![note],
+        about: about.clone(),
     };
 
     // Rotation has no `Option` of its own.
@@ -207,17 +242,24 @@ pub fn retrieval(all: &[Results]) -> Vec<Table> {
         let half = |heading: &str| Column::new(heading).in_group(set.as_str()).with_better(Better::Lower);
         columns.extend(parts.iter().map(|(name, _)| half(name)));
     }
-    let errors = |pre: &BTreeMap<String, RetrievalError>, cell: &dyn Fn(f64) -> Cell| {
+    type Errors = BTreeMap<String, RetrievalError>;
+    let errors = |pre: &Errors, spread: Option<&Errors>, cell: &dyn Fn(f64, Option<f64>) -> Cell| {
         let mut cells = Vec::new();
         for set in first.pre.keys() {
-            let error = pre.get(set);
-            cells.extend(parts.iter().map(|(_, value)| error.and_then(value).map_or(Cell::Missing, cell)));
+            let (error, spread) = (pre.get(set), spread.and_then(|spread| spread.get(set)));
+            cells.extend(parts.iter().map(|(_, value)| {
+                error.and_then(value).map_or(Cell::Missing, |number| cell(number, spread.and_then(value)))
+            }));
         }
         cells
     };
-    let mut rows: Vec<Vec<Cell>> =
-        with.iter().map(|(name, r)| row(name, errors(&r.pre, &|value| Cell::number(value, 2)))).collect();
-    rows.extend(chances.iter().map(|(name, r)| row(name, errors(&r.pre_chance, &words))));
+    let mut rows: Vec<Vec<Cell>> = with
+        .iter()
+        .map(|(name, r, shown)| row(name, errors(&r.pre, shown.spread.map(|spread| &spread.pre), &number)))
+        .collect();
+    rows.extend(
+        chances.iter().map(|(name, r)| row(name, errors(&r.pre_chance, None, &|value, _| words(value)))),
+    );
     let others = if parts.len() > 2 {
         " Scales (their logarithms), shears and perspectives as translations."
     } else {
@@ -233,18 +275,21 @@ pub fn retrieval(all: &[Results]) -> Vec<Table> {
         columns,
         rows,
         notes: vec![note],
+        about,
     };
     vec![ranks, errors]
 }
 
 /// A metric of every run over its evaluated checkpoints; `None` where no run has two.
-pub fn convergence(name: &str, caption: &str, metric: Metric, all: &[Results]) -> Option<Table> {
-    let points: Vec<(&str, u64, f64)> = all
+pub fn convergence(name: &str, caption: &str, metric: Metric, all: &[Entry]) -> Option<Table> {
+    let points: Vec<(&str, u64, f64, &Entry)> = all
         .iter()
-        .filter(|results| results.subject.method != "untrained")
-        .filter_map(|r| Some((r.subject.name.as_str(), r.subject.epochs?, measured(r, metric)?.0)))
+        .filter(|entry| entry.results.subject.method != "untrained")
+        .filter_map(|entry| {
+            let subject = &entry.results.subject;
+            Some((subject.name.as_str(), subject.epochs?, measured(&entry.results, metric)?.0, entry))
+        })
         .collect();
-    let epochs: BTreeSet<u64> = points.iter().map(|point| point.1).collect();
     let mut names: Vec<&str> = Vec::new();
     points.iter().for_each(|point| {
         if !names.contains(&point.0) {
@@ -255,7 +300,20 @@ pub fn convergence(name: &str, caption: &str, metric: Metric, all: &[Results]) -
     if names.is_empty() {
         return None;
     }
-    let heading = |epoch: &u64| Column::new(epoch.to_string()).in_group("epochs").with_better(Better::Higher);
+    let epochs: BTreeSet<u64> =
+        points.iter().filter(|point| names.contains(&point.0)).map(|point| point.1).collect();
+    let steps = |epoch: &u64| {
+        let found =
+            points.iter().filter(|point| point.1 == *epoch).filter_map(|point| point.3.conditions.steps);
+        let all: BTreeSet<u64> = found.collect();
+        // Runs on other data, or with other batches, have other numbers of steps.
+        (all.len() == 1).then(|| all.into_iter().next()).flatten()
+    };
+    let heading = |epoch: &u64| {
+        let steps = steps(epoch)
+            .map_or_else(String::new, |steps| format!(" ({} steps)", crate::entry::grouped(steps)));
+        Column::new(format!("{epoch}{steps}")).in_group("epochs")
+    };
     let columns = std::iter::once(Column::new("")).chain(epochs.iter().map(heading)).collect();
     let row = |name: &&str| {
         let at = |epoch: &u64| {
@@ -264,25 +322,36 @@ pub fn convergence(name: &str, caption: &str, metric: Metric, all: &[Results]) -
         };
         std::iter::once(Cell::from(*name)).chain(epochs.iter().map(at)).collect()
     };
-    let rows = names.iter().map(row).collect();
-    Some(Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows, notes: Vec::new() })
+    let about = |name: &&str| {
+        let last = points.iter().rev().find(|point| point.0 == *name);
+        let entry = last.map(|point| point.3);
+        About {
+            rivals: None,
+            conditions: entry.map(Entry::words).unwrap_or_default(),
+            names: entry.map(|entry| entry.runs.clone()).unwrap_or_default(),
+        }
+    };
+    Some(Table {
+        name: name.to_owned(),
+        caption: caption.to_owned(),
+        columns,
+        rows: names.iter().map(row).collect(),
+        notes: Vec::new(),
+        about: names.iter().map(about).collect(),
+    })
 }
 
-/// EquiCaps by its number of capsules; `None` where all have the same.
-pub fn capsule_counts(latest: &[Results]) -> Option<Table> {
-    let mut with: Vec<(usize, &Results)> = latest
-        .iter()
-        .filter(|results| results.subject.method == "equicaps" && results.subject.ablation.is_empty())
-        .filter_map(|results| Some((results.subject.capsules?, results)))
-        .collect();
-    with.sort_by_key(|(count, _)| *count);
-    let counts: BTreeSet<usize> = with.iter().map(|(count, _)| *count).collect();
-    let rows = with.into_iter().map(|(count, results)| (format!("{count} capsules"), results)).collect();
-    (counts.len() > 1).then(|| study("capsules-ours", "Number of capsules, EquiCaps, our runs", rows))
+/// EquiCaps by its number of capsules: a table for each group of runs that differ in nothing else.
+pub fn capsule_counts(latest: &[Entry]) -> Vec<Table> {
+    let caption = "Number of capsules, EquiCaps, our runs";
+    ablations(latest, &["network.capsules"], "capsules-ours", caption, |entry| {
+        let count = entry.results.subject.capsules?;
+        Some((count, format!("{count} capsules")))
+    })
 }
 
-/// EquiCaps by the terms of its loss; `None` where all have the full loss.
-pub fn loss_terms(latest: &[Results]) -> Option<Table> {
+/// EquiCaps by the terms of its loss: a table for each group of runs that differ in nothing else.
+pub fn loss_terms(latest: &[Entry]) -> Vec<Table> {
     const NAMES: [(&str, &str); 7] = [
         ("only-equivariance", "only equivariance"),
         ("no-mean-entropy-no-invariance", "without ME-MAX and invariance"),
@@ -292,33 +361,51 @@ pub fn loss_terms(latest: &[Results]) -> Option<Table> {
         ("regularised-poses", "regularised on poses only"),
         ("", "full EquiCaps"),
     ];
-    let ours = || latest.iter().filter(|results| results.subject.method == "equicaps");
-    if ours().all(|results| results.subject.ablation.is_empty()) {
-        return None;
-    }
-    // The full loss with as many capsules as the others.
-    let capsules = ours().find(|r| !r.subject.ablation.is_empty()).and_then(|r| r.subject.capsules);
-    let rows = NAMES
-        .iter()
-        .flat_map(|(ablation, name)| {
-            let fits = move |r: &&Results| r.subject.ablation == *ablation && r.subject.capsules == capsules;
-            ours().filter(fits).map(|results| ((*name).to_owned(), results))
-        })
-        .collect();
-    Some(study("loss-terms-ours", "Terms of EquiCaps' loss, our runs", rows))
+    let keys = ["loss.invariance", "loss.mean_entropy", "loss.regularise"];
+    ablations(latest, &keys, "loss-terms-ours", "Terms of EquiCaps' loss, our runs", |entry| {
+        let place = NAMES.iter().position(|(ablation, _)| *ablation == entry.results.subject.ablation)?;
+        Some((place, NAMES[place].1.to_owned()))
+    })
 }
 
-/// One row a result, under a name of its own.
-fn study(name: &str, caption: &str, rows: Vec<(String, &Results)>) -> Table {
-    let renamed: Vec<Results> = rows
-        .into_iter()
-        .map(|(name, results)| {
-            let mut results = results.clone();
-            results.subject.name = name;
-            results
-        })
-        .collect();
-    let mut table = probes(name, caption, &renamed, false);
-    table.notes.clear();
-    table
+/// Runs of EquiCaps that differ in the settings `keys` and in nothing else, a table a group; `variant` says where in its
+/// table a run stands, and under which name.
+fn ablations(
+    latest: &[Entry],
+    keys: &[&str],
+    name: &str,
+    caption: &str,
+    variant: impl Fn(&Entry) -> Option<(usize, String)>,
+) -> Vec<Table> {
+    let mut groups: Vec<Vec<(usize, String, &Entry)>> = Vec::new();
+    for entry in latest.iter().filter(|entry| entry.results.subject.method == "equicaps") {
+        let Some((place, row)) = variant(entry) else { continue };
+        match groups.iter_mut().find(|group| group[0].2.differs_only_in(entry, keys)) {
+            Some(group) => group.push((place, row, entry)),
+            None => groups.push(vec![(place, row, entry)]),
+        }
+    }
+    groups.retain(|group| group.iter().any(|(place, ..)| *place != group[0].0));
+    let several = groups.len() > 1;
+    let mut tables = Vec::new();
+    for (index, mut group) in groups.into_iter().enumerate() {
+        group.sort_by_key(|(place, ..)| *place);
+        let first = &group[0].2.results;
+        let on = format!("{caption}: {}, trained for {}", first.data.kind, first.subject.trained_for);
+        let renamed = |(_, row, entry): &(usize, String, &Entry)| {
+            let mut entry = (*entry).clone();
+            entry.results.subject.name.clone_from(row);
+            entry
+        };
+        let renamed: Vec<Entry> = group.iter().map(renamed).collect();
+        let name = if several { format!("{name}-{}", index + 1) } else { name.to_owned() };
+        let mut table = probes(&name, &on, &renamed, false);
+        // They differ in what the table is about, and in nothing else.
+        for about in table.about.iter_mut().filter(|about| about.rivals.is_some()) {
+            about.rivals = Some(String::new());
+        }
+        table.notes.clear();
+        tables.push(table);
+    }
+    tables
 }

@@ -2,10 +2,11 @@
 //! on a phone.
 
 use crate::drawing::Drawing;
-use crate::svg::{self, SvgUse, escape};
+use crate::svg::{self, SvgUse, escape, prose};
 use crate::table::Table;
 
 const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 
 /// Wide drawings are not shrunk below this many pixels; they scroll.
 const LEAST_WIDTH: f64 = 620.0;
@@ -36,12 +37,12 @@ impl Page {
 
     /// A paragraph of plain words.
     pub fn paragraph(&mut self, text: &str) {
-        self.add(&format!("<p>{}</p>\n", escape(text)));
+        self.add(&format!("<p>{}</p>\n", prose(text)));
     }
 
     /// A paragraph that is not to be overlooked.
     pub fn warning(&mut self, text: &str) {
-        self.add(&format!("<p class=\"warning\">{}</p>\n", escape(text)));
+        self.add(&format!("<p class=\"warning\">{}</p>\n", prose(text)));
     }
 
     /// A table.
@@ -49,14 +50,10 @@ impl Page {
         self.add(&table.to_html());
     }
 
-    /// A table that is folded away until asked for.
-    pub fn folded_table(&mut self, table: &Table) {
-        let html = format!(
-            "<details><summary>{}</summary>\n{}</details>\n",
-            escape(&table.caption),
-            table.to_html()
-        );
-        self.add(&html);
+    /// Tables that are folded away until asked for, behind one heading.
+    pub fn folded_tables(&mut self, heading: &str, tables: &[Table]) {
+        let all: String = tables.iter().map(Table::to_html).collect();
+        self.add(&format!("<details><summary>{}</summary>\n{all}</details>\n", prose(heading)));
     }
 
     /// Words in fixed pitch that are folded away until asked for.
@@ -83,7 +80,7 @@ impl Page {
 
     fn figure(&mut self, svg: &str, width: f64, caption: &str) {
         let html = format!(
-            "<figure class=\"drawing\"><div class=\"scroll\" style=\"--least: {:.0}px\">{svg}</div>{}</figure>\n",
+            "<figure class=\"drawing\"><div class=\"scroll\" tabindex=\"0\" style=\"--least: {:.0}px\">{svg}</div>{}</figure>\n",
             width.min(LEAST_WIDTH),
             caption_of(caption)
         );
@@ -133,13 +130,13 @@ impl Page {
                 ));
             }
         }
-        html.push_str("</main>\n</body>\n</html>\n");
+        html.push_str(&format!("</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"));
         html
     }
 }
 
 fn caption_of(caption: &str) -> String {
-    if caption.is_empty() { String::new() } else { format!("<figcaption>{}</figcaption>", escape(caption)) }
+    if caption.is_empty() { String::new() } else { format!("<figcaption>{}</figcaption>", prose(caption)) }
 }
 
 #[cfg(test)]
@@ -163,7 +160,7 @@ mod tests {
             !html.contains("http://")
                 || html.matches("http").count() == html.matches("http://www.w3.org/2000/svg").count()
         );
-        for tag in ["section", "figure", "details", "main", "svg", "nav", "pre"] {
+        for tag in ["section", "figure", "details", "main", "svg", "nav", "pre", "script"] {
             let opened = html.matches(&format!("<{tag}")).count();
             assert_eq!(opened, html.matches(&format!("</{tag}>")).count(), "{tag}");
         }

@@ -62,6 +62,7 @@ impl Canvas {
             }
             Mark::Text(text) => self.text(text, scale),
             Mark::Bitmap(area, image) => self.image(area.map(|value| value * scale), image),
+            Mark::Told { mark, .. } => self.mark(mark, scale),
         }
     }
 

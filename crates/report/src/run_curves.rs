@@ -9,7 +9,7 @@ use train::summary::Summary;
 use train::verdict::{FLOORS, floor_of};
 
 use crate::axis::Axis;
-use crate::{LineChart, Result, Series, run_names};
+use crate::{Drawing, LineChart, Result, Series, run_names};
 
 /// Draws all numbers whose name is `wanted` into `out`, each as PNG and SVG; returns the PNG files.
 pub fn write(runs: &[Summary], wanted: impl Fn(&str) -> bool, out: &Path) -> Result<Vec<PathBuf>> {
@@ -28,8 +28,43 @@ pub fn write(runs: &[Summary], wanted: impl Fn(&str) -> bool, out: &Path) -> Res
     Ok(files)
 }
 
+/// What people look at first: where it is written, its name, and which lines have it.
+const FIRST: [(Kind, &str); 6] = [
+    (Kind::HeldOut, "probe/rotation_r2/representation"),
+    (Kind::HeldOut, "probe/class_accuracy/representation"),
+    (Kind::HeldOut, "probe/translation_r2/representation"),
+    (Kind::HeldOut, "probe/knn_accuracy/representation"),
+    (Kind::Epoch, "loss"),
+    (Kind::Epoch, "health/effective_rank"),
+];
+
+/// Draws what people look at first on one page, `out/curves.png` and `.svg`; returns the PNG file, where there is anything.
+pub fn write_first(runs: &[Summary], out: &Path) -> Result<Option<PathBuf>> {
+    let has = |(kind, name): &(Kind, &str)| runs.iter().any(|run| run.last(*kind, name).is_some());
+    let charts: Vec<Drawing> =
+        FIRST.iter().filter(|first| has(first)).map(|(kind, name)| chart(runs, *kind, name)).collect();
+    if charts.is_empty() {
+        return Ok(None);
+    }
+    let columns = if charts.len() > 1 { 2 } else { 1 };
+    let page = Drawing::together(charts, columns, "Curves of training");
+    let png = out.join("curves.png");
+    page.write(&png)?;
+    page.write(&png.with_extension("svg"))?;
+    Ok(Some(png))
+}
+
 /// Draws one number of all runs as PNG and SVG; returns the PNG file.
 fn draw(runs: &[Summary], kind: Kind, name: &str, path: &Path) -> Result<PathBuf> {
+    let drawing = chart(runs, kind, name);
+    let png = path.with_extension("png");
+    drawing.write(&png)?;
+    drawing.write(&path.with_extension("svg"))?;
+    Ok(png)
+}
+
+/// One number of all runs.
+fn chart(runs: &[Summary], kind: Kind, name: &str) -> Drawing {
     let splits: Vec<(&str, SplitBy)> =
         runs.iter().map(|run| (run.name.as_str(), run.config.split.or(SplitBy::Objects))).collect();
     let (held_out, names) = run_names::held_out(&splits);
@@ -50,11 +85,7 @@ fn draw(runs: &[Summary], kind: Kind, name: &str, path: &Path) -> Result<PathBuf
         series: series.collect(),
         references,
     };
-    let drawing = chart.draw(720.0, 420.0);
-    let png = path.with_extension("png");
-    drawing.write(&png)?;
-    drawing.write(&path.with_extension("svg"))?;
-    Ok(png)
+    chart.draw(720.0, 420.0)
 }
 
 /// What people call the number `name`: a title, and the axis.

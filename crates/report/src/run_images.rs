@@ -9,6 +9,7 @@ use evaluate::Results;
 use evaluate::neighbours::NeighbourQuery;
 use train::Config;
 
+use crate::entry::Entry;
 use crate::evaluation_folder::NEIGHBOURS;
 use crate::page::Page;
 use crate::pose_sweep::{IMAGES, SWEEP, Sweep};
@@ -24,15 +25,21 @@ const MOST_NETWORKS: usize = 8;
 pub fn section(
     page: &mut Page,
     runs: &[RunMaterial],
-    latest: &[Results],
+    latest: &[Entry],
     files: &mut Files,
 ) -> Result<Option<String>> {
     page.section("Nearest neighbours");
     let warning = neighbours(page, runs, latest, files)?;
     page.section("Rotation in pose space");
+    let mut shown = 0;
     for run in runs {
         let Some((folder, _)) = run.evaluations.last() else { continue };
         let Some(sweep) = read::<Sweep>(&folder.join(SWEEP)) else { continue };
+        shown += 1;
+        if shown > MOST_NETWORKS {
+            page.paragraph(&format!("{}: in {}.", run.name, folder.display()));
+            continue;
+        }
         let mean = |error: fn(&evaluate::pose_space::SweepStep) -> f64| {
             sweep.steps.iter().map(error).sum::<f64>() / sweep.steps.len().max(1) as f64
         };
@@ -77,7 +84,7 @@ fn open(run: &RunMaterial, results: &Results) -> Result<Arc<dyn Views>> {
 fn neighbours(
     page: &mut Page,
     runs: &[RunMaterial],
-    latest: &[Results],
+    latest: &[Entry],
     files: &mut Files,
 ) -> Result<Option<String>> {
     // Only evaluations on the same data can stand side by side.
@@ -90,7 +97,11 @@ fn neighbours(
         let newest = run.evaluations.iter().rev().find(|(_, r)| r.subject.method != "untrained");
         for (folder, results) in untrained.into_iter().chain(newest) {
             let Some(found) = read::<Vec<NeighbourQuery>>(&folder.join(NEIGHBOURS)) else { continue };
-            let named = latest.iter().find(|other| other.subject.weights_key == results.subject.weights_key);
+            let is_same = |other: &&Entry| {
+                other.results.subject.weights_key == results.subject.weights_key
+                    || other.runs.contains(&run.name)
+            };
+            let named = latest.iter().find(is_same);
             let Some(named) = named.filter(|_| columns.len() < MOST_NETWORKS) else { continue };
             if data.is_none() {
                 match open(run, results) {
@@ -99,7 +110,7 @@ fn neighbours(
                 }
             }
             if data.as_ref().is_some_and(|(key, _)| *key == results.data.data_key) {
-                columns.push((named.subject.name.clone(), found));
+                columns.push((named.results.subject.name.clone(), found));
             }
         }
     }
@@ -130,7 +141,11 @@ fn neighbours(
             let label = dataset.objects().get(object).map(|object| object.label);
             label.and_then(|label| names.get(&label).cloned()).unwrap_or_default()
         };
-        let drawing = figures::neighbours("", &networks, image, class, 96.0);
+        let told = |object: usize, view: usize| match dataset.objects().get(object) {
+            Some(known) => format!("{}, {}, view {view}", class(object), known.id()),
+            None => String::new(),
+        };
+        let drawing = figures::neighbours("", &networks, image, class, told, 96.0);
         files.keep(&format!("neighbours_{}", index + 1), &drawing)?;
         page.drawing(&drawing, "");
     }

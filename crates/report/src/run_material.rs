@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use dataset::SplitBy;
 use evaluate::{Results, results};
 use methods::verdict::PoseVerdict;
-use train::RunFolder;
 use train::metrics::{self, Kind, Record};
 use train::verdict::{self, floor_of};
+use train::{Config, RunFolder};
 
 use crate::axis::Axis;
+use crate::entry::Conditions;
 use crate::figures::no_information;
 use crate::{Drawing, Error, LineChart, Result, Series, run_names};
 
@@ -22,6 +23,8 @@ pub struct RunMaterial {
     pub split: SplitBy,
     /// `config.toml`.
     pub config_text: Option<String>,
+    /// The same, parsed, where it can be.
+    pub config: Option<Config>,
     /// `environment.json`.
     pub environment_text: Option<String>,
     /// Lines of `metrics.jsonl`.
@@ -43,6 +46,7 @@ impl RunMaterial {
         };
         let evaluations = match RunFolder::open(path) {
             Ok(run) => {
+                material.config = run.config().ok();
                 material.split = run.config().map_or(SplitBy::Objects, |c| c.split.or(SplitBy::Objects));
                 material.config_text = std::fs::read_to_string(run.config_path()).ok();
                 material.environment_text = std::fs::read_to_string(run.environment_path()).ok();
@@ -62,6 +66,18 @@ impl RunMaterial {
         }
         material.evaluations.sort_by_key(|(_, results)| results.subject.epochs);
         Ok(material)
+    }
+}
+
+impl RunMaterial {
+    /// The conditions of its network after so many epochs.
+    pub fn conditions(&self, epochs: Option<u64>) -> Conditions {
+        let Some(config) = &self.config else { return Conditions::default() };
+        let records = || self.records.iter().filter(|record| record.kind == Kind::Epoch && record.epoch > 0);
+        let exact = records().find(|record| Some(record.epoch) == epochs).map(|record| record.step);
+        // Lines of all epochs have the same steps each.
+        let scaled = || Some(records().next_back().map(|last| last.step / last.epoch)? * epochs?);
+        Conditions::of(config, exact.or_else(scaled))
     }
 }
 
@@ -90,41 +106,36 @@ fn curve(run: &RunMaterial, kind: Kind, name: &str) -> Vec<(f64, f64)> {
     lines.filter_map(|record| Some((record.epoch as f64, record.value(name)?))).collect()
 }
 
-/// Curves of training: the loss of every run, and the online probes on what is held out of all runs together.
+/// Curves of one chart that a reader can still tell apart.
+const MOST_CURVES: usize = 9;
+
+/// Runs that share charts, with what their titles end with: all, or, where they are many, those that were trained on the same
+/// data for the same.
+fn charts(runs: &[RunMaterial]) -> Vec<(String, Vec<&RunMaterial>)> {
+    if runs.len() <= MOST_CURVES {
+        return vec![(String::new(), runs.iter().collect())];
+    }
+    let mut charts: Vec<(String, Vec<&RunMaterial>)> = Vec::new();
+    for run in runs {
+        let what = run.config.as_ref().map_or_else(String::new, |config| {
+            let folder = Path::new(&config.data).file_name().map(|name| name.to_string_lossy().into_owned());
+            format!(", {} for {}", folder.unwrap_or_default(), config.method.transform)
+        });
+        match charts.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, chart)) => chart.push(run),
+            None => charts.push((what, vec![run])),
+        }
+    }
+    charts
+}
+
+/// Curves of training: the loss of every run, and the online probes on what is held out of runs together.
 pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String, Drawing)> {
     let mut drawings = Vec::new();
-    let splits: Vec<(&str, SplitBy)> = runs.iter().map(|run| (run.name.as_str(), run.split)).collect();
-    let (held_out, names) = run_names::held_out(&splits);
-    let probes = [
-        ("online_rotation", "rotation R\u{b2}", "probe/rotation_r2/representation"),
-        ("online_top1", "top-1", "probe/class_accuracy/representation"),
-        ("online_knn", "kNN accuracy", "probe/knn_accuracy/representation"),
-    ];
-    for (name, title, key) in probes {
-        let series: Vec<Series> = runs
-            .iter()
-            .zip(&names)
-            .map(|(run, name)| Series::new(name.clone(), curve(run, Kind::HeldOut, key)))
-            .filter(|series| series.points.len() > 1)
-            .collect();
-        if !series.is_empty() {
-            let own = floor_of(key).and_then(|floor| {
-                let curves = runs.iter().map(|run| curve(run, Kind::HeldOut, &floor));
-                curves.filter_map(|points| Some(points.last()?.1)).next()
-            });
-            let references = match (name, own.or(rotation_floor)) {
-                ("online_rotation", Some(floor)) => vec![(floor, no_information(floor))],
-                _ => Vec::new(),
-            };
-            let label = if name == "online_rotation" { "R\u{b2}" } else { "share" };
-            let chart = LineChart {
-                title: format!("Online probe on {held_out}: {title}"),
-                x: Axis::new("epoch"),
-                y: Axis::new(label),
-                series,
-                references,
-            };
-            drawings.push((name.to_owned(), chart.draw(560.0, 320.0)));
+    for (index, (end, chart)) in charts(runs).iter().enumerate() {
+        let number = if index == 0 { String::new() } else { format!("_{}", index + 1) };
+        for (name, drawing) in online(chart, end, rotation_floor) {
+            drawings.push((format!("{name}{number}"), drawing));
         }
     }
     for run in runs {
@@ -140,6 +151,48 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
             let plain: String = run.name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
             drawings.push((format!("loss_{plain}"), chart.draw(560.0, 320.0)));
         }
+    }
+    drawings
+}
+
+/// The online probes of some runs; titles end with `end`.
+fn online(runs: &[&RunMaterial], end: &str, rotation_floor: Option<f64>) -> Vec<(String, Drawing)> {
+    let mut drawings = Vec::new();
+    let splits: Vec<(&str, SplitBy)> = runs.iter().map(|run| (run.name.as_str(), run.split)).collect();
+    let (held_out, names) = run_names::held_out(&splits);
+    let probes = [
+        ("online_rotation", "rotation R\u{b2}", "probe/rotation_r2/representation"),
+        ("online_top1", "top-1", "probe/class_accuracy/representation"),
+        ("online_knn", "kNN accuracy", "probe/knn_accuracy/representation"),
+    ];
+    for (name, title, key) in probes {
+        let series: Vec<Series> = runs
+            .iter()
+            .zip(&names)
+            .map(|(run, name)| Series::new(name.clone(), curve(run, Kind::HeldOut, key)))
+            .filter(|series| series.points.len() > 1)
+            .collect();
+        if series.is_empty() {
+            continue;
+        }
+        let own = floor_of(key).and_then(|floor| {
+            let curves = runs.iter().map(|run| curve(run, Kind::HeldOut, &floor));
+            curves.filter_map(|points| Some(points.last()?.1)).next()
+        });
+        let references = match (name, own.or(rotation_floor)) {
+            ("online_rotation", Some(floor)) => vec![(floor, no_information(floor))],
+            _ => Vec::new(),
+        };
+        let label = if name == "online_rotation" { "R\u{b2}" } else { "share" };
+        let height = 320.0 + 18.0 * (series.len() / 3) as f64;
+        let chart = LineChart {
+            title: format!("Online probe on {held_out}: {title}{end}"),
+            x: Axis::new("epoch"),
+            y: Axis::new(label),
+            series,
+            references,
+        };
+        drawings.push((name.to_owned(), chart.draw(560.0, height)));
     }
     drawings
 }

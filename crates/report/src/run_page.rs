@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use evaluate::Results;
 use evaluate::protocol::Task;
 
+use crate::entry::{self, Entry};
 use crate::page::Page;
-use crate::paper::{Metric, TABLES};
+use crate::paper::{Metric, Published, TABLES};
 use crate::run_material::{self, RunMaterial};
 use crate::run_names::{latest, named};
 use crate::table::write_forms;
@@ -48,13 +48,13 @@ pub fn write(runs: &[RunMaterial], out: &Path, title: &str, introduction: &str) 
     let mut page = Page::new(title);
     let named = named(runs);
     let latest = latest(&named);
-    let all: Vec<Results> = named.into_iter().flatten().collect();
+    let all: Vec<Entry> = named.into_iter().flatten().collect();
     introduce(&mut page, runs, &latest, introduction);
     let mut tables: Vec<Table> = Vec::new();
     results_section(&mut page, &mut tables, &latest, &mut files)?;
     curves_section(&mut page, &mut tables, runs, &all, &mut files)?;
     let warning = run_images::section(&mut page, runs, &latest, &mut files)?;
-    paper_section(&mut page, &mut tables, &all);
+    paper_section(&mut page, &mut tables, &latest, &all);
     method_section(&mut page, runs, &latest);
     dataset::durable::write(out, page.to_html().as_bytes())?;
     files.written.push(out.to_path_buf());
@@ -62,7 +62,7 @@ pub fn write(runs: &[RunMaterial], out: &Path, title: &str, introduction: &str) 
     Ok(Written { files: files.written, warning })
 }
 
-fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Results], introduction: &str) {
+fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Entry], introduction: &str) {
     if !introduction.is_empty() {
         page.paragraph(introduction);
     }
@@ -71,7 +71,7 @@ fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Results], introduc
     if !latest.is_empty() {
         page.paragraph(&compare::conditions(latest));
     }
-    let evaluated = latest.iter().map(|results| (&results.subject.name, results.pose_verdict()));
+    let evaluated = latest.iter().map(|entry| (&entry.results.subject.name, entry.results.pose_verdict()));
     let others = runs.iter().filter(|run| run.evaluations.is_empty());
     for (name, verdict) in evaluated.chain(others.map(|run| (&run.name, run.pose.clone()))) {
         if let Some(message) = verdict.and_then(|verdict| verdict.message) {
@@ -80,56 +80,97 @@ fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Results], introduc
     }
 }
 
-fn floor(all: &[Results], task: Task) -> Option<f64> {
+fn floor(all: &[Entry], task: Task) -> Option<f64> {
     let factor = if task == Task::Classification { 100.0 } else { 1.0 };
-    all.iter().find_map(|results| results.representations.get(&task).map(|probe| probe.floor * factor))
+    all.iter().find_map(|entry| entry.results.representations.get(&task).map(|probe| probe.floor * factor))
+}
+
+/// A word for names of files and tables.
+fn plain(text: &str) -> String {
+    let plain: String = text.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+    plain.trim_matches('_').to_owned()
 }
 
 fn results_section(
     page: &mut Page,
     tables: &mut Vec<Table>,
-    latest: &[Results],
+    latest: &[Entry],
     files: &mut Files,
 ) -> Result<()> {
     if latest.is_empty() {
         return Ok(());
     }
-    page.section("Results");
-    let held_out = ours::held_out(latest);
+    let by_data = entry::by_data(latest);
+    for (data, entries) in &by_data {
+        let (heading, end) = match by_data.len() {
+            1 => ("Results".to_owned(), String::new()),
+            _ => (format!("Results on {data}"), format!("-{}", plain(data))),
+        };
+        page.section(heading);
+        results_on(page, tables, entries, &end, files)?;
+    }
+    let studies: Vec<Table> = [ours::capsule_counts(latest), ours::loss_terms(latest)].concat();
+    if !studies.is_empty() {
+        page.section("What a setting changes");
+        page.paragraph("Runs that differ in the setting of a table, and in nothing else but seeds.");
+    }
+    for table in studies {
+        page.table(&table);
+        tables.push(table);
+    }
+    if latest.iter().any(|entry| !entry.results.by_object.is_empty()) {
+        page.section("By object and class");
+        for entry in latest.iter().filter(|entry| entry.results.subject.method != "untrained") {
+            let found = objects::tables(&entry.results);
+            if !found.is_empty() {
+                page.folded_tables(&entry.results.subject.name, &found);
+            }
+            tables.extend(found);
+        }
+    }
+    Ok(())
+}
+
+/// The results on one dataset; names of tables and files end with `end`.
+fn results_on(
+    page: &mut Page,
+    tables: &mut Vec<Table>,
+    entries: &[Entry],
+    end: &str,
+    files: &mut Files,
+) -> Result<()> {
+    let held_out = ours::held_out(entries);
+    let mut show = |page: &mut Page, mut table: Table| {
+        table.name.push_str(end);
+        page.table(&table);
+        tables.push(table);
+    };
     let caption = format!("Probes on frozen representations, {held_out}");
-    let probes = ours::probes("ours", &caption, latest, false);
-    page.table(&probes);
-    tables.push(probes);
+    show(page, ours::probes("ours", &caption, entries, false));
+    let rotation = floor(entries, Task::Rotation);
+    let title = "Equivariance over invariance";
+    if let Some(drawing) = figures::equivariance_over_invariance(title, entries, rotation) {
+        files.keep(&format!("equivariance_invariance{end}"), &drawing)?;
+        page.drawing(&drawing, "Rotation R\u{b2} over top-1 on representations, as in Figure 1 of the paper; up and right is better.");
+    }
     let mut bars = Vec::new();
     for (name, title, label, metric, task) in [
         ("rotation", "Rotation R\u{b2}", "R\u{b2}", Metric::Rotation, Task::Rotation),
         ("top1", "Classification, top-1", "%", Metric::Top1, Task::Classification),
     ] {
-        if latest.iter().any(|results| results.representations.contains_key(&task)) {
-            let drawing = figures::bars(title, label, metric, latest, floor(latest, task));
-            files.keep(name, &drawing)?;
+        if entries.iter().any(|entry| entry.results.representations.contains_key(&task)) {
+            let drawing = figures::bars(title, label, metric, entries, floor(entries, task));
+            files.keep(&format!("{name}{end}"), &drawing)?;
             bars.push(drawing);
         }
     }
     page.drawings(&bars);
-    if latest.iter().any(|results| !results.embeddings.is_empty()) {
+    if entries.iter().any(|entry| !entry.results.embeddings.is_empty()) {
         let caption = format!("Probes on embeddings, {held_out}");
-        let table = ours::probes("ours-embeddings", &caption, latest, true);
-        page.table(&table);
-        tables.push(table);
+        show(page, ours::probes("ours-embeddings", &caption, entries, true));
     }
-    let studies = [ours::capsule_counts(latest), ours::loss_terms(latest)];
-    for table in ours::retrieval(latest).into_iter().chain(studies.into_iter().flatten()) {
-        page.table(&table);
-        tables.push(table);
-    }
-    if latest.iter().any(|results| !results.by_object.is_empty()) {
-        page.section("By object and class");
-        let trained = latest.iter().filter(|results| results.subject.method != "untrained");
-        for table in trained.flat_map(objects::tables) {
-            page.table(&table);
-            tables.push(table);
-        }
+    for table in ours::retrieval(entries) {
+        show(page, table);
     }
     Ok(())
 }
@@ -138,7 +179,7 @@ fn curves_section(
     page: &mut Page,
     tables: &mut Vec<Table>,
     runs: &[RunMaterial],
-    all: &[Results],
+    all: &[Entry],
     files: &mut Files,
 ) -> Result<()> {
     page.section("Curves");
@@ -148,10 +189,17 @@ fn curves_section(
         ("convergence_rotation", "Rotation R\u{b2} over pre-training", "R\u{b2}", Metric::Rotation, rotation),
         ("convergence_top1", "Top-1 over pre-training", "%", Metric::Top1, floor(all, Task::Classification)),
     ];
+    let by_data = entry::by_data(all);
     for (name, title, label, metric, floor) in convergence {
-        if let Some(drawing) = figures::convergence(title, label, metric, all, floor) {
-            files.keep(name, &drawing)?;
-            drawings.push(drawing);
+        for (data, entries) in &by_data {
+            let (title, end) = match by_data.len() {
+                1 => (title.to_owned(), String::new()),
+                _ => (format!("{title}, {data}"), format!("_{}", plain(data))),
+            };
+            if let Some(drawing) = figures::convergence(&title, label, metric, entries, floor) {
+                files.keep(&format!("{name}{end}"), &drawing)?;
+                drawings.push(drawing);
+            }
         }
     }
     for (name, drawing) in run_material::curves(runs, rotation) {
@@ -175,24 +223,37 @@ fn curves_section(
     Ok(())
 }
 
-fn paper_section(page: &mut Page, tables: &mut Vec<Table>, all: &[Results]) {
+/// The paper's tables: beside ours where the data are comparable, otherwise folded, by themselves.
+fn paper_section(page: &mut Page, tables: &mut Vec<Table>, latest: &[Entry], all: &[Entry]) {
     page.section("Beside the paper");
-    page.paragraph(
-        "The tables of the EquiCaps paper (arXiv 2506.09895), main text and supplement. Where this report has a number \
-         for a place in them it stands beside the paper's; the others are folded.",
-    );
-    for published in TABLES {
-        let table = compare::beside(published, all);
-        if compare::has_ours(published, all) {
-            page.table(&table);
-        } else {
-            page.folded_table(&table);
-        }
+    // Means over seeds first; then checkpoints along the way.
+    let ours = compare::comparable(&[latest, all].concat());
+    let (shown, others): (Vec<&Published>, Vec<&Published>) =
+        TABLES.iter().partition(|published| compare::has_ours(published, &ours));
+    if shown.is_empty() {
+        page.paragraph(
+            "These results are not comparable with the tables of the EquiCaps paper (arXiv 2506.09895), which are for objects \
+             of 55 classes, never seen, with the latents of 3DIEBench or 3DIEBench-T: no number of this report stands in them.",
+        );
+    } else {
+        page.paragraph(
+            "The tables of the EquiCaps paper (arXiv 2506.09895), main text and supplement, with our numbers beside the paper's \
+             where this report has one: of runs with the paper's settings, all of the same steps, batch and image size. Epochs \
+             are compared by their steps.",
+        );
+    }
+    for published in shown {
+        let table = compare::beside(published, &ours);
+        page.table(&table);
         tables.push(table);
+    }
+    let others: Vec<Table> = others.into_iter().map(|published| compare::beside(published, &[])).collect();
+    if !others.is_empty() {
+        page.folded_tables("Tables of the paper without numbers of ours", &others);
     }
 }
 
-fn method_section(page: &mut Page, runs: &[RunMaterial], latest: &[Results]) {
+fn method_section(page: &mut Page, runs: &[RunMaterial], latest: &[Entry]) {
     page.section("How it was measured");
     page.paragraph(
         "Features of all views are computed once with the frozen network in evaluation mode. Every epoch each training \
@@ -201,7 +262,7 @@ fn method_section(page: &mut Page, runs: &[RunMaterial], latest: &[Results]) {
          without weight decay. R\u{b2} is computed once over all held-out views and all components with a single mean. \
          Values are means over several validation passes with fresh random views.",
     );
-    if let Some(results) = latest.first() {
+    if let Some(Entry { results, .. }) = latest.first() {
         let p = &results.protocol;
         page.paragraph(&format!(
             "Protocol {}: {} epochs ({} for colour), {} sample(s) of each object an epoch, batch {}, hidden width {}, learning \

@@ -32,10 +32,22 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
+/// Words for a page: escaped, with `code` between backticks set as such.
+pub(crate) fn prose(text: &str) -> String {
+    let parts: Vec<String> = text.split('`').map(escape).collect();
+    // A backtick without a partner is only left out.
+    let (last, is_code) = (parts.len() - 1, |index: usize| index % 2 == 1);
+    let part = |(index, part): (usize, &String)| {
+        if is_code(index) && index < last { format!("<code>{part}</code>") } else { part.clone() }
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
 /// The paper of a file of its own.
 const WHITE: &str = "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
 
-/// A drawing that was written as a file, for use inside a page: what [`SvgUse::Inline`] would have written.
+/// A drawing that was written as a file, for use inside a page: what [`SvgUse::Inline`] would have
+/// written, but for what is said to somebody who points at it.
 pub fn inline(file: &str) -> String {
     let mut svg = file.replacen(WHITE, "", 1);
     for paint in [Paint::Ink, Paint::Muted, Paint::Grid, Paint::Paper] {
@@ -159,6 +171,21 @@ fn write_mark(svg: &mut String, mark: &Mark, purpose: SvgUse) {
             ),
             Err(_) => Ok(()),
         },
+        Mark::Told { mark, .. } if purpose == SvgUse::File => {
+            write_mark(svg, mark, purpose);
+            Ok(())
+        }
+        Mark::Told { mark, name, values, of } => {
+            let mut inner = String::new();
+            write_mark(&mut inner, mark, purpose);
+            let attribute = |name: &str, value: &str| match value {
+                "" => String::new(),
+                value => format!(" data-{name}=\"{}\"", escape(value)),
+            };
+            let (values, of) = (attribute("values", &values.join("|")), attribute("of", of));
+            let name = escape(name);
+            write!(svg, "<g data-name=\"{name}\"{values}{of}>{inner}<title>{name}</title></g>")
+        }
     };
 }
 
@@ -171,5 +198,7 @@ mod tests {
         let name = "a<b>&\u{1b}[2J\u{0}\u{202e}\u{ffff}\r";
         assert_eq!(escape(name), "a&lt;b&gt;&amp;\\u{1b}[2J\\u{0}\\u{202e}\\u{ffff}\\r");
         assert_eq!(escape("two\nlines"), "two\nlines");
+        assert_eq!(prose("run `a < b` now"), "run <code>a &lt; b</code> now");
+        assert_eq!((prose("one ` alone"), prose("`x`")), ("one  alone".into(), "<code>x</code>".into()));
     }
 }

@@ -8,11 +8,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::svg::escape;
+use crate::svg::{escape, prose};
 
 /// Writes `tables` as Markdown, LaTeX and CSV to the files that `path` names for each ending; returns them.
 pub fn write_forms(tables: &[Table], path: impl Fn(&str) -> PathBuf) -> Result<Vec<PathBuf>> {
-    let join = |form: fn(&Table) -> String| tables.iter().map(form).collect::<Vec<_>>().join("\n");
+    let tables: Vec<_> = tables.iter().map(Table::with_conditions).collect();
+    let join =
+        |form: fn(&Table) -> String| tables.iter().map(|table| form(table)).collect::<Vec<_>>().join("\n");
     let forms =
         [("md", join(Table::to_markdown)), ("tex", join(Table::to_latex)), ("csv", join(Table::to_csv))];
     let mut files = Vec::new();
@@ -140,6 +142,20 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Remarks below it.
     pub notes: Vec<String>,
+    /// About each row: whether it may be compared with others, and what is said of it; empty where all may.
+    #[serde(default)]
+    pub about: Vec<About>,
+}
+
+/// What is known about a row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    /// Rows are compared where this is the same; a row without it is never marked.
+    pub rivals: Option<String>,
+    /// Under which conditions its numbers were measured.
+    pub conditions: String,
+    /// What pictures call it.
+    pub names: Vec<String>,
 }
 
 impl Table {
@@ -147,24 +163,53 @@ impl Table {
         self.rows.get(row).and_then(|row| row.get(column)).unwrap_or(&Cell::Missing)
     }
 
-    /// Whether a cell holds the best number of its column, as shown.
+    /// Whether a cell holds the best number of its column among rows of the same conditions, by more than the spread of
+    /// repetitions, and by more than what is shown.
     pub(crate) fn is_best(&self, row: usize, column: usize) -> bool {
         let Some(Column { better, .. }) = self.columns.get(column) else { return false };
-        let shown = |row: usize| match self.cell(row, column) {
-            Cell::Number { value, decimals, .. } => {
+        let sign = match better {
+            Better::Neither => return false,
+            Better::Higher => 1.0,
+            Better::Lower => -1.0,
+        };
+        let rivals = |row: usize| self.about.get(row).map(|about| about.rivals.as_deref());
+        if rivals(row) == Some(None) {
+            return false;
+        }
+        let found = |row: usize| match self.cell(row, column) {
+            Cell::Number { value, decimals, spread } => {
                 let power = 10_f64.powi(*decimals as i32);
-                Some((value * power).round() / power)
+                Some((sign * value, sign * (value * power).round() / power, spread.unwrap_or(0.0)))
             }
             _ => None,
         };
-        let Some(mine) = shown(row) else { return false };
-        let others: Vec<f64> = (0..self.rows.len()).filter_map(shown).collect();
-        others.len() > 1
-            && match better {
-                Better::Neither => false,
-                Better::Higher => others.iter().all(|other| mine >= *other),
-                Better::Lower => others.iter().all(|other| mine <= *other),
-            }
+        let Some((mine, shown, spread)) = found(row) else { return false };
+        let mut others = (0..self.rows.len())
+            .filter(|&other| other != row && rivals(other) == rivals(row))
+            .filter_map(found)
+            .peekable();
+        others.peek().is_some()
+            && others
+                .all(|(value, other, other_spread)| shown > other && mine - value > spread.max(other_spread))
+    }
+
+    /// What is said of each row, where anything is.
+    fn conditions(&self) -> Option<Vec<&str>> {
+        let all =
+            (0..self.rows.len()).map(|row| self.about.get(row).map_or("", |about| about.conditions.as_str()));
+        let all: Vec<&str> = all.collect();
+        all.iter().any(|text| !text.is_empty()).then_some(all)
+    }
+
+    /// The same with a last column of conditions, where there are any: for forms that have no other place for them.
+    fn with_conditions(&self) -> std::borrow::Cow<'_, Self> {
+        let Some(conditions) = self.conditions() else { return std::borrow::Cow::Borrowed(self) };
+        let mut table = self.clone();
+        table.columns.push(Column::new("Conditions"));
+        for (row, text) in table.rows.iter_mut().zip(conditions) {
+            row.push(if text.is_empty() { Cell::Text(String::new()) } else { text.into() });
+        }
+        std::borrow::Cow::Owned(table)
     }
 
     /// Neighbouring columns of one group: (group heading, number of columns).
@@ -220,8 +265,8 @@ impl Table {
     pub(crate) fn to_html(&self) -> String {
         let mut html = format!("<figure class=\"table\" id=\"table-{}\">\n", escape(&self.name));
         html.push_str(&format!(
-            "<figcaption>{}</figcaption>\n<div class=\"scroll\"><table>\n<thead>\n",
-            escape(&self.caption)
+            "<figcaption>{}</figcaption>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<thead>\n",
+            prose(&self.caption)
         ));
         if self.has_groups() {
             html.push_str("<tr>");
@@ -236,10 +281,17 @@ impl Table {
         }
         html.push_str("</tr>\n</thead>\n<tbody>\n");
         for row in 0..self.rows.len() {
-            html.push_str("<tr>");
+            let about = self.about.get(row);
+            let names = about.map(|about| about.names.join("|")).unwrap_or_default();
+            let names =
+                if names.is_empty() { String::new() } else { format!(" data-names=\"{}\"", escape(&names)) };
+            html.push_str(&format!("<tr{names}>"));
             for column in 0..self.columns.len() {
                 let cell = self.cell(row, column);
-                let text = escape(&cell.text());
+                let mut text = escape(&cell.text());
+                if let Some(about) = about.filter(|about| column == 0 && !about.conditions.is_empty()) {
+                    text = format!("{text}<span class=\"conditions\">{}</span>", escape(&about.conditions));
+                }
                 let tag = if column == 0 { "th" } else { "td" };
                 let class = match cell {
                     Cell::Missing => " class=\"missing\"",
@@ -252,7 +304,7 @@ impl Table {
         }
         html.push_str("</tbody>\n</table></div>\n");
         for note in &self.notes {
-            html.push_str(&format!("<p class=\"note\">{}</p>\n", escape(note)));
+            html.push_str(&format!("<p class=\"note\">{}</p>\n", prose(note)));
         }
         html.push_str("</figure>\n");
         html
@@ -318,16 +370,15 @@ mod tests {
                 vec!["e".into(), Cell::number(f64::NAN, 2), Cell::number(0.25, 2)],
             ],
             notes: vec!["100 % sure".into()],
+            about: Vec::new(),
         }
     }
 
     #[test]
-    fn markdown_marks_the_best_and_ties() {
+    fn markdown_marks_the_best_and_no_ties() {
         let text = table().to_markdown();
-        assert!(text.contains("| a\\|b | **80.13** | 0.50 \u{b1} 0.01 |"), "{text}");
-        assert!(
-            text.contains("| c_d | **80.13** | \u{2013} |") && text.contains("| e | \u{2013} | **0.25** |")
-        );
+        assert!(text.contains("| a\\|b | 80.13 | 0.50 \u{b1} 0.01 |"), "{text}");
+        assert!(text.contains("| c_d | 80.13 | \u{2013} |") && text.contains("| e | \u{2013} | **0.25** |"));
         assert!(text.starts_with("**A & B <c>**\n\n| method | T top-1 | T d, r |\n| :--- | ---: | ---: |\n"));
     }
 
@@ -335,7 +386,8 @@ mod tests {
     fn latex_escapes_and_groups() {
         let text = table().to_latex();
         assert!(text.contains(" & \\multicolumn{2}{c}{T} \\\\"), "{text}");
-        assert!(text.contains("\\caption{A \\& B $<$c$>$}") && text.contains("c\\_d & \\textbf{80.13} & --"));
+        assert!(text.contains("\\caption{A \\& B $<$c$>$}") && text.contains("c\\_d & 80.13 & --"));
+        assert!(text.contains("\\textbf{0.25}"));
         assert!(text.contains("0.50 $\\pm$ 0.01"));
         let columns =
             text.lines().filter(|line| line.ends_with("\\\\")).map(|line| line.matches('&').count());
@@ -361,7 +413,49 @@ mod tests {
     fn html_escapes() {
         let html = table().to_html();
         assert!(html.contains("<figcaption>A &amp; B &lt;c&gt;</figcaption>"));
-        assert!(html.contains("<td class=\"best\">80.13</td><td class=\"missing\">"));
+        assert!(html.contains("<td>80.13</td><td class=\"missing\">"));
+        assert!(html.contains("<td class=\"best\">0.25</td>"));
+    }
+
+    #[test]
+    fn only_rivals_are_compared_and_only_a_lead_beyond_the_spread_is_marked() {
+        let row = |name: &str, value: f64, spread: f64| {
+            vec![name.into(), Cell::Number { value, decimals: 2, spread: Some(spread) }]
+        };
+        let about = |rivals: Option<&str>, conditions: &str| About {
+            rivals: rivals.map(str::to_owned),
+            conditions: conditions.to_owned(),
+            names: vec![conditions.to_owned()],
+        };
+        let mut table = Table {
+            columns: vec![Column::new(""), Column::new("R2").with_better(Better::Higher)],
+            rows: vec![row("a", 0.7, 0.01), row("b", 0.6, 0.02), row("c", 0.9, 0.01), row("d", 0.95, 0.0)],
+            about: vec![
+                about(Some("x"), "short"),
+                about(Some("x"), "short"),
+                about(Some("y"), "long"),
+                about(None, ""),
+            ],
+            ..Table::default()
+        };
+        let best = |table: &Table| (0..4).map(|row| table.is_best(row, 1)).collect::<Vec<_>>();
+        // c is alone under its conditions, d is no rival of anybody.
+        assert_eq!(best(&table), [true, false, false, false]);
+        table.rows[1] = row("b", 0.6, 0.2);
+        assert_eq!(best(&table), [false; 4], "a lead within the spread");
+        table.about[2].rivals = Some("x".to_owned());
+        table.rows[1] = row("b", 0.6, 0.01);
+        assert_eq!(best(&table), [false, false, true, false]);
+        let html = table.to_html();
+        assert!(
+            html.contains("<tr data-names=\"short\"><th>a<span class=\"conditions\">short</span></th>"),
+            "{html}"
+        );
+        let markdown = table.with_conditions().to_markdown();
+        assert!(
+            markdown.contains("|  | R2 | Conditions |")
+                && markdown.contains("| c | **0.90 \u{b1} 0.01** | long |")
+        );
     }
 
     #[test]

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use evaluate::protocol::Task;
 use evaluate::results::{Data, FORMAT, Measured, ProbeResult, Subject};
 use evaluate::{Preset, Protocol, Results};
+use report::entry::{Conditions, by_data, over_seeds};
 use report::paper::{Metric, TABLES};
-use report::{Table, compare, ours};
+use report::{Entry, Table, compare, ours};
+use train::Config;
 
 fn results(name: &str, method: &str, capsules: Option<usize>, epochs: u64, rotation: f64) -> Results {
     let probe = ProbeResult {
@@ -42,6 +44,15 @@ fn results(name: &str, method: &str, capsules: Option<usize>, epochs: u64, rotat
     }
 }
 
+/// Results of a run with `settings` at published scale, after as many steps as epochs.
+fn entry(results: Results, settings: &[&str]) -> Entry {
+    let mut layers = Config::settings(&results.subject.method, "paper").unwrap();
+    settings.iter().for_each(|setting| layers.set(setting).unwrap());
+    let config = Config::resolve(layers).unwrap();
+    let conditions = Conditions::of(&config, results.subject.epochs);
+    Entry { conditions, runs: vec![results.subject.name.clone()], ..Entry::plain(&results) }
+}
+
 fn cells(table: &Table, row: usize) -> Vec<String> {
     (0..table.columns.len()).map(|column| table.rows[row][column].text()).collect()
 }
@@ -52,7 +63,8 @@ fn convergence_has_a_row_for_every_run_with_several_checkpoints() {
         results("A", "equicaps", Some(32), 10, 0.3),
         results("A", "equicaps", Some(32), 20, 0.4),
         results("B", "vicreg", None, 20, 0.25),
-    ];
+    ]
+    .map(|results| Entry::plain(&results));
     let table = ours::convergence("c", "", Metric::Rotation, &all).unwrap();
     assert_eq!(table.rows.len(), 1);
     assert_eq!(cells(&table, 0), ["A", "0.30", "0.40"]);
@@ -60,30 +72,85 @@ fn convergence_has_a_row_for_every_run_with_several_checkpoints() {
 }
 
 #[test]
-fn capsule_counts_and_loss_terms_are_found_among_runs() {
+fn capsule_counts_and_loss_terms_are_of_runs_that_differ_in_nothing_else() {
     let mut without = results("without", "equicaps", Some(32), 20, 0.38);
     without.subject.ablation = "no-invariance".into();
     let all = [
-        results("big", "equicaps", Some(64), 20, 0.41),
-        results("usual", "equicaps", Some(32), 20, 0.4),
-        without,
-        results("sie", "sie", None, 20, 0.3),
+        entry(results("big", "equicaps", Some(64), 20, 0.41), &["network.capsules=64"]),
+        entry(results("usual", "equicaps", Some(32), 20, 0.4), &[]),
+        entry(without, &["loss.invariance=0"]),
+        entry(results("sie", "sie", None, 20, 0.3), &[]),
     ];
-    let counts = ours::capsule_counts(&all).unwrap();
-    let names: Vec<String> = (0..counts.rows.len()).map(|row| cells(&counts, row)[0].clone()).collect();
-    assert_eq!(names, ["32 capsules", "64 capsules", "no information (floor)"]);
-    let terms = ours::loss_terms(&all).unwrap();
-    let names: Vec<String> = (0..terms.rows.len()).map(|row| cells(&terms, row)[0].clone()).collect();
-    assert_eq!(names, ["without invariance", "full EquiCaps", "no information (floor)"]);
-    assert!(ours::capsule_counts(&all[1..]).is_none() && ours::loss_terms(&all[..2]).is_none());
+    let names = |tables: &[Table]| -> Vec<String> {
+        let [table] = tables else { panic!("{tables:?}") };
+        (0..table.rows.len()).map(|row| cells(table, row)[0].clone()).collect()
+    };
+    let counts = ours::capsule_counts(&all);
+    assert_eq!(names(&counts), ["32 capsules", "64 capsules", "no information (floor)"]);
+    let terms = ours::loss_terms(&all);
+    assert_eq!(names(&terms), ["without invariance", "full EquiCaps", "no information (floor)"]);
+    assert!(ours::capsule_counts(&all[1..]).is_empty() && ours::loss_terms(&all[..2]).is_empty());
+    // Other batches, epochs or data are another study.
+    let other = |batch: &str, epochs: u64| {
+        let other =
+            entry(results("other", "equicaps", Some(64), epochs, 0.5), &["network.capsules=64", batch]);
+        ours::capsule_counts(&[other, all[1].clone()])
+    };
+    assert_eq!(
+        (other("batch=1024", 20).len(), other("batch=512", 20).len(), other("batch=1024", 30).len()),
+        (1, 0, 0)
+    );
+}
+
+#[test]
+fn seeds_are_one_row_with_their_spread() {
+    let run = |name: &str, seed: u64, rotation: f64| {
+        entry(results(name, "equicaps", Some(32), 20, rotation), &[&format!("seed={seed}")])
+    };
+    let all = [
+        run("a", 0, 0.4),
+        run("b", 1, 0.6),
+        run("c", 2, 0.5),
+        entry(results("sie", "sie", None, 20, 0.3), &[]),
+    ];
+    let rows = over_seeds(&all);
+    assert_eq!(rows.len(), 2);
+    let value = rows[0].results.representations[&Task::Rotation].value;
+    assert!((value.value - 0.5).abs() < 1e-12 && (value.spread - 0.1).abs() < 1e-12, "{value:?}");
+    assert_eq!((rows[0].conditions.seeds.as_slice(), rows[0].runs.len()), (&[0, 1, 2][..], 3));
+    let words = rows[0].words();
+    assert!(
+        words.contains("20 epochs \u{b7} 20 steps \u{b7} batch 1,024") && words.contains("3 seeds (0, 1, 2)"),
+        "{words}"
+    );
+    // The same conditions: the lead of 0.2 exceeds the spread of 0.1.
+    let table = ours::probes("t", "", &rows, false);
+    assert!(table.to_markdown().contains("**0.50 \u{b1} 0.10**"), "{}", table.to_markdown());
+    // Another batch: not compared.
+    let other =
+        [rows[0].clone(), entry(results("sie", "sie", None, 20, 0.3), &["batch=512", "loss.variance=3"])];
+    let table = ours::probes("t", "", &other, false);
+    assert!(!table.to_markdown().contains("**0."), "{}", table.to_markdown());
+    assert!(
+        other[1].words().contains("batch 512") && other[1].words().ends_with("loss.variance 3.0"),
+        "{}",
+        other[1].words()
+    );
+    assert_eq!(by_data(&other).len(), 1);
 }
 
 #[test]
 fn the_published_row_gets_the_run_with_the_published_capsules() {
+    let run = |name: &str, capsules: usize, epochs: u64, rotation: f64| {
+        let setting = format!("network.capsules={capsules}");
+        entry(results(name, "equicaps", Some(capsules), epochs, rotation), &[&setting])
+    };
     let all = [
-        results("big", "equicaps", Some(64), 2000, 0.79),
-        results("usual", "equicaps", Some(32), 100, 0.75),
-        results("small", "equicaps", Some(16), 2000, 0.77),
+        run("big", 64, 4100, 0.79),
+        run("usual", 32, 4100, 0.75),
+        run("small", 16, 4100, 0.77),
+        // A longer run is no row of the others.
+        run("long", 32, 20_500, 0.99),
     ];
     let table = |name: &str| {
         let published = TABLES.iter().find(|table| table.name == name).unwrap();
@@ -91,7 +158,8 @@ fn the_published_row_gets_the_run_with_the_published_capsules() {
     };
     let main = table("rotation-only");
     let row = main.rows.iter().find(|row| row[0].text() == "EquiCaps").unwrap();
-    assert!(row.iter().any(|cell| cell.text().starts_with("0.75")), "{row:?}");
+    assert!(row.iter().any(|cell| cell.text().starts_with("0.75 \u{b1}")), "{row:?}");
+    assert!(!row.iter().any(|cell| cell.text().starts_with("0.99 \u{b1}")), "{row:?}");
     let capsules = table("capsules");
     let ours: Vec<bool> = [("16", "0.77"), ("32", "0.75"), ("64", "0.79")]
         .iter()
@@ -101,4 +169,9 @@ fn the_published_row_gets_the_run_with_the_published_capsules() {
         })
         .collect();
     assert_eq!(ours, [true; 3]);
+    // 4,100 steps are the paper's first 100 epochs, 20,500 its first 500.
+    let over_epochs = table("convergence-rotation");
+    let row = over_epochs.rows.iter().find(|row| row[0].text() == "EquiCaps").unwrap();
+    let texts: Vec<String> = row.iter().map(report::Cell::text).collect();
+    assert_eq!(&texts[1..5], ["0.75", "0.75 \u{b1} 0.01", "0.78", "0.99 \u{b1} 0.01"]);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dataset::{Split, TrainingPlan};
+use dataset::{Split, TrainingPlan, Views};
 use engine::Device;
 use methods::PairBatch;
 
@@ -32,13 +32,23 @@ fn images(plan: &TrainingPlan) -> f64 {
 /// How long a run of `config` on `data` should take.
 pub fn seconds(config: &Config, data: &Data) -> Result<f64> {
     let plan = training_plan(config, &*data.views)?;
-    let pair = step_time(config, data)?.as_secs_f64() / config.method.batch as f64;
+    let pair = pair_seconds(config, &*data.views, &data.device)?;
     let rendering = rendering_time(config, data, &plan)?;
-    Ok(images(&plan) / 2.0 * pair + rendering.as_secs_f64())
+    Ok(training_seconds(&plan, pair) + rendering.as_secs_f64())
+}
+
+/// How long the steps of `plan` should take, where a pair takes `pair_seconds`.
+pub fn training_seconds(plan: &TrainingPlan, pair_seconds: f64) -> f64 {
+    images(plan) / 2.0 * pair_seconds
+}
+
+/// How long a pair of views takes in a step of `config`, measured on `device`; of `views` only their kind matters.
+pub fn pair_seconds(config: &Config, views: &dyn Views, device: &Device) -> Result<f64> {
+    Ok(step_time(config, views, device)?.as_secs_f64() / config.method.batch as f64)
 }
 
 /// A time in words: `12 minutes`, `30 hours`, `88 days`.
-pub(crate) fn in_words(seconds: f64) -> String {
+pub fn in_words(seconds: f64) -> String {
     let minutes = (seconds / 60.0).ceil();
     match minutes as u64 {
         0..=1 => "1 minute".to_owned(),
@@ -75,8 +85,7 @@ fn measured_pairs(config: &Config) -> usize {
 }
 
 /// The time of a step: on the CPU that of a few pairs, scaled.
-fn step_time(config: &Config, data: &Data) -> Result<Duration> {
-    let (views, device) = (&*data.views, &data.device);
+fn step_time(config: &Config, views: &dyn Views, device: &Device) -> Result<Duration> {
     let batch = config.method.batch;
     let (pairs, warm, measured) =
         if matches!(device, Device::Cuda(_)) { (batch, 3, 5) } else { (measured_pairs(config), 1, 1) };

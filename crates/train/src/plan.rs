@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use dataset::TrainingPlan;
+use dataset::{TrainingPlan, Views};
+use engine::Device;
 use methods::{MethodName, Transform};
 use serde::Serialize;
 
@@ -49,12 +50,23 @@ pub struct Plan {
 impl Plan {
     /// The plan of a run of `config` on `data`. Measures a few steps.
     pub fn of(config: &Config, data: &Data) -> Result<Self> {
-        let plan = training_plan(config, &*data.views)?;
+        let seconds = estimate::seconds(config, data)?;
+        Self::taking(config, &*data.views, &data.device, |_| seconds)
+    }
+
+    /// The plan of a run of `config` on `views`, which takes as long as `seconds` says of its steps.
+    pub fn taking(
+        config: &Config,
+        views: &dyn Views,
+        device: &Device,
+        seconds: impl FnOnce(&TrainingPlan) -> f64,
+    ) -> Result<Self> {
+        let plan = training_plan(config, views)?;
         Ok(Self {
             method: config.method.name,
             transform: config.method.transform,
-            device: data.device.description(),
-            data: data.views.description(),
+            device: device.description(),
+            data: views.description(),
             objects: plan.objects,
             views: plan.views,
             refresh: plan.refresh,
@@ -63,8 +75,8 @@ impl Plan {
             batch_sizes: plan.batch_sizes(),
             epochs: plan.epochs,
             steps: plan.steps(),
-            estimated_seconds: estimate::seconds(config, data)?,
-            warnings: warnings(config, &*data.views),
+            estimated_seconds: seconds(&plan),
+            warnings: warnings(config, views),
         })
     }
 }
@@ -117,7 +129,6 @@ pub(crate) fn check(config: &Config, data: &Data) -> Result<()> {
 mod tests {
     use super::*;
     use crate::testing::FakeViews;
-    use engine::Device;
     use std::sync::Arc;
 
     fn plan(objects: usize, settings: &[&str]) -> (Config, Data) {

@@ -25,6 +25,7 @@ mod render;
 mod report;
 mod runs;
 mod steer;
+mod study;
 mod train;
 mod training_progress;
 
@@ -45,6 +46,8 @@ pub enum Command {
     Evaluate(Box<evaluate::Arguments>),
     /// Write an HTML report of some runs: tables beside the paper's, images, curves
     Report(report::Arguments),
+    /// Make all runs of a study: render, train, evaluate, report; interruptible, over several GPUs
+    Study(study::Arguments),
     /// Compute features of images with a trained network
     Embed(embed::Arguments),
     /// Find the images nearest to a query by the features of a trained network
@@ -80,6 +83,7 @@ impl Command {
             Self::Runs(arguments) => runs::run(&arguments, terminal),
             Self::Evaluate(arguments) => evaluate::run(&arguments, terminal),
             Self::Report(arguments) => report::run(&arguments, terminal),
+            Self::Study(arguments) => study::run(&arguments, terminal),
             Self::Embed(arguments) => embed::run(&arguments, terminal),
             Self::Neighbours(arguments) => neighbours::run(&arguments, terminal),
             Self::Steer(arguments) => steer::run(&arguments, terminal),

@@ -228,7 +228,7 @@ impl Arguments {
 }
 
 /// The configuration of a new run.
-fn new_config(arguments: &Arguments) -> train::Result<Config> {
+pub fn new_config(arguments: &Arguments) -> train::Result<Config> {
     let preset = arguments.preset.as_deref().unwrap_or("paper");
     let method = match &arguments.method {
         Some(method) => method.clone(),

@@ -19,5 +19,6 @@ mod plan;
 mod ranks;
 mod saying;
 mod storage;
+mod study;
 mod support;
 mod training;

@@ -363,6 +363,17 @@ fn runs_tell_about_themselves() {
         ok_json(equicaps(&["runs", "plot", first, second, "--metric", "rotation_r2", "--out"]).arg(&out));
     let image = plotted["files"][0].as_str().unwrap();
     assert!(std::fs::read(image).unwrap().starts_with(b"\x89PNG"));
+    // Without a metric, what people look at first, on one page.
+    let plotted = ok_json(equicaps(&["runs", "plot", first, second, "--out"]).arg(&out));
+    assert_eq!(plotted["files"], serde_json::json!([out.join("curves.png")]));
+    let all = ok_json(equicaps(&["runs", "plot", first, "--all", "--out"]).arg(&out));
+    assert!(all["files"].as_array().unwrap().len() > 5, "{all}");
+    let shown = ok_json(&mut equicaps(&["runs", "show", first]));
+    for kind in ["epoch_means", "held_out"] {
+        for name in shown[kind].as_object().unwrap().keys() {
+            assert!(shown["meanings"][name].is_string(), "{name} is not explained");
+        }
+    }
     let (status, _) = failure(&mut equicaps(&["runs", "plot", first, "--metric", "no such number"]));
     assert_eq!(status, 2);
 }

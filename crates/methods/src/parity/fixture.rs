@@ -233,6 +233,13 @@ fn read(what: &str, bytes: &[u8]) -> Result<BTreeMap<String, Reference>, Fixture
             Dtype::F32 => {
                 data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
             }
+            // The upper half of an F32.
+            Dtype::BF16 => data
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .map(|b| f32::from_bits(u32::from(u16::from_le_bytes(*b)) << 16))
+                .collect(),
             Dtype::F64 => data.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b) as f32).collect(),
             Dtype::I64 => data.as_chunks::<8>().0.iter().map(|b| i64::from_le_bytes(*b) as f32).collect(),
             other => return Err(FixtureError::Tensor(name, format!("is {other:?}, expected F32"))),

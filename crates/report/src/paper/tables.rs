@@ -246,7 +246,7 @@ pub const TABLES: &[Published] = &[
             (capsules(32), &[83.24, 76.91, 77.88, 0.78, 0.73, 0.71, 0.6, 0.61, 0.09, 0.05, 0.02]),
             (capsules(64), &[83.66, 77.96, 78.8, 0.79, 0.74, 0.71, 0.53, 0.64, 0.05, 0.01, 0.01]),
         ],
-        note: "† trained for rotation and (by its top-1) base-frame translation, evaluated in the object frame.",
+        note: "T: 3DIEBench-T. † trained for rotation and (by its top-1) base-frame translation, evaluated in the object frame.",
     },
     Published {
         name: "loss-terms",

@@ -102,7 +102,7 @@ fn measure(arguments: &Arguments, device: &Device, ranks: usize) -> anyhow::Resu
         batch: pairs,
         ..MethodConfig::published(arguments.method)?
     };
-    let batch = PairBatch::random(device, Transform::Rotation, pairs, arguments.size)?;
+    let batch = PairBatch::random(device, Transform::ROTATION, pairs, arguments.size)?;
     let build = |recorder: &Arc<Recorder>, graphs: bool| {
         let options = StepOptions { graphs, ..StepOptions::default() };
         let step = Step::new(&config, device, 1, options).map_err(|error| UsageError(error.to_string()))?;

@@ -2,6 +2,7 @@
 
 mod latents_file;
 mod options;
+mod planned;
 mod views;
 
 use std::fmt;
@@ -21,8 +22,10 @@ use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 use crate::{UsageError, interrupt, world};
 
+pub use options::parse_shard;
 pub use options::{Format, Order, Preset, Split};
-use options::{RangeOption, Up, parse_shard};
+use options::{RangeOption, Up};
+pub use planned::{Planned, planned};
 
 /// Arguments of `equicaps render`.
 #[derive(Debug, clap::Args)]

@@ -203,14 +203,19 @@ struct RunDetails {
     state: RunState,
     config: Config,
     sessions: Vec<Environment>,
+    /// What the names of its numbers mean.
+    meanings: BTreeMap<String, String>,
     #[serde(skip)]
     root: PathBuf,
 }
 
 impl RunDetails {
     fn of(summary: &Summary) -> Self {
+        let state = RunState::of(summary);
+        let names = state.epoch_means.keys().chain(state.held_out.keys());
         Self {
-            state: RunState::of(summary),
+            meanings: names.filter_map(|name| Some((name.clone(), train::meaning(name)?))).collect(),
+            state,
             config: summary.config.clone(),
             sessions: summary.sessions.clone(),
             root: summary.root.clone(),
@@ -220,7 +225,7 @@ impl RunDetails {
 
 impl fmt::Display for RunDetails {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { state, config, sessions, root } = self;
+        let Self { state, config, sessions, meanings, root } = self;
         writeln!(formatter, "run          {} ({})", state.run, state.state.name())?;
         writeln!(
             formatter,
@@ -252,6 +257,7 @@ impl fmt::Display for RunDetails {
                 if let Some(floor) = floor_of(name).and_then(|floor| numbers.get(&floor)) {
                     write!(formatter, " (floor {floor:.5})")?;
                 }
+                meanings.get(name).map_or(Ok(()), |meaning| write!(formatter, "  {meaning}"))?;
             }
         }
         if let Some(message) = state.complaint() {

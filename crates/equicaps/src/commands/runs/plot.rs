@@ -13,7 +13,12 @@ use crate::terminal::shown;
 /// Arguments of `equicaps runs plot`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  equicaps runs plot runs/equicaps runs/vicreg --metric rotation_r2/representation --out curves")]
+  What people look at first, on one page (curves/curves.png):
+    equicaps runs plot runs/equicaps runs/vicreg
+  Some metrics, a chart each:
+    equicaps runs plot runs/equicaps runs/vicreg --metric rotation_r2/representation --out curves
+
+runs show explains the names of metrics.")]
 pub struct Arguments {
     /// The runs' folders, one curve each
     #[arg(required = true)]
@@ -21,17 +26,25 @@ pub struct Arguments {
     /// Folder for the charts
     #[arg(long, value_name = "DIR", default_value = "curves")]
     out: PathBuf,
-    /// Only metrics whose name contains this; may be repeated
+    /// A chart for each metric whose name contains this; may be repeated
     #[arg(long, value_name = "TEXT")]
     metric: Vec<String>,
+    /// A chart for every metric
+    #[arg(long, conflicts_with = "metric")]
+    all: bool,
 }
 
 /// Draws the curves.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let runs = super::summaries(&arguments.runs)?;
-    let wanted =
-        |name: &str| arguments.metric.is_empty() || arguments.metric.iter().any(|text| name.contains(text));
-    let files = run_curves::write(&runs, wanted, &arguments.out)?;
+    let wanted = |name: &str| arguments.all || arguments.metric.iter().any(|text| name.contains(text));
+    let files = match arguments.all || !arguments.metric.is_empty() {
+        true => run_curves::write(&runs, wanted, &arguments.out)?,
+        false => run_curves::write_first(&runs, &arguments.out)?.into_iter().collect(),
+    };
+    if files.is_empty() && arguments.metric.is_empty() {
+        return Err(UsageError("nothing to plot: these runs have no metrics yet".to_owned()).into());
+    }
     if files.is_empty() {
         return Err(UsageError("nothing to plot: no metric of these runs has such a name".to_owned()).into());
     }
@@ -48,6 +61,9 @@ struct Curves {
 
 impl fmt::Display for Curves {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} curves in {}", self.files.len(), self.out)
+        match &self.files[..] {
+            [file] => formatter.write_str(file),
+            files => write!(formatter, "{} curves in {}", files.len(), self.out),
+        }
     }
 }

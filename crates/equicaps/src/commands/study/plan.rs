@@ -1,0 +1,164 @@
+//! What a study would do, before it does it: every run with its steps and how long they should take.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use report::{Cell, Column, Table};
+use serde::Serialize;
+use train::{Config, Plan, estimate};
+
+use super::file::Run;
+use super::share::Share;
+use super::site::{Progress, Site};
+use crate::outcome::count;
+use crate::terminal::{Terminal, shown};
+
+/// The plan of a study.
+#[derive(Serialize)]
+pub struct StudyPlan {
+    out: String,
+    device: String,
+    runs: Vec<PlannedRun>,
+    /// Of what is not trained yet.
+    estimated_seconds: f64,
+    warnings: Vec<String>,
+}
+
+/// One run.
+#[derive(Serialize)]
+struct PlannedRun {
+    name: String,
+    /// Whether it is this process's.
+    own: bool,
+    progress: String,
+    epochs: u64,
+    steps: u64,
+    batch: usize,
+    image_size: usize,
+    evaluations: usize,
+    /// Of its training, from the beginning.
+    estimated_seconds: f64,
+    /// Of what is left of it.
+    left_seconds: f64,
+    /// The command that trains it.
+    command: String,
+}
+
+impl StudyPlan {
+    /// Plans `runs`, each with its configuration. Measures a few steps of every network.
+    pub fn of(
+        site: &Site,
+        runs: &[(&Run, &Config)],
+        share: &Share,
+        terminal: &Terminal,
+    ) -> anyhow::Result<Self> {
+        let mut measured: BTreeMap<String, f64> = BTreeMap::new();
+        let mut plan = Self {
+            out: shown(&site.out),
+            device: site.device.clone(),
+            runs: Vec::new(),
+            estimated_seconds: 0.0,
+            warnings: Vec::new(),
+        };
+        for (index, &(run, config)) in runs.iter().enumerate() {
+            if let Some(path) = site.lacks(&run.data) {
+                plan.warn(format!("{path}, the data {} of this study, are not there", run.data));
+            }
+            let views = site.planned_views(run, config)?;
+            let device = crate::device::open(&config.device, config.precision)?;
+            let config = config.clone().chosen(&device)?;
+            let network = network(&config)?;
+            let pair = match measured.get(&network) {
+                Some(seconds) => *seconds,
+                None => {
+                    terminal.note(format!("measuring a step of {}", run.name));
+                    let seconds = estimate::pair_seconds(&config, &*views, &device)?;
+                    measured.insert(network, seconds);
+                    seconds
+                }
+            };
+            let planned =
+                Plan::taking(&config, &*views, &device, |plan| estimate::training_seconds(plan, pair))?;
+            let progress = site.progress(run, &config)?;
+            let share_left = match &progress {
+                Progress::Missing | Progress::Running => 1.0,
+                Progress::Begun(epoch) => 1.0 - *epoch as f64 / config.epochs.max(1) as f64,
+                Progress::Trained(_) | Progress::Finished => 0.0,
+            };
+            planned.warnings.iter().for_each(|warning| plan.warn(format!("{}: {warning}", run.name)));
+            plan.device.clone_from(&planned.device);
+            let left_seconds = planned.estimated_seconds * share_left;
+            plan.estimated_seconds += if share.has(index) { left_seconds } else { 0.0 };
+            plan.runs.push(PlannedRun {
+                name: run.name.clone(),
+                own: share.has(index),
+                progress: progress.words(),
+                epochs: planned.epochs,
+                steps: planned.steps,
+                batch: config.method.batch,
+                image_size: planned.image_size,
+                evaluations: run.evaluations.len(),
+                estimated_seconds: planned.estimated_seconds,
+                left_seconds,
+                command: command(&site.train_words(run, &progress)),
+            });
+        }
+        Ok(plan)
+    }
+
+    /// What may go wrong, once.
+    fn warn(&mut self, text: String) {
+        if !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
+    }
+}
+
+/// A command as a person would write it.
+fn command(words: &[String]) -> String {
+    let words = words.iter().map(|word| dataset::shell_word(word.as_ref()));
+    std::iter::once("equicaps".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The settings that the time of a step depends on.
+fn network(config: &Config) -> anyhow::Result<String> {
+    let same = ["seed", "transform", "split", "learning_rate", "weight_decay", "loss.", "probes.held_out"];
+    let text = config.identity_toml()?;
+    let lines = text.lines().filter(|line| !same.iter().any(|key| line.starts_with(key)));
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
+impl fmt::Display for StudyPlan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headings = ["run", "steps", "batch", "size", "training", "evaluations", ""];
+        let rows = self.runs.iter().map(|run| {
+            let other = if run.own { "" } else { ", another shard's" };
+            let size = format!("{0}x{0}", run.image_size);
+            let (time, state) =
+                (estimate::in_words(run.estimated_seconds), format!("{}{other}", run.progress));
+            let texts = [
+                run.name.clone(),
+                run.steps.to_string(),
+                run.batch.to_string(),
+                size,
+                time,
+                run.evaluations.to_string(),
+                state,
+            ];
+            texts.into_iter().map(Cell::from).collect()
+        });
+        let columns = headings.map(Column::new).to_vec();
+        let table = Table { columns, rows: rows.collect(), ..Table::default() };
+        write!(formatter, "{}", table.to_text())?;
+        let own = self.runs.iter().filter(|run| run.own).count();
+        write!(
+            formatter,
+            "{} on {}, into {}: about {} of training are left; rendering and evaluation come on top",
+            count(own, "run"),
+            self.device,
+            self.out,
+            estimate::in_words(self.estimated_seconds)
+        )?;
+        self.warnings.iter().try_for_each(|warning| write!(formatter, "\nwarning: {warning}"))
+    }
+}

@@ -1,0 +1,238 @@
+//! `equicaps study`: a tiny study from end to end, interrupted, shared, and with a run that fails.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{equicaps, failure, object, ok, ok_json};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Two methods on four views of twelve objects; `more` ends the file.
+fn study(root: &Path, epochs: u64, more: &str) -> PathBuf {
+    let file = root.join("tiny.toml");
+    let text = format!(
+        r#"
+title = "A tiny study"
+[data.T]
+procedural = "3x4"
+views = 4
+size = 32
+quality = "fast"
+[all]
+preset = "demo"
+set = {{ image_size = 32, "network.width" = 8, "network.capsules" = 4, batch = 8, epochs = {epochs}, "checkpoints.every_epochs" = 1 }}
+[evaluate]
+preset = "quick"
+tasks = ["rotation"]
+no_images = true
+[[runs]]
+data = "T"
+method = ["vicreg", "equicaps"]
+{more}"#
+    );
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+fn call(root: &Path, more: &[&str]) -> Command {
+    let mut command = equicaps(&["study", "tiny.toml", "--quiet", "--threads", "1"]);
+    command.args(more).current_dir(root);
+    command
+}
+
+fn text(root: &Path, path: &str) -> String {
+    std::fs::read_to_string(root.join("tiny").join(path)).unwrap()
+}
+
+/// The last checkpoint of a run.
+fn weights(root: &Path, run: &str) -> Vec<u8> {
+    let folder = root.join("tiny/runs").join(run).join("checkpoints");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    std::fs::read(files.last().unwrap()).unwrap()
+}
+
+#[test]
+fn a_study_is_made_once_and_reported() {
+    let root = tempfile::tempdir().unwrap();
+    study(root.path(), 2, "");
+    let plan = ok_json(&mut call(root.path(), &["--dry-run"]));
+    assert_eq!(plan["runs"].as_array().unwrap().len(), 2, "{plan}");
+    assert_eq!(
+        (&plan["runs"][0]["progress"], &plan["runs"][0]["steps"]),
+        (&"to do".into(), &4.into()),
+        "{plan}"
+    );
+    assert!(plan["estimated_seconds"].as_f64().unwrap() > 0.0, "{plan}");
+    assert!(!root.path().join("tiny").exists(), "a plan writes nothing");
+    let made = ok_json(&mut call(root.path(), &[]));
+    assert_eq!((&made["finished"], &made["report"]), (&2.into(), &"tiny/report.html".into()), "{made}");
+    let page = text(root.path(), "report.html");
+    assert!(page.contains("A tiny study") && page.contains("EquiCaps"), "the report of the study");
+    assert!(!root.path().join("tiny/runs/T-vicreg-s0/evaluation/features").exists(), "features are removed");
+    // Nothing is made twice.
+    let environment = "runs/T-vicreg-s0/environment.json";
+    let (sessions, before) = (text(root.path(), environment), weights(root.path(), "T-equicaps-s0"));
+    let results = "runs/T-vicreg-s0/evaluation/epoch_00002/results.json";
+    let evaluated = std::fs::metadata(root.path().join("tiny").join(results)).unwrap().modified().unwrap();
+    ok(&mut call(root.path(), &[]));
+    assert_eq!(text(root.path(), environment), sessions);
+    assert!(weights(root.path(), "T-equicaps-s0") == before);
+    let again = std::fs::metadata(root.path().join("tiny").join(results)).unwrap().modified().unwrap();
+    assert_eq!(evaluated, again);
+    let plan = ok(&mut call(root.path(), &["--dry-run"]));
+    assert_eq!(plan.matches("finished").count(), 2, "{plan}");
+    // More epochs go on from where it ended.
+    study(root.path(), 3, "");
+    let made = ok_json(&mut call(root.path(), &["--only", "vicreg"]));
+    assert_eq!((&made["runs"], &made["finished"]), (&1.into(), &1.into()), "{made}");
+    assert!(root.path().join("tiny/runs/T-vicreg-s0/evaluation/epoch_00003/results.json").exists());
+    let (code, said) = failure(&mut call(root.path(), &["--only", "nobody"]));
+    assert!(
+        code == 2 && said.contains("no run has such a name (runs: T-vicreg-s0, T-equicaps-s0)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_run_that_fails_is_named_and_the_others_go_on() {
+    let root = tempfile::tempdir().unwrap();
+    // Translations that the data do not have.
+    let file = study(root.path(), 1, "[[runs]]\ndata = \"T\"\nmethod = \"sie\"\n");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let text = text.replace(
+        "method = [\"vicreg\", \"equicaps\"]",
+        "method = \"equicaps\"\ntransform = \"rotation+base\"",
+    );
+    std::fs::write(&file, text.replace("procedural =", "preset = \"3diebench\"\nprocedural =")).unwrap();
+    let output = call(root.path(), &["--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let made = object(&String::from_utf8(output.stdout).unwrap());
+    let why = made["failed"]["T-equicaps-rotation+base-s0"].as_str().unwrap();
+    assert!(why.contains("needs views with translations"), "{made}");
+    assert_eq!(
+        (&made["finished"], &made["error"]),
+        (&1.into(), &"1 run failed: T-equicaps-rotation+base-s0".into())
+    );
+    assert!(made["report"].is_string(), "{made}");
+    // A run with other settings is not overwritten.
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("batch = 8", "batch = 6")).unwrap();
+    let (code, said) = failure(&mut call(root.path(), &["--only", "sie"]));
+    assert!(code == 1 && said.contains("has batch = 8, but tiny.toml says batch = 6"), "{said}");
+}
+
+#[test]
+fn mistakes_in_the_file_are_found_before_anything_begins() {
+    let root = tempfile::tempdir().unwrap();
+    for (more, expected) in [
+        ("[[runs]]\ndata = \"T\"\nmethod = \"equicap\"\n", "did you mean \"equicaps\"?"),
+        ("[[runs]]\ndata = \"T\"\nmethod = \"sie\"\nset = { epoch = 3 }\n", "there is no setting \"epoch\""),
+        (
+            "[[runs]]\ndata = \"T\"\nmethod = \"sie\"\nevaluate = { presets = \"quick\" }\n",
+            "unexpected argument '--presets'",
+        ),
+    ] {
+        study(root.path(), 1, more);
+        let (code, said) = failure(&mut call(root.path(), &[]));
+        let line = said.lines().last().unwrap();
+        assert!(code == 2 && line.contains("tiny.toml, line 18: ") && line.contains(expected), "{said}");
+    }
+    assert!(!root.path().join("tiny").exists());
+}
+
+#[test]
+fn shards_share_the_runs_and_the_last_one_reports() {
+    let root = tempfile::tempdir().unwrap();
+    study(root.path(), 1, "");
+    let first = ok_json(&mut call(root.path(), &["--shard", "1/2"]));
+    assert_eq!((&first["finished"], &first["report"]), (&1.into(), &Value::Null), "{first}");
+    assert_eq!(first["left"], serde_json::json!(["T-vicreg-s0"]));
+    let mut array = call(root.path(), &[]);
+    array.env("SLURM_ARRAY_TASK_ID", "0").env("SLURM_ARRAY_TASK_COUNT", "2");
+    let second = ok_json(&mut array);
+    assert_eq!((&second["finished"], &second["report"]), (&2.into(), &"tiny/report.html".into()), "{second}");
+}
+
+#[test]
+fn ranks_of_a_launcher_share_the_runs() {
+    let root = tempfile::tempdir().unwrap();
+    study(root.path(), 1, "");
+    let rank = |rank: &str| {
+        let mut command = call(root.path(), &["--json"]);
+        command.env("OMPI_COMM_WORLD_RANK", rank).env("OMPI_COMM_WORLD_SIZE", "2");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let both = [rank("0"), rank("1")].map(|child| child.wait_with_output().unwrap());
+    let reports = both.iter().filter(|output| {
+        assert!(output.status.success(), "{output:?}");
+        object(std::str::from_utf8(&output.stdout).unwrap())["report"].is_string()
+    });
+    assert!(reports.count() >= 1);
+}
+
+fn wait(child: &mut Child) -> Option<i32> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("the study did not end");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What is known about a run.
+fn shown(root: &Path, run: &str) -> Value {
+    let output =
+        equicaps(&["runs", "show", "--json"]).arg(root.join("tiny/runs").join(run)).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
+/// Waits until a run is `state`, and has a checkpoint.
+fn wait_until(root: &Path, run: &str, state: &str) {
+    let began = Instant::now();
+    loop {
+        let found = shown(root, run);
+        if found["state"] == state && found["checkpoints"].as_array().is_some_and(|all| !all.is_empty()) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{run} is not {state}: {found}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_study_goes_on_where_it_was() {
+    let (whole, broken) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for root in [&whole, &broken] {
+        study(root.path(), 150, "");
+    }
+    ok(&mut call(whole.path(), &[]));
+    for (signal, status) in [("-INT", Some(75)), ("-TERM", Some(75)), ("-KILL", None)] {
+        let mut child =
+            call(broken.path(), &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until(broken.path(), "T-vicreg-s0", "running");
+        assert!(Command::new("kill").arg(signal).arg(child.id().to_string()).status().unwrap().success());
+        assert_eq!(wait(&mut child), status, "{signal}");
+        // The part of a study that was killed saves what it has and ends.
+        wait_until(broken.path(), "T-vicreg-s0", "stopped");
+    }
+    let made = ok_json(&mut call(broken.path(), &[]));
+    assert_eq!(made["finished"], 2, "{made}");
+    for run in ["T-vicreg-s0", "T-equicaps-s0"] {
+        assert!(weights(whole.path(), run) == weights(broken.path(), run), "{run}");
+    }
+    // Time that is over is an interruption, too.
+    std::fs::remove_dir_all(broken.path().join("tiny/runs")).unwrap();
+    study(broken.path(), 90_000, "");
+    let mut child = call(broken.path(), &["--stop-after", "2"]).stdout(Stdio::piped()).spawn().unwrap();
+    assert_eq!(wait(&mut child), Some(75));
+}
