@@ -9,6 +9,9 @@
 
 use pose::{FrameKind, ViewPose};
 
+use crate::encoder::Encoder;
+use crate::error::Result;
+
 /// How embeddings follow a change of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transformation {
@@ -39,6 +42,25 @@ impl Transformation {
             None => ViewPose::relative_quaternion(first, second).to_f32().to_vec(),
             Some(frame) => {
                 ViewPose::rotation_and_translation(frame, first, second).map(|v| v as f32).to_vec()
+            }
+        }
+    }
+
+    /// Where the embedding of a view is expected after a change of view from `first` to `second`; normalised.
+    pub fn moved(
+        self,
+        encoder: &mut dyn Encoder,
+        embedding: &[f32],
+        first: &ViewPose,
+        second: &ViewPose,
+    ) -> Result<Vec<f32>> {
+        match self {
+            Self::PoseMatrices(layout) => Ok(layout.predict(embedding, first, second)),
+            Self::Predictor { translation } => {
+                let parameters = Self::parameters(translation, first, second);
+                let mut predicted = encoder.predict(embedding, &parameters, 1)?;
+                normalise_prediction(&mut predicted);
+                Ok(predicted)
             }
         }
     }
@@ -106,6 +128,17 @@ impl PoseMatrices {
         self.normalise(&mut moved);
         normalise_prediction(&mut moved);
         moved
+    }
+}
+
+/// Normalises equivariant embeddings to be compared with each other as neighbours, in place; rows of `width`: pose matrices
+/// capsule by capsule, others as a whole.
+pub fn normalise_neighbours(transformation: Option<Transformation>, values: &mut [f32], width: usize) {
+    match transformation {
+        Some(transformation @ Transformation::PoseMatrices(_)) => {
+            transformation.normalise_candidates(values, width)
+        }
+        _ => values.chunks_exact_mut(width.max(1)).for_each(normalise_prediction),
     }
 }
 

@@ -27,6 +27,7 @@ use train::config::PrecisionName;
 use train::{Config, Session};
 
 use crate::commands::evaluate as evaluation;
+use crate::commands::explore;
 use crate::commands::render::{AnyRenderer, Preset as Latents, Request as RenderRequest, make};
 use crate::commands::training_progress::TrainingProgress;
 use crate::outcome::Outcome;
@@ -37,7 +38,8 @@ use crate::{Interrupted, interrupt};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   equicaps demo
-  equicaps demo --out first --seed 1")]
+  equicaps demo --out first --seed 1
+  equicaps demo --explore")]
 pub struct Arguments {
     /// Folder for all outputs
     #[arg(long, value_name = "DIR", default_value = "equicaps-demo")]
@@ -45,6 +47,9 @@ pub struct Arguments {
     /// Seed of views, initial weights, order of objects and probes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Open the explorer on the trained runs at the end
+    #[arg(long)]
+    explore: bool,
 }
 
 const SIZE: ProceduralSize = ProceduralSize { classes: 5, objects: 60 };
@@ -86,7 +91,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         Network { name, method, rotation_r2, top1, pose: results.pose_verdict() }
     };
     let rotation = all.first().and_then(|results| results.representations.get(&Task::Rotation));
-    Outcome::new(&Made {
+    let explored: Vec<PathBuf> = METHODS.iter().rev().map(|method| arguments.out.join(method)).collect();
+    let made = Outcome::new(&Made {
         out: shown(&arguments.out),
         report: shown(&html),
         contact_sheet: shown(&sheet),
@@ -101,7 +107,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             dataset::shell_word(&views_folder.join(first).join("image_0.jpg")),
             dataset::shell_word(&views_folder)
         ),
-    })
+        explore: explore::command_line(&explored),
+    })?;
+    if !arguments.explore {
+        return Ok(made);
+    }
+    made.print(terminal);
+    explore::run(&explore::Arguments::of_runs(explored), terminal)
 }
 
 /// What the demo made.
@@ -119,6 +131,8 @@ struct Made {
     /// A command to try next.
     #[serde(skip)]
     next: String,
+    /// The command that opens the explorer on both runs.
+    explore: String,
 }
 
 #[derive(Serialize)]
@@ -133,7 +147,7 @@ struct Network {
 
 impl fmt::Display for Made {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { report, contact_sheet, seconds, table, next, .. } = self;
+        let Self { report, contact_sheet, seconds, table, next, explore, .. } = self;
         let floor = self
             .rotation_floor
             .map_or_else(String::new, |floor| format!("{floor:.2} is reached without any information, "));
@@ -146,7 +160,7 @@ impl fmt::Display for Made {
         write!(
             formatter,
             "{seconds:.0} s. Look at\n  {report}  tables, curves, nearest neighbours, rotation in pose space\n  \
-             {contact_sheet}  the views\nThen try\n  {next}"
+             {contact_sheet}  the views\nThen try\n  {next}\n  {explore}"
         )
     }
 }

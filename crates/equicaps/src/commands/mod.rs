@@ -14,6 +14,7 @@ mod demo;
 mod devices;
 mod embed;
 mod evaluate;
+mod explore;
 mod export;
 mod frame;
 mod import;
@@ -45,6 +46,8 @@ pub enum Command {
     Evaluate(Box<evaluate::Arguments>),
     /// Write an HTML report of some runs: tables beside the paper's, images, curves
     Report(report::Arguments),
+    /// Open a page in the browser: turn objects, steer poses, see all views as a map, curves, errors
+    Explore(explore::Arguments),
     /// Compute features of images with a trained network
     Embed(embed::Arguments),
     /// Find the images nearest to a query by the features of a trained network
@@ -80,6 +83,7 @@ impl Command {
             Self::Runs(arguments) => runs::run(&arguments, terminal),
             Self::Evaluate(arguments) => evaluate::run(&arguments, terminal),
             Self::Report(arguments) => report::run(&arguments, terminal),
+            Self::Explore(arguments) => explore::run(&arguments, terminal),
             Self::Embed(arguments) => embed::run(&arguments, terminal),
             Self::Neighbours(arguments) => neighbours::run(&arguments, terminal),
             Self::Steer(arguments) => steer::run(&arguments, terminal),

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use dataset::origin::origins;
 use evaluate::Encoder;
 use evaluate::nearest::Similarity;
-use evaluate::prediction::{Transformation, normalise_prediction};
 use pose::{Degrees, TaitBryan, ViewPose};
 use report::nearest_images;
 use serde::Serialize;
@@ -94,15 +93,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     }
     let embedding = network.encode(&mut source)?.equivariant;
     let origin = ViewPose::default();
-    let prediction = match transformation {
-        Transformation::PoseMatrices(layout) => layout.predict(&embedding, &origin, &moved_by),
-        Transformation::Predictor { translation } => {
-            let parameters = Transformation::parameters(translation, &origin, &moved_by);
-            let mut predicted = network.encoder.predict(&embedding, &parameters, 1)?;
-            normalise_prediction(&mut predicted);
-            predicted
-        }
-    };
+    let prediction = transformation.moved(&mut network.encoder, &embedding, &origin, &moved_by)?;
     let mut rows = network.encode(&mut candidates)?.equivariant;
     transformation.normalise_candidates(&mut rows, width);
     let mut similarity = Similarity::new(&network.device)?;
