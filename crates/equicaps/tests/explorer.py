@@ -139,8 +139,8 @@ class Page:
     def size(self, width, height, mobile=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
 
-    def save(self, path, whole=False):
-        picture = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def save(self, path):
+        picture = self.call("Page.captureScreenshot", format="jpeg", quality=88)
         path.write_bytes(base64.b64decode(picture["data"]))
 
     def quiet(self):
@@ -299,18 +299,29 @@ def screenshots(page, folder):
         page.wait("document.getElementById('status').hidden")
         page.wait("[...document.images].filter((image) => image.loading !== 'lazy').every((image) => image.complete)")
         time.sleep(wait)
-        page.save(folder / f"explorer-{name}.png")
+        page.save(folder / f"explorer-{name}.jpg")
+
+    def pose(*angles):
+        before = page.ask(f"JSON.stringify({VIEW})")
+        fields = "document.querySelectorAll('.controls')[0].querySelectorAll('input[type=number]')"
+        page.ask(f"[{','.join(map(str, angles))}].forEach((angle, i) => {{ const field = {fields}[i + 1]; field.value = angle; field.dispatchEvent(new Event('change')); }})")
+        page.wait(f"JSON.stringify({VIEW}) !== {json.dumps(before)}")
 
     page.size(1440, 900)
     page.ask("location.hash = 'turn'")
     page.wait(f"{VIEW}.looked")
-    shot("turn")
+    page.ask("(() => { const s = document.querySelector('select[aria-label=Object]'); s.value = [...s.options].find((o) => o.textContent.startsWith('airplane')).value; s.dispatchEvent(new Event('change')); })()")
+    page.ask("(() => { const box = document.querySelector('input[type=checkbox]'); box.click(); })()")
+    pose(-20, 10, 35)
+    shot("turn", wait=3)
     page.ask("location.hash = 'steer'")
     page.wait(f"{VIEW}.steered")
-    shot("steer")
+    page.ask("[...document.querySelectorAll('.panel button')].find((button) => button.textContent === '0, 0, 45').click()")
+    pose(-30, 20, -20)
+    shot("steer", wait=3)
     page.ask("location.hash = 'map'")
     page.wait(f"{VIEW}.points")
-    page.ask("(() => { const s = document.querySelector('select[aria-label=how]'); s.value = 'tsne'; s.dispatchEvent(new Event('change')); })()")
+    page.ask("(() => { const s = document.querySelector('select[aria-label=how]'); s.value = 'tsne'; s.dispatchEvent(new Event('change')); const c = document.querySelector('select[aria-label=colour]'); c.value = 'class'; c.dispatchEvent(new Event('change')); const b = document.querySelector('select[aria-label=by]'); b.value = 'representation'; })()")
     time.sleep(1)
     page.wait("document.getElementById('status').hidden && !document.querySelector('.map-grid').textContent.includes('computing')", 300)
     time.sleep(1)
@@ -321,7 +332,8 @@ def screenshots(page, folder):
     shot("runs")
     page.ask("(() => { document.documentElement.dataset.theme = 'dark'; location.hash = 'errors'; })()")
     page.wait(f"{VIEW}.errors")
-    shot("errors")
+    page.ask("[...document.querySelectorAll('button')].find((button) => button.textContent === 'all').click()")
+    shot("errors", wait=3)
     page.ask("location.hash = 'turn'")
     page.wait(f"{VIEW}.looked")
     shot("phone", 390, 844)

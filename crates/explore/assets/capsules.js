@@ -1,14 +1,15 @@
 // Drawings of what a network makes of a view: activations as bars, poses as heat maps or axes.
 import { sharp, tone } from "./elements.js";
 
-/** Activations as bars; names the highest. */
+/** Activations as bars from their mean, the three highest in colour. */
 export function drawBars(canvas, values) {
   const context = sharp(canvas);
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];
   const count = values.length;
   if (!count) return;
-  const [low, high] = [Math.min(0, ...values), Math.max(1e-9, ...values)];
-  const y = (value) => 4 + ((high - value) / (high - low)) * (height - 20);
+  const mean = values.reduce((sum, value) => sum + value, 0) / count;
+  const most = Math.max(1e-9, ...values.map((value) => Math.abs(value - mean)));
+  const y = (value) => 4 + ((most - (value - mean)) / (2 * most)) * (height - 22);
   const step = width / count;
   const order = [...values.keys()].sort((a, b) => values[b] - values[a]);
   const rank = new Map(order.slice(0, 3).map((index, place) => [index, place]));
@@ -17,8 +18,8 @@ export function drawBars(canvas, values) {
   values.forEach((value, index) => {
     context.fillStyle = rank.has(index) ? tone("accent") : tone("soft");
     context.globalAlpha = rank.has(index) ? 1 : 0.55;
-    const top = y(Math.max(value, 0));
-    context.fillRect(index * step + step * 0.12, top, Math.max(1, step * 0.76), Math.max(1, y(Math.min(value, 0)) - top));
+    const top = y(Math.max(value, mean));
+    context.fillRect(index * step + step * 0.12, top, Math.max(1, step * 0.76), Math.max(1, y(Math.min(value, mean)) - top));
     context.globalAlpha = 1;
     if (step > 13 || index % Math.ceil(14 / step) === 0) {
       context.fillStyle = tone("soft");

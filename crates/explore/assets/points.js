@@ -115,7 +115,7 @@ export class Points {
       gl.uniform2fv(this.uniform.scale, this.scale());
       const size = this.count > 40000 ? 3 : this.count > 8000 ? 5 : this.count > 2000 ? 7 : 10;
       gl.uniform1f(this.uniform.size, size * ratio * Math.min(2, Math.max(1, this.zoom ** 0.3)));
-      gl.uniform1f(this.uniform.faint, this.any ? 0.28 : 0.85);
+      gl.uniform1f(this.uniform.faint, this.any ? 0.42 : 0.85);
       gl.drawArrays(gl.POINTS, 0, this.count);
       this.drawn = (this.drawn ?? 0) + 1;
     });

@@ -6,6 +6,8 @@ import { choose, noteCheckpoints, page, say } from "./main.js";
 
 const FIRST = ["loss", "probe/rotation_r2/poses", "probe/rotation_r2/representation", "probe/class_accuracy/representation", "probe/knn_accuracy/representation", "probe/translation_r2/poses", "health/effective_rank"];
 const WORDS = { held_out: "held out", epoch: "training, mean of an epoch", step: "training, steps" };
+/** `probe/rotation_r2/poses` as people say it. */
+const inWords = (name) => name.replace(/^probe\/([^/]+)\//, "$1 of ").replace(/^[a-z]+\//, "").replaceAll("_", " ").replace(" r2", " R²").replace("knn", "kNN");
 let all = false;
 let here = null;
 
@@ -37,7 +39,7 @@ export function open(place) {
         draw();
       };
       const floors = series.some((one) => one.floor !== null && one.floor !== undefined);
-      return panel(el("h2", {}, name.replace("probe/", "").replaceAll("_", " ").replace("/", " of "), el("small", {}, word, floors ? "; dashed: without information" : "")), chart(series, { mark, onpick: pick }));
+      return panel(el("h2", {}, inWords(name), el("small", {}, word, floors ? "; dashed: without information" : "")), chart(series, { mark, onpick: pick }));
     }));
     table.replaceChildren(el("table", {},
       el("thead", {}, el("tr", {}, ["run", "method", "state", "epoch", "step", "checkpoints"].map((text) => el("th", {}, text)))),

@@ -82,9 +82,10 @@ export function open(place) {
     el("div.stack", {},
       panel(el("h2", {}, "Motion", el("small", {}, "multiplied into the pose from the right: P′ = P·M")),
         el("div.row", {}, ...[[0, 0, 45], [0, 0, 90], [0, 0, -90], [45, 0, 0], [0, 45, 0], [0, 0, 0]].map((rotate) => el("button", { type: "button", onclick: () => set(rotate) }, rotate.join(", ")))),
-        el("div.controls", {}, ...sliders.flatMap((control) => control.elements), ...(translations ? [el("h3.group", {}, "Translation"), ...moves.flatMap((control) => control.elements)] : [])),
-        el("h3", { style: "margin:.7rem 0 .3rem" }, "as a matrix; type to change"), el("div.matrix", { style: "max-width:20rem" }, ...cells), wrong,
-        el("label.row.small", { style: "margin-top:.6rem" }, all, "look among the views of all objects"), copyButtons(command, json)),
+        el("div.motion", {},
+          el("div.controls", {}, el("h3.group", {}, "Rotation, degrees"), ...sliders.flatMap((control) => control.elements), ...(translations ? [el("h3.group", {}, "Translation"), ...moves.flatMap((control) => control.elements)] : [])),
+          el("div", {}, el("h3", { style: "margin:1.05rem 0 .3rem" }, "the same as a matrix; type to change it"), el("div.matrix", {}, ...cells))),
+        wrong, el("div.row.spread", { style: "margin-top:.4rem" }, copyButtons(command, json), el("label.row.small", {}, all, "look among the views of all objects"))),
       panel(el("h2", {}, "Where it lands"), verdict, el("div", { style: "margin-top:.8rem" }, found)),
       panel(el("h2", {}, "The next ones", el("small", {}, "degrees off what was asked")), rest))));
   here = { steer, command, json };

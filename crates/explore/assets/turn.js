@@ -81,9 +81,13 @@ export class Stage {
     this.view.elements[2].max = range.max;
     if (scene.view !== null) this.view.set(scene.view);
     const held = scene.view !== null && (page.state.data.split === "views" ? scene.view >= object.held_out_from : object.held_out);
-    this.kind.textContent = scene.view === null ? "a live view" : `stored view ${scene.view} of ${object.views}${held ? ", held out" : ""}`;
+    const most = Math.ceil(page.state.data.most_degrees);
+    const far = scene.view === null && [scene.rx, scene.ry, scene.rz].some((angle) => Math.abs(angle) > most + 1);
+    this.kind.classList.toggle("warm", far);
+    this.kind.textContent = far ? `a live view, turned further than any stored one (${most}°)` : scene.view === null ? "a live view" : `stored view ${scene.view} of ${object.views}${held ? ", held out" : ""}`;
     clearTimeout(this.resting);
-    this.resting = setTimeout(() => { this.sharpen(); this.rested(); }, REST);
+    this.atRest = false;
+    this.resting = setTimeout(() => { this.atRest = true; this.sharpen(); this.rested(); }, REST);
     this.follow();
   }
 
@@ -98,10 +102,12 @@ export class Stage {
       this.measure(performance.now() - began);
     } while (this.again && !this.closed);
     this.busy = false;
+    // The hand came to rest while the last picture was on its way.
+    if (this.atRest) this.sharpen();
   }
 
   async sharpen() {
-    if (this.busy || scene.view !== null) return;
+    if (this.busy || this.closed || scene.view !== null) return;
     const before = JSON.stringify(asked());
     const ratio = window.devicePixelRatio || 1;
     const side = Math.min(768, Math.max(256, Math.round(this.box.clientWidth * ratio)));
@@ -181,9 +187,10 @@ export function open(place) {
     if (looked.capsules) drawPoses(poses, looked.poses, looked.capsules, looked.activations, kind);
   };
   const caption = (view) => [el("b", {}, view.class), ` ${degrees(view.degrees)} away, ${view.similarity.toFixed(3)}`];
+  const own_object = el("input", { type: "checkbox", onchange: () => look() });
   const look = async () => {
     const own = ++stale;
-    const answer = await whenReady(() => post("api/look", { ...network(), scene: asked(), k: 12 }), () => own === stale);
+    const answer = await whenReady(() => post("api/look", { ...network(), scene: asked(), own_object: own_object.checked, k: 12 }), () => own === stale);
     if (!answer) return;
     looked = answer;
     near.representation.replaceChildren(...pictures(answer.by_representation, caption, showStored));
@@ -192,6 +199,8 @@ export function open(place) {
     barsPanel.hidden = !answer.activations.length;
     matrices.hidden = !answer.capsules;
     note.textContent = answer.note ?? "";
+    const values = answer.activations;
+    barsNote.textContent = values.length ? `bars go up and down from their mean, ${(values.reduce((a, b) => a + b, 0) / values.length).toFixed(4)}; from ${Math.min(...values).toFixed(4)} to ${Math.max(...values).toFixed(4)}` : "";
     draw();
     place.dataset.looked = String(own);
   };
@@ -202,12 +211,13 @@ export function open(place) {
   const json = () => ({ ...network(), run: chosenRun().name, scene: { ...scene }, object: page.state.data.objects[scene.object].id, nearest: looked && { representation: looked.by_representation, poses: looked.by_poses }, activations: looked?.activations, poses: looked?.poses });
   const stage = new Stage({ rested: look });
   stage.panel.append(copyButtons(command, json));
-  const posesPanel = panel(el("h2", {}, "Nearest by poses", el("small", {}, "stored views; degrees to the shown rotation")), near.poses);
-  const barsPanel = panel(el("h2", {}, "Activations", el("small", {}, "of the capsules")), bars);
+  const posesPanel = panel(el("h2", {}, "Nearest by poses", el("small", {}, "degrees: to the shown rotation")), near.poses);
+  const barsNote = el("p.small.soft");
+  const barsPanel = panel(el("h2", {}, "Activations", el("small", {}, "of the capsules")), bars, barsNote);
   const toggle = el("button", { type: "button", onclick: () => { kind = kind === "heat" ? "axes" : "heat"; toggle.textContent = kind === "heat" ? "as axes" : "as heat maps"; draw(); } }, "as axes");
   const matrices = panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Pose matrices"), toggle), poses, el("p.small.soft", {}, "one for each capsule, the most active first"));
   place.append(el("div.turn-grid", {}, stage.panel,
-    el("div.stack", {}, panel(el("h2", {}, "Nearest by representation", el("small", {}, "click to show")), near.representation), posesPanel, note),
+    el("div.stack", {}, panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Nearest by representation", el("small", {}, "stored views; click one to show it")), el("label.row.small", {}, own_object, "of this object")), near.representation), posesPanel, note),
     el("div.stack", {}, barsPanel, matrices)));
   addEventListener("resize", draw);
   here = { look, draw, command, json };

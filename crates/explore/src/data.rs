@@ -90,6 +90,9 @@ impl Data {
             })
         };
         let classes: Vec<&str> = views.classes().iter().map(|class| class.name.as_str()).collect();
+        // The largest angle about an axis among the stored views: beyond it a network is asked for something new.
+        let angles = self.truth.poses.iter().flat_map(|pose| pose.rotation.to_radians());
+        let most_degrees = angles.map(|angle| angle.abs().to_degrees()).fold(0.0, f64::max);
         let render = match self.name.parse() {
             Ok(DataSpec::Procedural(size)) => Some(format!(
                 "equicaps render --procedural {}x{} --size {} --out views",
@@ -110,6 +113,7 @@ impl Data {
             "has_light": views.has_light(),
             "has_poses": self.truth.has_poses,
             "files": self.is_files,
+            "most_degrees": most_degrees,
             "render": render,
             "classes": classes,
             "objects": views.objects().iter().enumerate().map(object).collect::<Vec<_>>(),

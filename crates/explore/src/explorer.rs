@@ -1,6 +1,6 @@
 //! What is looked at: some runs, one set of data, their networks; and the bounds on what is computed at once.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -139,11 +139,9 @@ impl Explorer {
 /// Views of each object of the network inside the program: enough to look at, few enough to be there in seconds.
 const BUILTIN_VIEWS: usize = 24;
 
-/// A run that was trained on other data than the first.
+/// A run that is known to have been trained on other data than the first.
 fn other_data(runs: &[Run]) -> Option<&Run> {
-    let first = runs.first()?;
-    runs.iter().find(|run| {
-        let name = |run: &Run| Path::new(&run.config().data).to_path_buf();
-        name(run) != name(first)
-    })
+    let name = |run: &Run| PathBuf::from(&run.config().data);
+    let first = name(runs.first()?);
+    runs.iter().find(|run| !run.config().data.is_empty() && name(run) != first)
 }

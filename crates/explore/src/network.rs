@@ -125,13 +125,13 @@ impl Network {
         Ok(lock(&self.encoder).encode(pixels, 1)?)
     }
 
-    /// The `k` rows nearest to features, without the row `except`; none where the network has no such features.
+    /// The `k` rows nearest to features, without those that `skip` names; none where the network has no such features.
     pub fn nearest(
         &self,
         by: By,
         encoded: &Encoded,
         k: usize,
-        except: Option<usize>,
+        skip: impl Fn(usize) -> bool + Sync,
     ) -> Result<Vec<Neighbour>> {
         let table = &self.near[&by];
         let mut query = match by {
@@ -143,7 +143,7 @@ impl Network {
             return Ok(Vec::new());
         }
         normalise_neighbours(self.transformation.filter(|_| by == By::Poses), &mut query, table.width);
-        let skip = |_: usize, row: usize| Some(row) == except;
+        let skip = |_: usize, row: usize| skip(row);
         let found = lock(&self.similarity).nearest(&query, &table.values, table.width, k, skip)?;
         Ok(found.into_iter().next().unwrap_or_default())
     }
@@ -178,16 +178,12 @@ impl Network {
         let truth = &self.data.truth;
         let width = self.candidates.width;
         let mut found = Vec::new();
-        let pools = match object {
-            None => vec![0..self.candidates.rows()],
-            Some(object) => Split::ALL
-                .into_iter()
-                .filter(|&split| truth.split(split).contains(&object))
-                .map(|split| truth.rows_of(split, object))
-                .collect(),
+        let own_rows = |split| match object {
+            None => Some(truth.rows(split)),
+            Some(object) => truth.split(split).contains(&object).then(|| truth.rows_of(split, object)),
         };
         let mut similarity = lock(&self.similarity);
-        for rows in pools {
+        for rows in Split::ALL.into_iter().filter_map(own_rows) {
             let pool = &self.candidates.values[rows.start * width..rows.end * width];
             let skip = |_: usize, row: usize| Some(rows.start + row) == except;
             let near = similarity.nearest(&moved, pool, width, k, skip)?.into_iter().flatten();

@@ -83,8 +83,9 @@ impl SceneQuery {
             ("spot_phi", self.spot_phi, 720.0),
             ("spot_hue", self.spot_hue, 1.0),
         ];
-        // NaN is not within anything.
-        if let Some((name, value, most)) = bounded.iter().find(|(_, value, most)| !(value.abs() <= *most)) {
+        if let Some((name, value, most)) =
+            bounded.iter().find(|(_, value, most)| value.is_nan() || value.abs() > *most)
+        {
             return Err(Refusal::Wrong(format!(
                 "{name} is {value}, expected a number from -{most} to {most}"
             )));

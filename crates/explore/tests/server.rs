@@ -1,5 +1,7 @@
 //! The server by plain sockets: what it answers, what it refuses, and that broken or many clients do not stop it.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;

@@ -147,7 +147,7 @@ fn collect(data: &Data, errors: &[ViewError], query: &ErrorsQuery) -> Errors {
     let mut objects: Vec<Mean> = by_object
         .iter()
         .map(|(&object, errors)| Mean {
-            name: data.views.objects()[object].id(),
+            name: format!("{} {}", class_name(truth.labels[object]), data.views.objects()[object].name),
             class: truth.labels[object],
             object: Some(object),
             ..mean(errors)

@@ -86,6 +86,9 @@ pub struct LookRequest {
     #[serde(flatten)]
     network: NetworkQuery,
     scene: SceneQuery,
+    /// Only views of the same object are neighbours.
+    #[serde(default)]
+    own_object: bool,
     #[serde(default = "k")]
     k: usize,
 }
@@ -123,7 +126,9 @@ pub async fn look(
         let except = request.scene.view.map(|view| data.truth.row(request.scene.object, view));
         let pose = latents.pose();
         let near = |by| -> Result<Vec<Found>, Refusal> {
-            let near = network.nearest(by, &encoded, k, except).map_err(failed)?;
+            let is_other = |row| request.own_object && data.truth.item(row).0 != request.scene.object;
+            let skip = |row| Some(row) == except || is_other(row);
+            let near = network.nearest(by, &encoded, k, skip).map_err(failed)?;
             Ok(Found::list(data, &near, Some(&pose)))
         };
         Ok(Looked {
