@@ -116,7 +116,10 @@ export async function showObject(object) {
 }
 
 function keys(event) {
-  if (event.target.closest?.("input, select, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  // Whoever types a number does not turn the object; a slider keeps its arrows.
+  const typing = event.target.closest?.("input:not([type=range], [type=checkbox]), select, textarea");
+  if (typing || (event.key.startsWith("Arrow") && event.target.closest?.("input"))) return;
   const names = Object.keys(VIEWS);
   const step = event.shiftKey ? 15 : 3;
   const live = page.state.data.live;

@@ -25,7 +25,7 @@ export class Points {
     this.over.style.pointerEvents = "none";
     place.replaceChildren(this.canvas, this.over);
     this.place = place;
-    this.gl = this.canvas.getContext("webgl", { antialias: true, premultipliedAlpha: false, alpha: true, preserveDrawingBuffer: true });
+    this.gl = this.canvas.getContext("webgl", { antialias: false, premultipliedAlpha: false, alpha: true });
     this.count = 0; this.x = new Float32Array(); this.y = new Float32Array();
     this.centre = [0, 0]; this.zoom = 1; this.lassoing = false;
     this.picked = picked; this.enclosed = enclosed;
