@@ -2,7 +2,7 @@
 import { copy, degrees, el, panel, pictures, slider } from "./elements.js";
 import { asked, matrixOf, pictureAddress, scene, showStored } from "./scene.js";
 import { post } from "./server.js";
-import { among, copyButtons, imageWord, savePicture, Stage } from "./turn.js";
+import { among, copyButtons, copyPicture, imageWord, savePicture, Stage } from "./turn.js";
 import { chosenRun, network, page, whenReady } from "./main.js";
 
 /** The motion; it stays while other views are looked at. */
@@ -97,6 +97,7 @@ export function key(name) {
   if (name === "c") copy(here.command(), "the command line");
   else if (name === "j") copy(JSON.stringify(here.json()), "JSON");
   else if (name === "s") savePicture();
+  else if (name === "p") copyPicture();
   else return false;
   return true;
 }

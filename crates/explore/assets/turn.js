@@ -1,5 +1,5 @@
 // Turn: an object at any pose, rendered live, and what the network makes of it.
-import { copy, degrees, el, panel, pictures, slider } from "./elements.js";
+import { copy, degrees, el, panel, pictures, slider, toast } from "./elements.js";
 import { drawBars, drawPoses } from "./capsules.js";
 import { asked, change, pictureAddress, scene, showStored, turn, watch } from "./scene.js";
 import { get, picture, post, query } from "./server.js";
@@ -161,11 +161,31 @@ export function copyButtons(command, json) {
   return el("div.row", { style: "margin-top:.7rem" },
     el("button", { type: "button", title: "c", onclick: () => copy(command(), "the command line") }, "Copy command"),
     el("button", { type: "button", title: "j", onclick: () => copy(JSON.stringify(json(), null, 1), "JSON") }, "Copy JSON"),
-    el("button", { type: "button", title: "s", onclick: savePicture }, "Save picture"));
+    el("button", { type: "button", title: "p", onclick: copyPicture }, "Copy picture"),
+    el("button", { type: "button", title: "s", onclick: savePicture }, "Save"));
+}
+
+/** The shown picture, as sharp as it gets. */
+const sharpest = () => picture(pictureAddress(asked(), scene.view === null ? 512 : page.state.data.side, "standard"));
+
+export async function copyPicture() {
+  const address = await sharpest();
+  const image = el("img", { src: address });
+  await image.decode();
+  const canvas = el("canvas", { width: image.naturalWidth, height: image.naturalHeight });
+  canvas.getContext("2d").drawImage(image, 0, 0);
+  URL.revokeObjectURL(address);
+  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
+  try {
+    await navigator.clipboard.write([new ClipboardItem({ "image/png": blob })]);
+    toast("copied the picture");
+  } catch {
+    toast("this browser does not let pages copy pictures; save it instead");
+  }
 }
 
 export async function savePicture() {
-  const address = await picture(pictureAddress(asked(), scene.view === null ? 512 : page.state.data.side, "standard"));
+  const address = await sharpest();
   el("a", { href: address, download: "view.jpg" }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
@@ -230,6 +250,7 @@ export function key(name) {
   if (name === "c") copy(here.command(), "the command line");
   else if (name === "j") copy(JSON.stringify(here.json()), "JSON");
   else if (name === "s") savePicture();
+  else if (name === "p") copyPicture();
   else return false;
   return true;
 }

@@ -10,7 +10,7 @@ use evaluate::nearest::{Neighbour, Similarity};
 use evaluate::prediction::{Transformation, normalise_neighbours};
 use evaluate::view_errors::{self, ViewError};
 use evaluate::weights::Opened;
-use evaluate::{Encoded, Encoder, FeatureKind, Features, NetworkEncoder, Table};
+use evaluate::{Encoded, Encoder, Features, NetworkEncoder, Table};
 use pose::{FrameKind, ViewPose};
 use serde::{Deserialize, Serialize};
 
@@ -38,11 +38,10 @@ pub struct Network {
     similarity: Mutex<Similarity>,
     device: Device,
     data: Arc<Data>,
-    /// Representations and poses as they are, in the order of the ground truth.
+    /// Features in the order of the ground truth: poses as they are, the others normalised to be compared.
     features: Features,
-    /// The same, normalised to be compared; poses twice, as neighbours and as candidates of a motion.
-    near: HashMap<By, Table>,
-    candidates: Table,
+    /// Poses, normalised to be compared.
+    poses: Table,
     transformation: Option<Transformation>,
     /// Capsules and the side of their matrices.
     pub capsules: Option<(usize, usize)>,
@@ -73,22 +72,12 @@ impl Network {
             ..Extraction::new(run.cache(), &weights.subject(&key, false).weights_key, &encoder, device)
         };
         let features = features::extract(&mut encoder, &data.views, &extraction, progress, stop)?;
-        let features = features.map(|table| data.truth.arrange(table));
+        let mut features = features.map(|table| data.truth.arrange(table));
         let transformation = encoder.transformation();
-        let normalised = |kind, transformation| {
-            let mut table = features.table(kind).clone();
-            normalise_neighbours(transformation, &mut table.values, table.width);
-            table
-        };
-        let near = HashMap::from([
-            (By::Representation, normalised(FeatureKind::Representation, None)),
-            (By::Poses, normalised(FeatureKind::Equivariant, transformation)),
-            (By::Activations, normalised(FeatureKind::Invariant, None)),
-        ]);
-        let mut candidates = Table::default();
-        if let Some(transformation) = transformation {
-            candidates = features.equivariant.clone();
-            transformation.normalise_candidates(&mut candidates.values, candidates.width);
+        let mut poses = features.equivariant.clone();
+        normalise_neighbours(transformation, &mut poses.values, poses.width);
+        for table in [&mut features.representation, &mut features.invariant] {
+            normalise_neighbours(None, &mut table.values, table.width);
         }
         let capsules = encoder.capsules();
         Ok(Self {
@@ -97,14 +86,22 @@ impl Network {
             device: device.clone(),
             data: Arc::clone(data),
             features,
-            near,
-            candidates,
+            poses,
             transformation,
             capsules,
             note,
             errors: OnceLock::new(),
             maps: Mutex::default(),
         })
+    }
+
+    /// Features to be compared.
+    fn table(&self, by: By) -> &Table {
+        match by {
+            By::Representation => &self.features.representation,
+            By::Poses => &self.poses,
+            By::Activations => &self.features.invariant,
+        }
     }
 
     /// Side of the images that it takes.
@@ -133,7 +130,7 @@ impl Network {
         k: usize,
         skip: impl Fn(usize) -> bool + Sync,
     ) -> Result<Vec<Neighbour>> {
-        let table = &self.near[&by];
+        let table = self.table(by);
         let mut query = match by {
             By::Representation => encoded.representation.clone(),
             By::Poses => encoded.equivariant.clone(),
@@ -176,7 +173,7 @@ impl Network {
         let origin = ViewPose::default();
         let moved = transformation.moved(&mut *lock(&self.encoder), embedding, &origin, by)?;
         let truth = &self.data.truth;
-        let width = self.candidates.width;
+        let width = self.poses.width;
         let mut found = Vec::new();
         let own_rows = |split| match object {
             None => Some(truth.rows(split)),
@@ -184,7 +181,7 @@ impl Network {
         };
         let mut similarity = lock(&self.similarity);
         for rows in Split::ALL.into_iter().filter_map(own_rows) {
-            let pool = &self.candidates.values[rows.start * width..rows.end * width];
+            let pool = &self.poses.values[rows.start * width..rows.end * width];
             let skip = |_: usize, row: usize| Some(rows.start + row) == except;
             let near = similarity.nearest(&moved, pool, width, k, skip)?.into_iter().flatten();
             found.extend(near.map(|near| Neighbour { row: rows.start + near.row, ..near }));
@@ -209,7 +206,7 @@ impl Network {
         if let Some(points) = lock(&self.maps).get(&(by, layout)) {
             return Ok(Arc::clone(points));
         }
-        let table = &self.near[&by];
+        let table = self.table(by);
         if table.width == 0 {
             return Err(Error::Request(
                 "this network has no such features; choose the representation".to_owned(),

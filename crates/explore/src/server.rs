@@ -1,6 +1,6 @@
 //! Listens on an address and answers requests: a bounded number of connections, none of which may dawdle over its headers.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -63,9 +63,10 @@ impl Server {
             .map_err(refused)?;
         let local = listener.local_addr().map_err(refused)?;
         let token = address.bind.as_ref().map(|_| new_token()).transpose()?;
-        let shown = match bare {
+        let shown = match bare.map(|ip| if ip.is_unspecified() { own_address(ip) } else { ip }) {
             Some(IpAddr::V6(ip)) => format!("[{ip}]"),
-            _ => host,
+            Some(ip) => ip.to_string(),
+            None => host,
         };
         let guard = Guard { port: local.port(), name: address.bind.clone(), token };
         Ok(Self { runtime, listener, guard, shown })
@@ -122,6 +123,19 @@ impl Server {
         explorer.stop();
         self.runtime.shutdown_background();
     }
+}
+
+/// The address by which others reach this machine, of the kind of `any`: the one that it would send from. Nothing is sent.
+fn own_address(any: IpAddr) -> IpAddr {
+    let (elsewhere, loopback): (IpAddr, IpAddr) = match any {
+        IpAddr::V4(_) => (Ipv4Addr::new(192, 0, 2, 1).into(), Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(_) => (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(), Ipv6Addr::LOCALHOST.into()),
+    };
+    let found = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((elsewhere, 9))?;
+        socket.local_addr()
+    });
+    found.map_or(loopback, |address| address.ip())
 }
 
 /// 128 random bits of the system in 32 digits.

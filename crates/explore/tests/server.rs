@@ -297,6 +297,9 @@ fn a_network_looks_steers_and_maps() {
     assert_eq!((status, errors["views"].as_array().unwrap().len()), (200, 4));
     let angle = |index: usize| errors["views"][index]["rotation_degrees"].as_f64().unwrap();
     assert!(angle(0) >= angle(1) && angle(1) >= angle(2));
-    assert_eq!(errors["classes"].as_array().unwrap().len(), 3);
-    assert_eq!(errors["objects"].as_array().unwrap().len(), 6);
+    let state: Value = serde_json::from_slice(&server.get("/api/state").2).unwrap();
+    let held_out =
+        state["data"]["objects"].as_array().unwrap().iter().filter(|object| object["held_out"] == true);
+    assert_eq!(errors["objects"].as_array().unwrap().len(), held_out.count());
+    assert!(!errors["classes"].as_array().unwrap().is_empty());
 }

@@ -113,7 +113,10 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         return Ok(made);
     }
     made.print(terminal);
-    explore::run(&explore::Arguments::of_runs(explored), terminal)
+    explore::serve(&explore::Arguments::of_runs(explored), terminal, |url| {
+        crate::terminal::say(url);
+        Ok(())
+    })
 }
 
 /// What the demo made.

@@ -1,6 +1,5 @@
 //! `equicaps explore`: a page in the browser where a person sees what a run has learnt.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -43,8 +42,8 @@ pub struct Arguments {
     /// Do not open the page in a browser
     #[arg(long)]
     no_open: bool,
-    /// Listen on this address or name instead of the loopback address; a token is then needed
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "0.0.0.0")]
+    /// Let others reach the page, on all of this machine's addresses or on one; a token is then needed
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "0.0.0.0")]
     bind: Option<String>,
     /// Device: auto (a GPU where there is a usable one), cpu, cuda, cuda:1, ...
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
@@ -59,8 +58,17 @@ impl Arguments {
     }
 }
 
-/// Serves the page until it is interrupted.
+/// Serves the page until it is interrupted; its address is the first line on standard output.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    serve(arguments, terminal, |url| terminal.result(url, &json!({ "address": url })))
+}
+
+/// Serves the page until it is interrupted; `announce` gets its address, and says it at once: it may be read by a program.
+pub fn serve(
+    arguments: &Arguments,
+    terminal: &Terminal,
+    announce: impl FnOnce(&str) -> std::io::Result<()>,
+) -> anyhow::Result<Outcome> {
     interrupt::means_nothing_is_lost("interrupted");
     let stop = interrupt::flag();
     let device = crate::device::open(&arguments.device, PrecisionName::F32)?;
@@ -78,20 +86,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let explorer = Explorer::open(options, &mut |text| terminal.warn(text))?;
     let server = Server::listen(&Address { bind: arguments.bind.clone(), port: arguments.port })?;
     let url = server.url();
-    announce(&url, terminal)?;
+    announce(&url)?;
     let opened = !arguments.no_open && open(&url);
     let how = if opened { "opened in your browser" } else { "open this address in a browser" };
     terminal.note(format!("{how}; Ctrl-C ends the explorer"));
     interrupt::means("the explorer is closed");
     server.run(Arc::new(explorer), stop);
     Ok(Outcome::nothing())
-}
-
-/// Prints the address, at once: it may be read by a program.
-fn announce(url: &str, terminal: &Terminal) -> anyhow::Result<()> {
-    terminal.result(url, &json!({ "address": url }))?;
-    std::io::stdout().flush()?;
-    Ok(())
 }
 
 /// Asks the desktop to show the page; whether there is one to ask.
