@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use dataset::{Loader, LoaderOptions, Views};
+use engine::{Device, Precision};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +86,24 @@ pub struct Extraction {
     pub workers: usize,
     /// Which of several processes this is, and how many share the work; only what it computes is then to be used.
     pub share: (usize, usize),
+}
+
+impl Extraction {
+    /// Features of `encoder` on `device`, kept in `cache`, by one process alone; the data's key is still to be set.
+    pub fn new(cache: Option<PathBuf>, weights_key: &str, encoder: &dyn Encoder, device: &Device) -> Self {
+        Self {
+            cache,
+            weights_key: weights_key.to_owned(),
+            data_key: String::new(),
+            kind: match device.precision() {
+                Precision::F32 => encoder.side().to_string(),
+                other => format!("{}-{}", encoder.side(), other.name()),
+            },
+            batch: if matches!(device, Device::Cpu(_)) { 128 } else { 512 },
+            workers: rayon::current_num_threads(),
+            share: (0, 1),
+        }
+    }
 }
 
 /// Objects in one part.

@@ -5,6 +5,7 @@
 //! trains the published probes, [`retrieval`] has MRR, H@k and PRE, [`results`] is what one evaluation writes.
 
 pub mod agreement;
+pub mod builtin;
 pub mod cuda;
 mod encoder;
 mod error;
@@ -26,6 +27,7 @@ pub mod protocol;
 pub mod results;
 pub mod retrieval;
 mod verdict;
+pub mod view_errors;
 pub mod weights;
 
 pub use engine::nearest;

@@ -9,6 +9,9 @@
 
 use pose::{Group, ViewPose};
 
+use crate::encoder::Encoder;
+use crate::error::Result;
+
 /// How embeddings follow a change of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transformation {
@@ -34,6 +37,25 @@ impl Transformation {
     /// The predictor's parameters from the first view to the second.
     pub fn parameters(group: Group, first: &ViewPose, second: &ViewPose) -> Vec<f32> {
         group.difference(first, second).into_iter().map(|value| value as f32).collect()
+    }
+
+    /// Where the embedding of a view is expected after a change of view from `first` to `second`; normalised.
+    pub fn moved(
+        self,
+        encoder: &mut dyn Encoder,
+        embedding: &[f32],
+        first: &ViewPose,
+        second: &ViewPose,
+    ) -> Result<Vec<f32>> {
+        match self {
+            Self::PoseMatrices(layout) => Ok(layout.predict(embedding, first, second)),
+            Self::Predictor { group } => {
+                let parameters = Self::parameters(group, first, second);
+                let mut predicted = encoder.predict(embedding, &parameters, 1)?;
+                normalise_prediction(&mut predicted);
+                Ok(predicted)
+            }
+        }
     }
 
     /// Normalises raw embeddings for comparison as candidates, in place; rows of `width`.
@@ -105,6 +127,17 @@ impl PoseMatrices {
         self.normalise(&mut moved);
         normalise_prediction(&mut moved);
         moved
+    }
+}
+
+/// Normalises equivariant embeddings to be compared with each other as neighbours, in place; rows of `width`: pose matrices
+/// capsule by capsule, others as a whole.
+pub fn normalise_neighbours(transformation: Option<Transformation>, values: &mut [f32], width: usize) {
+    match transformation {
+        Some(transformation @ Transformation::PoseMatrices(_)) => {
+            transformation.normalise_candidates(values, width)
+        }
+        _ => values.chunks_exact_mut(width.max(1)).for_each(normalise_prediction),
     }
 }
 

@@ -9,6 +9,7 @@ use train::config::SplitName;
 use train::weights::Loaded;
 use train::{Config, RunFolder, TrainedOn};
 
+use crate::builtin;
 use crate::error::{Error, Result};
 use crate::features::weights_key;
 use crate::network::NetworkEncoder;
@@ -46,7 +47,7 @@ pub enum Which {
 
 /// The weights that `path` (a run's folder or a checkpoint) and `which` name.
 pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
-    if path.is_file() {
+    if path.is_file() || builtin::is_named(path) {
         return Ok(vec![of_file(path)?]);
     }
     let run = RunFolder::open(path)?;
@@ -99,7 +100,11 @@ pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
 
 /// A checkpoint knows its own configuration.
 fn of_file(path: &Path) -> Result<Weights> {
-    let checkpoint = Checkpoint::read_metadata(path).map_err(|error| {
+    let read = |path: &Path| match builtin::is_named(path) {
+        true => Checkpoint::parse(path, builtin::BYTES),
+        false => Checkpoint::read_metadata(path),
+    };
+    let checkpoint = read(path).map_err(|error| {
         let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
         let (shown, word) = (path.display(), dataset::shell_word(path));
         match ending.as_str() {
@@ -182,7 +187,10 @@ impl Weights {
     }
 
     fn bytes(&self) -> Result<Option<Vec<u8>>> {
-        let read = |file: &PathBuf| std::fs::read(file).map_err(dataset::Error::read(file));
+        let read = |file: &PathBuf| match builtin::is_named(file) {
+            true => Ok(builtin::BYTES.to_vec()),
+            false => std::fs::read(file).map_err(dataset::Error::read(file)),
+        };
         Ok(self.file.as_ref().map(read).transpose()?)
     }
 

@@ -18,6 +18,8 @@ use crate::run::{self, Array};
 
 /// A larger difference, as a share of the features' norm, is a failure.
 pub const LARGEST_DIFFERENCE: f64 = 1e-4;
+/// The same of weights in 16 bits.
+pub const LARGEST_DIFFERENCE_OF_HALF: f64 = 1e-2;
 
 /// Images, and what the engine gives for them by the names of outputs.
 pub(crate) struct Expected {

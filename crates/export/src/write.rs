@@ -10,7 +10,7 @@ use train::checkpoint::{Checkpoint, Numbers, Stored};
 use train::torch_file::{self, TorchNumbers, TorchTensor};
 
 use crate::card;
-use crate::check::{Expected, LARGEST_DIFFERENCE};
+use crate::check::{Expected, LARGEST_DIFFERENCE, LARGEST_DIFFERENCE_OF_HALF};
 use crate::error::{Error, Result};
 use crate::graph;
 use crate::network::{Exported, Output, Part, Tensors};
@@ -42,6 +42,8 @@ pub struct Request {
     pub part: Part,
     /// The file, or the folder.
     pub out: PathBuf,
+    /// Weights in 16 bits, in checkpoints: half the size, features that differ a little.
+    pub half: bool,
     /// Where to write the images of the check and their features, where that is wanted.
     pub check: Option<PathBuf>,
 }
@@ -114,7 +116,7 @@ pub fn export(weights: &Weights, opened: &mut Opened, request: &Request) -> Resu
         }
         Format::Safetensors => {
             written.claim(out)?;
-            (write_checkpoint(&exported, weights, out)?, out.clone())
+            (write_checkpoint(&exported, weights, out, request.half)?, out.clone())
         }
         Format::Torch => {
             let module = module_path(out);
@@ -127,13 +129,14 @@ pub fn export(weights: &Weights, opened: &mut Opened, request: &Request) -> Resu
         Format::HuggingFace => {
             let main = out.join("model.safetensors");
             written.claim(&main)?;
-            let model = write_checkpoint(&exported, weights, &main)?;
+            let model = write_checkpoint(&exported, weights, &main, false)?;
             check.get_or_insert_with(|| out.join("check.safetensors"));
             (model, main)
         }
     };
     let difference = expected.difference(&model, &main)?;
-    if difference.is_nan() || difference > LARGEST_DIFFERENCE {
+    let most = if request.half { LARGEST_DIFFERENCE_OF_HALF } else { LARGEST_DIFFERENCE };
+    if difference.is_nan() || difference > most {
         return Err(Error::File {
             path: main,
             message: format!(
@@ -179,11 +182,12 @@ fn module_path(out: &Path) -> PathBuf {
 }
 
 /// Writes the weights as a checkpoint without optimiser, and makes a graph of what is read again.
-fn write_checkpoint(exported: &Exported, weights: &Weights, path: &Path) -> Result<ModelProto> {
+fn write_checkpoint(exported: &Exported, weights: &Weights, path: &Path, half: bool) -> Result<ModelProto> {
     let checkpoint = Checkpoint {
         tensors: exported.tensors.0.clone().into_iter().chain(exported.others.0.clone()).collect(),
         ..Checkpoint::of_weights(&weights.config, exported.epochs.unwrap_or(0))?
     };
+    let checkpoint = if half { checkpoint.in_16_bits() } else { checkpoint };
     checkpoint.write_to(path)?;
     graph::model(exported, &Tensors(Checkpoint::read(path)?.tensors))
 }
@@ -195,7 +199,9 @@ fn write_torch(exported: &Exported, path: &Path) -> Result<ModelProto> {
         let numbers = match numbers {
             Numbers::F32(values) => TorchNumbers::F32(values.clone()),
             Numbers::I64(values) => TorchNumbers::I64(values.clone()),
-            Numbers::F64(_) => return Err(Error::Network(format!("{name} holds float64"))),
+            Numbers::F64(_) | Numbers::F16(_) => {
+                return Err(Error::Network(format!("{name} holds neither float32 nor integers")));
+            }
         };
         tensors.insert(name.clone(), TorchTensor { shape: shape.clone(), numbers });
     }

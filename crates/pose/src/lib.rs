@@ -28,4 +28,6 @@ pub use motion::Motion;
 pub use quaternion::Quaternion;
 pub use rotation::{NotARotation, Rotation};
 pub use tait_bryan::TaitBryan;
-pub use view_pose::{Deformation, ViewPose, hue_difference, rotation_distance, translation_distance};
+pub use view_pose::{
+    Deformation, ViewPose, hue_difference, rotation_angle, rotation_distance, translation_distance,
+};

@@ -1,6 +1,6 @@
 //! The absolute pose of a view, and what networks are asked to predict about two of them.
 
-use crate::{Frame, FrameKind, Motion, Quaternion, Rotation, TaitBryan};
+use crate::{Degrees, Frame, FrameKind, Motion, Quaternion, Rotation, TaitBryan};
 
 /// How a view changes the shape of what it shows: `D = S H`, shear first, then scale, about the object's centre. In an image
 /// only x and y count, and there may be perspective.
@@ -88,6 +88,24 @@ impl ViewPose {
         }
     }
 
+    /// The pose that `by`, the motion of a view seen from the unturned object, leads to: the view `second` whose `M12` from
+    /// this one is the motion of `by` in the same frame.
+    pub fn moved(&self, frame: FrameKind, by: &Self) -> Self {
+        let (first, turn) = (Rotation::from(self.rotation), Rotation::from(by.rotation));
+        let translation = match frame {
+            FrameKind::Object => {
+                let turned = first.apply(by.translation);
+                std::array::from_fn(|i| self.translation[i] + turned[i])
+            }
+            // R2 t2 = R1 R12 t12 + R1 t1.
+            FrameKind::Base => {
+                let turned = turn.transpose().apply(self.translation);
+                std::array::from_fn(|i| by.translation[i] + turned[i])
+            }
+        };
+        Self { rotation: (first * turn).into(), translation, deformation: self.deformation }
+    }
+
     /// The translation target: `t2 - t1` in the object frame, `R2 t2 - R1 t1` in the base frame.
     pub fn translation_difference(frame: FrameKind, first: &Self, second: &Self) -> [f64; 3] {
         let [a, b] = [first, second].map(|pose| frame.translation(pose.rotation, pose.translation));
@@ -110,6 +128,14 @@ pub fn hue_difference(first: [f64; 2], second: [f64; 2]) -> [f64; 2] {
 /// `d_r = 1 - <q1, q2>^2` of unit quaternions: 0 for equal orientations whatever the signs, 1 for half a turn.
 pub fn rotation_distance(first: Quaternion, second: Quaternion) -> f64 {
     1.0 - first.dot(second).powi(2)
+}
+
+/// The angle between two orientations, 0 to 180 degrees.
+pub fn rotation_angle(first: Quaternion, second: Quaternion) -> Degrees {
+    let (first, second) = (first.normalised(), second.normalised());
+    let relative = Quaternion::relative(first, second);
+    let sine = (relative.x.powi(2) + relative.y.powi(2) + relative.z.powi(2)).sqrt();
+    Degrees(2.0 * sine.atan2(relative.w.abs()).to_degrees())
 }
 
 /// `d_t = |t1 - t2|^2`.

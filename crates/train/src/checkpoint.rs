@@ -56,6 +56,8 @@ impl Position {
 pub enum Numbers {
     /// float32.
     F32(Vec<f32>),
+    /// float16, to be written only: what is read comes as float32.
+    F16(Vec<half::f16>),
     /// float64.
     F64(Vec<f64>),
     /// 64-bit integers.
@@ -66,18 +68,24 @@ impl Numbers {
     fn dtype(&self) -> &'static str {
         match self {
             Self::F32(_) => "F32",
+            Self::F16(_) => "F16",
             Self::F64(_) => "F64",
             Self::I64(_) => "I64",
         }
     }
 
     fn size(&self) -> usize {
-        if matches!(self, Self::F32(_)) { 4 } else { 8 }
+        match self {
+            Self::F16(_) => 2,
+            Self::F32(_) => 4,
+            Self::F64(_) | Self::I64(_) => 8,
+        }
     }
 
     fn len(&self) -> usize {
         match self {
             Self::F32(values) => values.len(),
+            Self::F16(values) => values.len(),
             Self::F64(values) => values.len(),
             Self::I64(values) => values.len(),
         }
@@ -86,6 +94,7 @@ impl Numbers {
     fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::F32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            Self::F16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
             Self::F64(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
             Self::I64(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         }
@@ -97,6 +106,7 @@ impl Numbers {
         }
         match dtype {
             "F32" => Some(Self::F32(words(bytes, f32::from_le_bytes))),
+            "F16" => Some(Self::F32(words(bytes, |word| half::f16::from_le_bytes(word).to_f32()))),
             "F64" => Some(Self::F64(words(bytes, f64::from_le_bytes))),
             "I64" => Some(Self::I64(words(bytes, i64::from_le_bytes))),
             _ => None,
@@ -169,6 +179,18 @@ impl Checkpoint {
             Some(name) if name == SplitBy::Views.name() => SplitBy::Views,
             _ => SplitBy::Objects,
         }
+    }
+
+    /// The same with float32 as float16, where every number of a tensor fits: half the size, for weights that are only used.
+    pub fn in_16_bits(mut self) -> Self {
+        for Stored { numbers, .. } in self.tensors.values_mut() {
+            let Numbers::F32(values) = numbers else { continue };
+            let narrow: Vec<half::f16> = values.iter().map(|&value| half::f16::from_f32(value)).collect();
+            if narrow.iter().all(|value| value.is_finite()) {
+                *numbers = Numbers::F16(narrow);
+            }
+        }
+        self
     }
 
     /// Writes the checkpoint to its place in `folder`, at once.
@@ -278,6 +300,7 @@ impl Checkpoint {
     pub(crate) fn not_a_number(&self) -> Option<&str> {
         let is_finite = |stored: &Stored| match &stored.numbers {
             Numbers::F32(values) => values.iter().all(|value| value.is_finite()),
+            Numbers::F16(values) => values.iter().all(|value| value.is_finite()),
             Numbers::F64(values) => values.iter().all(|value| value.is_finite()),
             Numbers::I64(_) => true,
         };

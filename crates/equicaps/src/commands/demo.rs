@@ -14,6 +14,7 @@ use report::run_material::RunMaterial;
 use report::{Cell, Entry, Table, contact_sheet, ours, run_names};
 use serde::Serialize;
 
+use crate::commands::explore;
 use crate::commands::study::{self, Site, Study};
 use crate::outcome::Outcome;
 use crate::terminal::{Terminal, shown};
@@ -22,7 +23,8 @@ use crate::terminal::{Terminal, shown};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   equicaps demo
-  equicaps demo --out first --seed 1")]
+  equicaps demo --out first --seed 1
+  equicaps demo --explore")]
 pub struct Arguments {
     /// Folder for all outputs
     #[arg(long, value_name = "DIR", default_value = "equicaps-demo")]
@@ -30,6 +32,9 @@ pub struct Arguments {
     /// Seed of views, initial weights, order of objects and probes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Open the explorer on the trained runs at the end
+    #[arg(long)]
+    explore: bool,
 }
 
 /// The study.
@@ -69,7 +74,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     };
     let rotation = all.first().and_then(|entry| entry.results.representations.get(&Task::Rotation));
     let ours = roots.last().map(|root| dataset::shell_word(root)).unwrap_or_default();
-    Outcome::new(&Made {
+    let explored: Vec<PathBuf> = roots.iter().rev().cloned().collect();
+    let made = Outcome::new(&Made {
         out: shown(&arguments.out),
         report,
         contact_sheet: shown(&sheet),
@@ -83,6 +89,15 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             dataset::shell_word(&views_folder.join(first).join("image_0.jpg")),
             dataset::shell_word(&views_folder)
         ),
+        explore: explore::command_line(&explored),
+    })?;
+    if !arguments.explore {
+        return Ok(made);
+    }
+    made.print(terminal);
+    explore::serve(&explore::Arguments::of_runs(explored), terminal, |url| {
+        crate::terminal::say(url);
+        Ok(())
     })
 }
 
@@ -101,6 +116,8 @@ struct Made {
     /// A command to try next.
     #[serde(skip)]
     next: String,
+    /// The command that opens the explorer on both runs.
+    explore: String,
 }
 
 #[derive(Serialize)]
@@ -115,7 +132,7 @@ struct Network {
 
 impl fmt::Display for Made {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { report, contact_sheet, seconds, table, next, .. } = self;
+        let Self { report, contact_sheet, seconds, table, next, explore, .. } = self;
         let floor = self
             .rotation_floor
             .map_or_else(String::new, |floor| format!("{floor:.2} is reached without any information, "));
@@ -128,7 +145,7 @@ impl fmt::Display for Made {
         write!(
             formatter,
             "{seconds:.0} s. Look at\n  {report}  tables, curves, nearest neighbours, rotation in pose space\n  \
-             {contact_sheet}  the views\nThen try\n  {next}"
+             {contact_sheet}  the views\nThen try\n  {next}\n  {explore}"
         )
     }
 }

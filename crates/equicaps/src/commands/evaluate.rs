@@ -302,19 +302,9 @@ fn extraction(
     encoder: &dyn Encoder,
     weights_key: &str,
 ) -> Extraction {
-    Extraction {
-        cache: Some(request.cache.clone()),
-        weights_key: weights_key.to_owned(),
-        // Every dataset has its own.
-        data_key: String::new(),
-        kind: match device.precision() {
-            Precision::F32 => encoder.side().to_string(),
-            other => format!("{}-{}", encoder.side(), other.name()),
-        },
-        batch: request.batch.unwrap_or(if matches!(device, Device::Cpu(_)) { 128 } else { 512 }),
-        workers: rayon::current_num_threads(),
-        share: (0, 1),
-    }
+    // Every dataset has its own key.
+    let extraction = Extraction::new(Some(request.cache.clone()), weights_key, encoder, device);
+    Extraction { batch: request.batch.unwrap_or(extraction.batch), ..extraction }
 }
 
 /// Several ranks compute features, each its parts, which the first then finds where features are kept. Says whether

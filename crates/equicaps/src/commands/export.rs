@@ -27,7 +27,8 @@ use crate::terminal::{Terminal, shown};
 
 Images go in as float32 RGB (batch, 3, side, side) from 0 to 1; normalisation is part of the
 network, the batch size is free. The result is read again and run on 8 images: the largest
-difference from this program's features is printed, and more than 1e-4 of their norm is a failure.")]
+difference from this program's features is printed, and more than 1e-4 of their norm (1e-2 with
+--half) is a failure.")]
 pub struct Arguments {
     /// A run's folder (its newest checkpoint), or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
@@ -41,6 +42,9 @@ pub struct Arguments {
     /// What to add to the encoder
     #[arg(long, value_enum, value_name = "PART")]
     with: Option<With>,
+    /// Weights in 16 bits: half the size, for a checkpoint (.safetensors)
+    #[arg(long)]
+    half: bool,
     /// Also write the 8 images and their features, to compare elsewhere [default: for torch and hf]
     #[arg(long, value_name = "FILE.safetensors")]
     check: Option<PathBuf>,
@@ -107,11 +111,15 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     if named == FormatName::Hf && out.is_file() {
         bail!(UsageError(format!("--out {} is a file; --format hf writes a folder", out.display())));
     }
+    if arguments.half && named != FormatName::Safetensors {
+        bail!(UsageError("--half is for checkpoints: give --format safetensors".to_owned()));
+    }
     let part = if arguments.with.is_some() { Part::Projector } else { Part::Encoder };
     let weights = weights::find(&arguments.weights, &Which::Newest)?.remove(0);
     let mut opened = weights.open(&Device::cpu())?;
     terminal.note(format!("writing {}, then running it on {} images", out.display(), export::IMAGES));
-    let request = Request { format, part, out: out.clone(), check: arguments.check.clone() };
+    let request =
+        Request { format, part, out: out.clone(), half: arguments.half, check: arguments.check.clone() };
     let report = export::export(&weights, &mut opened, &request)?;
     Outcome::new(&Exported::new(report, named, weights.file.as_deref()))
 }

@@ -14,6 +14,7 @@ mod demo;
 mod devices;
 mod embed;
 mod evaluate;
+mod explore;
 mod export;
 mod frame;
 mod import;
@@ -48,6 +49,8 @@ pub enum Command {
     Report(report::Arguments),
     /// Make all runs of a study: render, train, evaluate, report; interruptible, over several GPUs
     Study(study::Arguments),
+    /// Open a page in the browser: turn objects, steer poses, see all views as a map, curves, errors
+    Explore(explore::Arguments),
     /// Compute features of images with a trained network
     Embed(embed::Arguments),
     /// Find the images nearest to a query by the features of a trained network
@@ -84,6 +87,7 @@ impl Command {
             Self::Evaluate(arguments) => evaluate::run(&arguments, terminal),
             Self::Report(arguments) => report::run(&arguments, terminal),
             Self::Study(arguments) => study::run(&arguments, terminal),
+            Self::Explore(arguments) => explore::run(&arguments, terminal),
             Self::Embed(arguments) => embed::run(&arguments, terminal),
             Self::Neighbours(arguments) => neighbours::run(&arguments, terminal),
             Self::Steer(arguments) => steer::run(&arguments, terminal),

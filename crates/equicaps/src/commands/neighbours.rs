@@ -8,7 +8,7 @@ use dataset::Image;
 use dataset::origin::{Origin, origins};
 use evaluate::Encoder;
 use evaluate::nearest::{Neighbour, Similarity};
-use evaluate::prediction::{Transformation, normalise_prediction};
+use evaluate::prediction::normalise_neighbours;
 use report::nearest_images;
 use serde::Serialize;
 
@@ -76,12 +76,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             By::Representation => encoded.representation,
             By::Poses => encoded.equivariant,
         };
-        match (arguments.by, transformation) {
-            (By::Poses, Some(transformation @ Transformation::PoseMatrices(_))) => {
-                transformation.normalise_candidates(&mut values, width);
-            }
-            _ => values.chunks_exact_mut(width).for_each(normalise_prediction),
-        }
+        let transformation = transformation.filter(|_| arguments.by == By::Poses);
+        normalise_neighbours(transformation, &mut values, width);
         Ok(values)
     };
     let query_rows = rows(&mut queries)?;

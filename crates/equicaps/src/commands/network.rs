@@ -18,7 +18,7 @@ const MOST_WARNINGS: usize = 5;
 /// The network to use, and where.
 #[derive(Debug, clap::Args)]
 pub struct NetworkOptions {
-    /// A run's folder, or a checkpoint
+    /// A run's folder, a checkpoint, or `builtin`: the small network inside this program
     #[arg(value_name = "RUN|CHECKPOINT")]
     pub weights: PathBuf,
     /// Device: auto (a GPU where there is a usable one), cpu, cuda, cuda:1, ...

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use dataset::origin::origins;
 use evaluate::Encoder;
 use evaluate::nearest::Similarity;
-use evaluate::prediction::{Transformation, normalise_prediction};
+use evaluate::prediction::Transformation;
 use pose::{Deformation, Degrees, Group, Matrix, Part, TaitBryan, ViewPose};
 use report::nearest_images;
 use serde::Serialize;
@@ -146,17 +146,9 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     }
     let embedding = network.encode(&mut source)?.equivariant;
     let origin = ViewPose::default();
-    let prediction = match transformation {
-        Transformation::PoseMatrices(layout) => match &arguments.matrix {
-            Some(matrix) => layout.moved(&embedding, &matrix.to_rows()),
-            None => layout.predict(&embedding, &origin, &moved_by),
-        },
-        Transformation::Predictor { group } => {
-            let parameters = Transformation::parameters(group, &origin, &moved_by);
-            let mut predicted = network.encoder.predict(&embedding, &parameters, 1)?;
-            normalise_prediction(&mut predicted);
-            predicted
-        }
+    let prediction = match (transformation, &arguments.matrix) {
+        (Transformation::PoseMatrices(layout), Some(matrix)) => layout.moved(&embedding, &matrix.to_rows()),
+        _ => transformation.moved(&mut network.encoder, &embedding, &origin, &moved_by)?,
     };
     let mut rows = network.encode(&mut candidates)?.equivariant;
     transformation.normalise_candidates(&mut rows, width);

@@ -7,6 +7,7 @@ mod by_views;
 mod check_renders;
 mod datasets;
 mod evaluation;
+mod exploring;
 #[cfg(unix)]
 mod faults;
 mod groups;

@@ -51,7 +51,25 @@ fn open(path: &Path) -> (Weights, Opened) {
 }
 
 fn request(format: Format, part: Part, out: PathBuf) -> Request {
-    Request { format, part, out, check: None }
+    Request { format, part, out, half: false, check: None }
+}
+
+#[test]
+fn weights_in_16_bits_are_half_the_size_and_open_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("whole.safetensors");
+    checkpoint(&file, MethodName::EQUICAPS, BackboneName::ResNet18, true);
+    let (weights, mut opened) = open(&file);
+    let mut size = |half: bool| {
+        let out = folder.path().join(format!("half_{half}.safetensors"));
+        let wanted = Request { half, ..request(Format::Safetensors, Part::Projector, out.clone()) };
+        let report = export::export(&weights, &mut opened, &wanted).unwrap();
+        assert_eq!(report.difference > 1e-5, half, "{:e}", report.difference);
+        assert!(open(&out).1.note.is_none(), "the projector is there");
+        std::fs::metadata(out).unwrap().len()
+    };
+    let (whole, half) = (size(false), size(true));
+    assert!(half < whole * 6 / 10 && half > whole * 4 / 10, "{half} of {whole} bytes");
 }
 
 /// What of a network is exported here; all transformers have the same encoder.

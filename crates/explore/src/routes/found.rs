@@ -1,0 +1,52 @@
+//! Stored views that were found, in the words of the page.
+
+use evaluate::nearest::Neighbour;
+use pose::ViewPose;
+use serde::Serialize;
+
+use crate::data::Data;
+use crate::scene_query::SceneQuery;
+
+/// A stored view.
+#[derive(Clone, Debug, Serialize)]
+pub struct Found {
+    /// The view: its object, number and scene.
+    #[serde(flatten)]
+    pub scene: SceneQuery,
+    /// `CLASS/OBJECT`.
+    pub id: String,
+    /// The class's name.
+    pub class: String,
+    /// Whether it is held out.
+    pub held_out: bool,
+    /// Cosine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<f32>,
+    /// The angle to the pose that it is compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub degrees: Option<f64>,
+}
+
+impl Found {
+    /// The view of a row, compared with `pose`.
+    pub fn of(data: &Data, row: usize, similarity: Option<f32>, pose: Option<&ViewPose>) -> Self {
+        let (object, view) = data.truth.item(row);
+        let latents = data.views.latents(object, view);
+        let about = &data.views.objects()[object];
+        let class = data.views.classes().get(about.label as usize);
+        let pose = pose.filter(|_| data.truth.has_poses);
+        Self {
+            scene: SceneQuery::of(object, Some(view), &latents),
+            id: about.id(),
+            class: class.map_or_else(|| about.synset.clone(), |class| class.name.clone()),
+            held_out: data.truth.rows(dataset::Split::Val).contains(&row),
+            similarity,
+            degrees: pose.map(|pose| pose::rotation_angle(pose.quaternion(), latents.pose().quaternion()).0),
+        }
+    }
+
+    /// Neighbours, the nearest first.
+    pub fn list(data: &Data, near: &[Neighbour], pose: Option<&ViewPose>) -> Vec<Self> {
+        near.iter().map(|near| Self::of(data, near.row, Some(near.similarity), pose)).collect()
+    }
+}
