@@ -169,13 +169,19 @@ struct Call {
 #[derive(Debug)]
 struct Recorder {
     device: Device,
-    /// The begin of a step that is recorded, and the calls since.
-    calls: Mutex<Option<(Mark, Vec<(Kind, usize, Mark)>)>>,
+    recording: Mutex<Option<Recording>>,
+}
+
+/// A step that is recorded.
+#[derive(Debug)]
+struct Recording {
+    begin: Mark,
+    calls: Vec<(Kind, usize, Mark)>,
 }
 
 impl Recorder {
     fn new(device: &Device) -> Self {
-        Self { device: device.clone(), calls: Mutex::new(None) }
+        Self { device: device.clone(), recording: Mutex::new(None) }
     }
 
     fn mark(&self) -> engine::Result<Mark> {
@@ -192,21 +198,22 @@ impl Recorder {
     fn begin(&self) -> engine::Result<()> {
         self.device.synchronise()?;
         let begin = self.mark()?;
-        *self.calls.lock().unwrap_or_else(PoisonError::into_inner) = Some((begin, Vec::new()));
+        *self.recording.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Recording { begin, calls: Vec::new() });
         Ok(())
     }
 
     fn note(&self, kind: Kind, bytes: usize) -> engine::Result<()> {
-        if let Some((_, calls)) = &mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner) {
-            calls.push((kind, bytes, self.mark()?));
+        if let Some(recording) = &mut *self.recording.lock().unwrap_or_else(PoisonError::into_inner) {
+            recording.calls.push((kind, bytes, self.mark()?));
         }
         Ok(())
     }
 
     fn finish(&self) -> engine::Result<Vec<Call>> {
         self.note(Kind::End, 0)?;
-        let recorded = self.calls.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((begin, calls)) = recorded else { return Ok(Vec::new()) };
+        let recorded = self.recording.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Recording { begin, calls }) = recorded else { return Ok(Vec::new()) };
         calls
             .into_iter()
             .map(|(kind, bytes, mark)| {
@@ -333,7 +340,7 @@ impl Row {
     fn new(arguments: &Arguments, ranks: usize, step_ms: f64, calls: &[Call]) -> Self {
         let of = |kind: Kind| calls.iter().filter(move |call| call.kind == kind);
         let bytes = |kind: Kind| of(kind).map(|call| call.bytes).sum::<usize>();
-        let end_of = |kind: Kind| of(kind).last().map_or(0.0, |call| call.at);
+        let end_of = |kind: Kind| of(kind).next_back().map_or(0.0, |call| call.at);
         // Steps that are issued call by call take longer, so points in them are scaled.
         let scale = if end_of(Kind::End) > 0.0 { step_ms / end_of(Kind::End) } else { 1.0 };
         let backward = end_of(Kind::Join) * scale;
