@@ -368,6 +368,9 @@ impl fmt::Display for Trained {
             ("held-out kNN accuracy", held_out("knn_accuracy")),
             ("held-out rotation R2", held_out("rotation_r2")),
             ("held-out translation R2", held_out("translation_r2")),
+            ("held-out scale R2", held_out("scale_r2")),
+            ("held-out shear R2", held_out("shear_r2")),
+            ("held-out perspective R2", held_out("perspective_r2")),
         ];
         for (name, (value, floor)) in numbers {
             let Some(value) = value else { continue };
