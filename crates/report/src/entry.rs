@@ -51,8 +51,13 @@ impl Conditions {
         let published = published.map(|published| flat(&published)).unwrap_or_default();
         let has_capsules = [MethodName::EQUICAPS, MethodName::CAPSIE].contains(&config.method.name);
         // What a method does not have makes no difference.
-        let unused: &[&str] =
-            if has_capsules { &["network.projector"] } else { &["network.capsules", "network.pose"] };
+        let unused: &[&str] = match config.method.name {
+            name if name == MethodName::SUPERVISED => {
+                &["network.capsules", "network.pose", "network.projector"]
+            }
+            _ if has_capsules => &["network.projector"],
+            _ => &["network.capsules", "network.pose"],
+        };
         let is_named = |key: &str| NAMED.iter().any(|n| key == *n || n.ends_with('.') && key.starts_with(n));
         let changed = settings.iter().filter(|(key, value)| {
             !is_named(key) && !unused.contains(&key.as_str()) && published.get(*key) != Some(value)
@@ -116,6 +121,8 @@ impl Entry {
         parts.push(format!("{} px", data.side));
         parts.extend(width.filter(|_| subject.backbone == "resnet18").map(|width| format!("width {width}")));
         parts.push(subject.backbone.clone());
+        let folder = std::path::Path::new(&data.path).file_name().map(|name| name.to_string_lossy());
+        parts.push(format!("data {}", folder.as_deref().unwrap_or(&data.path)));
         parts.push(match data.split {
             SplitBy::Objects => format!(
                 "{} + {} objects",

@@ -62,6 +62,9 @@ pub fn write(runs: &[RunMaterial], out: &Path, title: &str, introduction: &str) 
     Ok(Written { files: files.written, warning })
 }
 
+/// So many complaints are written out; of more, only the names.
+const MOST_WARNINGS: usize = 3;
+
 fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Entry], introduction: &str) {
     if !introduction.is_empty() {
         page.paragraph(introduction);
@@ -73,11 +76,18 @@ fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Entry], introducti
     }
     let evaluated = latest.iter().map(|entry| (&entry.results.subject.name, entry.results.pose_verdict()));
     let others = runs.iter().filter(|run| run.evaluations.is_empty());
-    for (name, verdict) in evaluated.chain(others.map(|run| (&run.name, run.pose.clone()))) {
-        if let Some(message) = verdict.and_then(|verdict| verdict.message) {
-            page.warning(&format!("{name}: {message}."));
-        }
+    let said: Vec<(&String, String)> = evaluated
+        .chain(others.map(|run| (&run.name, run.pose.clone())))
+        .filter_map(|(name, verdict)| Some((name, verdict?.message?)))
+        .collect();
+    if said.len() <= MOST_WARNINGS {
+        said.iter().for_each(|(name, message)| page.warning(&format!("{name}: {message}.")));
+        return;
     }
+    let names: Vec<&str> = said.iter().map(|(name, _)| name.as_str()).collect();
+    page.warning(&format!("No pose was learnt by {}.", names.join(", ")));
+    let all: Vec<String> = said.iter().map(|(name, message)| format!("{name}: {message}.")).collect();
+    page.folded_text("What was found, and what to try", &all.join("\n"));
 }
 
 fn floor(all: &[Entry], task: Task) -> Option<f64> {
