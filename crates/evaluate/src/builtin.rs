@@ -9,7 +9,7 @@ pub const NAME: &str = "builtin";
 pub const DATA: &str = "procedural:10x3";
 
 /// Its checkpoint.
-pub(crate) static BYTES: &[u8] = include_bytes!("../builtin/encoder.safetensors");
+pub(crate) static BYTES: &[u8] = include_bytes!("../weights/builtin.safetensors");
 
 /// Whether `path` means the network inside the program: a file or folder of this name comes first.
 pub fn is_named(path: &Path) -> bool {
