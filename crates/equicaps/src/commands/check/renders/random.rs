@@ -11,7 +11,7 @@ use render::cuda::{Object, Renderer, Shot};
 use scene::LatentRanges;
 use serde::Serialize;
 
-use super::Arguments;
+use super::{Arguments, special};
 use crate::UsageError;
 use crate::commands::meshes;
 use crate::outcome::Outcome;
@@ -41,7 +41,12 @@ pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> any
                 }
                 view => {
                     let label = (view * 7 % classes) as usize;
-                    Some(PreparedMesh::new(&procedural::build(SEED, label, view / classes)))
+                    let mut mesh = procedural::build(SEED, label, view / classes);
+                    // Every second of them shows what built-in objects do not have.
+                    if view / 2 % 2 == 1 {
+                        special::dress(&mut mesh, SEED, view);
+                    }
+                    Some(PreparedMesh::new(&mesh))
                 }
             };
             (mesh, latents)
