@@ -5,7 +5,6 @@ use crate::solid::Solid;
 use glam::Vec3;
 use random::Random;
 use scene::{Material, Mesh, Texture, Vertex};
-use std::sync::Arc;
 
 /// A material of the object being built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +78,7 @@ impl Builder {
         });
         self.register(Material {
             base_colour: mean,
-            texture: Some(Arc::new(texture)),
+            texture: Some(texture.into()),
             roughness,
             specular,
             ..Material::default()

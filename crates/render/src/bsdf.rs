@@ -3,7 +3,7 @@
 
 use std::f32::consts::FRAC_1_PI;
 
-use glam::Vec3;
+use glam::{Vec2, Vec3};
 
 /// The roughness below which the lobe is not made any narrower.
 const MIN_ALPHA: f32 = 1e-3;
@@ -15,6 +15,8 @@ pub struct Surface {
     pub roughness: f32,
     /// Principled `specular`: normal reflectance over 0.08.
     pub specular: f32,
+    /// Share of the surface that is metal: no diffuse light, and a lobe in the colour of the albedo.
+    pub metallic: f32,
 }
 
 /// `(1 - x)^5`.
@@ -49,7 +51,7 @@ fn smith_g1(cos: f32, alpha_squared: f32) -> f32 {
 impl Surface {
     /// Whether there is a lobe at all.
     pub fn has_specular(&self) -> bool {
-        self.specular > 0.0
+        self.specular > 0.0 || self.metallic > 0.0
     }
 
     /// Width parameter of the lobe.
@@ -69,30 +71,30 @@ impl Surface {
         FRAC_1_PI * n_dot_l * f
     }
 
-    /// Reflectance of the lobe at normal incidence.
+    /// White reflectance of the lobe at normal incidence.
     pub fn normal_reflectance(&self) -> f32 {
-        0.08 * self.specular
+        0.08 * self.specular * (1.0 - self.metallic)
     }
 
-    /// The refractive index that has this reflectance.
+    /// The refractive index of the dielectric, which gives the rise towards grazing angles, of metals too.
     pub fn eta(&self) -> f32 {
-        2.0 / (1.0 - self.normal_reflectance().clamp(0.0, 0.99).sqrt()) - 1.0
+        2.0 / (1.0 - (0.08 * self.specular).clamp(0.0, 0.99).sqrt()) - 1.0
     }
 
-    /// Fresnel reflectance of the lobe for the cosine between light and half-vector.
-    pub fn fresnel(&self, cos: f32) -> f32 {
+    /// Fresnel reflectance of the lobe for the cosine between light and half-vector: in white, and per unit albedo.
+    pub fn fresnel(&self, cos: f32) -> Reflected {
         let (normal_reflectance, eta) = (self.normal_reflectance(), self.eta());
         let base = fresnel_dielectric(1.0, eta);
         let rise = ((fresnel_dielectric(cos, eta) - base) / (1.0 - base)).clamp(0.0, 1.0);
-        normal_reflectance * (1.0 - rise) + rise
+        Reflected { white: normal_reflectance * (1.0 - rise) + rise, albedo: self.metallic * (1.0 - rise) }
     }
 
     /// The GGX lobe times `n.l`; `alpha` as from [`Self::alpha`] or wider.
     #[inline]
-    pub fn specular(&self, n: Vec3, l: Vec3, v: Vec3, alpha: f32) -> f32 {
+    pub fn specular(&self, n: Vec3, l: Vec3, v: Vec3, alpha: f32) -> Reflected {
         let (n_dot_l, n_dot_v) = (n.dot(l), n.dot(v));
         if !self.has_specular() || n_dot_l <= 0.0 || n_dot_v <= 0.0 {
-            return 0.0;
+            return Reflected::default();
         }
         let half = (l + v).normalize_or(n);
         let alpha_squared = alpha * alpha;
@@ -100,8 +102,89 @@ impl Surface {
         let d = cos_squared * (alpha_squared - 1.0) + 1.0;
         let distribution = alpha_squared * FRAC_1_PI / (d * d);
         let masking = smith_g1(n_dot_l, alpha_squared) * smith_g1(n_dot_v, alpha_squared);
-        self.fresnel(l.dot(half)) * distribution * masking * 0.25 / n_dot_v
+        self.fresnel(l.dot(half)) * (distribution * masking * 0.25 / n_dot_v)
     }
+
+    /// How likely Cycles is to continue a path along the lobe instead of the diffuse part, seen at the cosine `n_dot_v`.
+    pub fn lobe_chance(&self, n_dot_v: f32, albedo: Vec3) -> f32 {
+        if !self.has_specular() || n_dot_v <= 0.0 {
+            return 0.0;
+        }
+        let mean = albedo.element_sum() * (1.0 / 3.0);
+        let Reflected { white, albedo } = self.fresnel(n_dot_v);
+        let lobe = white + albedo * mean;
+        lobe / (lobe + mean * (1.0 - self.metallic)).max(1e-6)
+    }
+
+    /// Smith's masking of the lobe towards the viewer.
+    pub fn masking(&self, cos: f32) -> f32 {
+        let alpha = self.alpha();
+        smith_g1(cos, alpha * alpha)
+    }
+}
+
+/// What a lobe reflects: in white, and per unit albedo (metals).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reflected {
+    /// Whatever the albedo.
+    pub white: f32,
+    /// Per unit albedo.
+    pub albedo: f32,
+}
+
+impl std::ops::Mul<f32> for Reflected {
+    type Output = Self;
+
+    fn mul(self, factor: f32) -> Self {
+        Self { white: self.white * factor, albedo: self.albedo * factor }
+    }
+}
+
+impl std::ops::AddAssign for Reflected {
+    fn add_assign(&mut self, other: Self) {
+        self.white += other.white;
+        self.albedo += other.albedo;
+    }
+}
+
+/// The shading normal `n` turned towards the face's normal `face` just so far that what it reflects of `v` leaves the
+/// surface, as Cycles does before it shades. All are unit vectors, `v` and `face` on one side.
+#[inline]
+pub fn valid_normal(face: Vec3, v: Vec3, n: Vec3) -> Vec3 {
+    let v_z = v.dot(face);
+    let reflected = 2.0 * n.dot(v) * n - v;
+    let threshold = (0.9 * v_z).min(0.01);
+    if face.dot(reflected) >= threshold {
+        return n;
+    }
+    turned_normal(face, v, n, threshold)
+}
+
+/// The normal in the plane of `face` and `n` whose reflection of `v` has the height `threshold` above the face.
+fn turned_normal(face: Vec3, v: Vec3, n: Vec3, threshold: f32) -> Vec3 {
+    let across = (n - n.dot(face) * face).normalize_or_zero();
+    let (x, z) = (v.dot(across), v.dot(face));
+    let square = x * x + z * z;
+    let a = (x * x * (square - threshold * threshold)).max(0.0).sqrt();
+    let b = z * threshold + square;
+    let factor = 0.5 / square.max(1e-12);
+    let solution = |z_squared: f32| {
+        let is_valid = z_squared > 1e-5 && z_squared <= 1.0 + 1e-5;
+        let new = Vec2::new((1.0 - z_squared).max(0.0).sqrt(), z_squared.max(0.0).sqrt());
+        (is_valid, new, 2.0 * (new.x * x + new.y * z) * new.y - z)
+    };
+    let (first, second) = (solution(factor * (b + a)), solution(factor * (b - a)));
+    let new = match (first.0, second.0) {
+        (true, true) => {
+            // Of two that reflect upwards, the lower; of one, that one.
+            let both = first.2 >= 1e-5 && second.2 >= 1e-5;
+            if (first.2 < second.2) == both { first.1 } else { second.1 }
+        }
+        (true, false) => first.1,
+        (false, true) => second.1,
+        (false, false) => return face,
+    };
+    (new.x * across + new.y * face).normalize_or(face)
 }
 
 /// Samples a visible normal of GGX for the view direction `v` about `n` (Heitz, 2018), and returns the light
@@ -123,9 +206,9 @@ pub fn sample_reflection(n: Vec3, v: Vec3, alpha: f32, u: [f32; 2]) -> Vec3 {
 
 impl Surface {
     /// What a direction from [`sample_reflection`] contributes per unit radiance.
-    pub fn reflection_weight(&self, n: Vec3, l: Vec3, v: Vec3) -> f32 {
+    pub fn reflection_weight(&self, n: Vec3, l: Vec3, v: Vec3) -> Reflected {
         if n.dot(l) <= 0.0 || n.dot(v) <= 0.0 {
-            return 0.0;
+            return Reflected::default();
         }
         let half = (l + v).normalize_or(n);
         let alpha = self.alpha();
@@ -140,32 +223,51 @@ mod tests {
 
     #[test]
     fn the_two_estimates_of_the_lobe_agree() {
-        let surface = Surface { roughness: 0.6, specular: 0.7 };
+        let surface = Surface { roughness: 0.6, specular: 0.7, metallic: 0.3 };
         let (n, v) = (Vec3::Z, Vec3::new(0.5, 0.2, 0.7).normalize());
         let count = 40_000;
-        let (mut by_area, mut by_lobe) = (0.0, 0.0);
+        let (mut by_area, mut by_lobe) = (Reflected::default(), Reflected::default());
         for i in 0..count {
             let l = sampling::sphere(i, count, 0.0);
-            by_area += surface.specular(n, l, v, surface.alpha()) * 4.0 * std::f32::consts::PI / count as f32;
+            by_area +=
+                surface.specular(n, l, v, surface.alpha()) * (4.0 * std::f32::consts::PI / count as f32);
             let u = sampling::sobol(i as u32, 0, 9);
             let l = sample_reflection(n, v, surface.alpha(), u);
-            by_lobe += surface.reflection_weight(n, l, v) / count as f32;
+            by_lobe += surface.reflection_weight(n, l, v) * (1.0 / count as f32);
         }
-        assert!((by_area - by_lobe).abs() < 0.01 * by_area, "{by_area} {by_lobe}");
-        assert!(by_area > 0.04 && by_area < 0.2);
+        for (area, lobe) in [(by_area.white, by_lobe.white), (by_area.albedo, by_lobe.albedo)] {
+            assert!((area - lobe).abs() < 0.01 * area, "{area} {lobe}");
+        }
+        assert!(by_area.white > 0.03 && by_area.white < 0.2);
+        assert!(by_area.albedo > 0.2 && by_area.albedo < 0.3, "{by_area:?}");
+    }
+
+    #[test]
+    fn normals_are_turned_until_they_reflect_upwards() {
+        let face = Vec3::Z;
+        let v = Vec3::new(0.95, 0.1, 0.2).normalize();
+        // Nothing happens to a normal that reflects upwards.
+        let good = Vec3::new(0.1, 0.0, 1.0).normalize();
+        assert_eq!(valid_normal(face, v, good), good);
+        for bad in [Vec3::new(-0.8, 0.1, 0.6), Vec3::new(-0.3, 0.5, 0.4)] {
+            let n = valid_normal(face, v, bad.normalize());
+            let reflected = 2.0 * n.dot(v) * n - v;
+            assert!((reflected.z - 0.01).abs() < 1e-4, "{n} reflects to {reflected}");
+            assert!(n.dot(v) > 0.0 && n.dot(bad.cross(face)).abs() < 1e-5);
+        }
     }
 
     #[test]
     fn burley_is_lambert_at_normal_incidence() {
-        let surface = Surface { roughness: 0.5, specular: 0.0 };
+        let surface = Surface { roughness: 0.5, specular: 0.0, metallic: 0.0 };
         assert!((surface.diffuse(1.0, 1.0, 1.0) - FRAC_1_PI).abs() < 1e-6);
         assert_eq!(surface.diffuse(-0.1, 1.0, 0.0), 0.0);
         // Grazing: (1 - FL / 2)(1 - FV / 2) + R (FL + FV + FL FV (R - 1)) with R = roughness (1 + l.v).
-        let smooth = Surface { roughness: 0.0, specular: 0.0 };
+        let smooth = Surface { roughness: 0.0, specular: 0.0, metallic: 0.0 };
         let (fl, fv) = (0.5_f32.powi(5), 0.8_f32.powi(5));
         let expected = FRAC_1_PI * 0.5 * (1.0 - 0.5 * fl) * (1.0 - 0.5 * fv);
         assert!((smooth.diffuse(0.5, 0.2, 0.3) - expected).abs() < 1e-6);
-        let rough = Surface { roughness: 0.7, specular: 0.0 };
+        let rough = Surface { roughness: 0.7, specular: 0.0, metallic: 0.0 };
         let retro = 0.7 * 1.3;
         let more = FRAC_1_PI * 0.5 * retro * (fl + fv + fl * fv * (retro - 1.0));
         assert!((rough.diffuse(0.5, 0.2, 0.3) - expected - more).abs() < 1e-6);
@@ -173,13 +275,17 @@ mod tests {
 
     #[test]
     fn fresnel_starts_at_the_normal_reflectance_and_ends_at_one() {
-        let surface = Surface { roughness: 0.5, specular: 0.5 };
-        assert!((surface.fresnel(1.0) - 0.04).abs() < 1e-5 && (surface.fresnel(0.0) - 1.0).abs() < 1e-3);
+        let surface = Surface { roughness: 0.5, specular: 0.5, metallic: 0.0 };
+        assert!(
+            (surface.fresnel(1.0).white - 0.04).abs() < 1e-5
+                && (surface.fresnel(0.0).white - 1.0).abs() < 1e-3
+        );
         // An index of 1.5 at 60 degrees: 0.1766 and 0.0018 of the two polarisations, to four digits.
         assert!((surface.eta() - 1.5).abs() < 1e-4);
         let (towards, inside) = (0.5_f32, (1.0 - 0.75_f32 / 2.25).sqrt());
         let across = ((towards - 1.5 * inside) / (towards + 1.5 * inside)).powi(2);
         let along = ((inside - 1.5 * towards) / (inside + 1.5 * towards)).powi(2);
-        assert!((surface.fresnel(0.5) - 0.5 * (across + along)).abs() < 1e-4, "{}", surface.fresnel(0.5));
+        let found = surface.fresnel(0.5).white;
+        assert!((found - 0.5 * (across + along)).abs() < 1e-4, "{found}");
     }
 }

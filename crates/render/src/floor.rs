@@ -142,9 +142,11 @@ fn irradiance_grid(
             packet.direction = direction.object;
             packet.nearest(geometry, &mut hits);
             let mut incoming = [Vec3::splat(WORLD_RADIANCE); WIDTH];
-            object_radiance(view, surroundings, &hits, direction.world, turn, &mut incoming, rays);
+            let mut indirect = [Vec3::ZERO; WIDTH];
+            let found = (&mut incoming, &mut indirect);
+            object_radiance(view, surroundings, &hits, direction.world, turn, found, rays);
             for lane in 0..WIDTH {
-                light[lane] += incoming[lane];
+                light[lane] += incoming[lane] + indirect[lane];
             }
         }
         *rays += (chunk.len() * (sun.len() + hemisphere.len())) as u64;
@@ -208,18 +210,33 @@ fn shadow_grid(view: &View<'_>, settings: &Settings, rays: &mut u64) -> Option<G
             active |= Mask::from(near(node.x as usize - 1, node.y as usize - 1, 2)) << lane;
         }
         let mut arriving = [0.0; WIDTH];
+        let mut total = [lamp.len() as f32; WIDTH];
         if active != 0 {
             *rays += u64::from(active.count_ones()) * lamp.len() as u64;
+            // Where the beam ends, only a part of the lamp shines.
+            let mut edge: Mask = 0;
+            for (lane, point) in chunk.iter().enumerate() {
+                if active >> lane & 1 != 0 && !view.spot.is_inside(point.extend(FLOOR_Z)) {
+                    edge |= 1 << lane;
+                    total[lane] = 0.0;
+                }
+            }
             for point in &lamp {
-                let open =
+                let mut open =
                     Fan::to_points(point.object, ends, active).transmitted(view.light_shape().geometry);
+                for lane in (0..WIDTH).filter(|lane| edge >> lane & 1 != 0) {
+                    let weight = view.spot.edge(chunk[lane].extend(FLOOR_Z), point.world);
+                    open.0[lane] *= weight;
+                    total[lane] += weight;
+                }
                 for lane in 0..WIDTH {
                     arriving[lane] += open.0[lane];
                 }
             }
         }
-        let share =
-            |lane: usize| if active >> lane & 1 != 0 { arriving[lane] / lamp.len() as f32 } else { 1.0 };
+        let share = |lane: usize| {
+            if active >> lane & 1 != 0 && total[lane] > 0.0 { arriving[lane] / total[lane] } else { 1.0 }
+        };
         values.extend((0..chunk.len()).map(share));
     };
     let wanted = |x: usize, y: usize, size: usize| size > coarse / 2 && near(x, y, size);

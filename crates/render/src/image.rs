@@ -11,7 +11,7 @@ use crate::camera;
 use crate::lights::FLOOR_Z;
 use crate::lit_scene::LitScene;
 use crate::packet::Fan;
-use crate::points::{PointPacket, Shade};
+use crate::points::{LAMP_LOBE, PointPacket, Shade, lamp_mirrored};
 use crate::trace::{Hit, Hits, MISS, Traceable};
 use crate::view::SurfacePoint;
 
@@ -87,7 +87,7 @@ pub(crate) fn render_linear(scene: &LitScene<'_>, size: u32, rays: &mut u64) -> 
     }
     let points = place_points(&region, scene.settings.shading_step, &mut samples, &first);
     let shades = shade_points(scene, &points, &samples, rays);
-    resolve(&region, &samples, &shades, size, &mut pixels);
+    resolve(scene, &region, &samples, &shades, size, &mut pixels);
     pixels
 }
 
@@ -179,6 +179,8 @@ fn trace_samples(
     let direction_at = |x: usize, y: usize| region.direction(x, y, size);
     let origin = view.to_object(camera::POSITION);
     let covered = covered_blocks(scene, region, size);
+    // Between neighbouring rays, over their distance.
+    let spacing = 1.0 / (region.supersampling as f32 * size as f32);
     let mut hits = Hits::NONE;
     for by in (0..region.height).step_by(BLOCK) {
         for bx in (0..region.width).step_by(BLOCK) {
@@ -206,10 +208,13 @@ fn trace_samples(
             hit_lanes().for_each(|lane| view.shape().prefetch(hits.triangle[lane]));
             for lane in hit_lanes() {
                 let (x, y) = (bx + lane % BLOCK, by + lane / BLOCK);
-                first[y * region.width + x] = samples.len() as u32;
+                let before = samples.len();
                 let direction = direction_at(x, y);
                 let limit = packet.limit.0[lane];
-                add_layers(scene, hits.lane(lane), direction, limit, [x, y], &mut samples, rays);
+                add_layers(scene, hits.lane(lane), direction, limit, ([x, y], spacing), &mut samples, rays);
+                if samples.len() > before {
+                    first[y * region.width + x] = before as u32;
+                }
             }
         }
     }
@@ -222,23 +227,26 @@ fn add_layers(
     hit: Hit,
     direction: Vec3,
     limit: f32,
-    [x, y]: [usize; 2],
+    ([x, y], ray_spacing): ([usize; 2], f32),
     samples: &mut Vec<Sample>,
     rays: &mut u64,
 ) {
     let view = scene.view;
     let (mut hit, mut left) = (hit, 1.0);
     for _ in 0..MAX_LAYERS {
-        let point = view.surface_point(&view.shape(), &hit, direction);
-        let alpha = view.mesh.alpha(point.material);
-        samples.push(Sample {
-            point,
-            albedo: view.albedo(&point),
-            x: x as u32,
-            y: y as u32,
-            weight: left * alpha,
-            sources: [(NONE, 0.0); 4],
-        });
+        let point = view.camera_point(&view.shape(), &hit, direction, ray_spacing * hit.t);
+        let alpha = view.alpha(&point);
+        // Holes show nothing of their surface.
+        if alpha > 0.0 {
+            samples.push(Sample {
+                point,
+                albedo: view.albedo(&point),
+                x: x as u32,
+                y: y as u32,
+                weight: left * alpha,
+                sources: [(NONE, 0.0); 4],
+            });
+        }
         left *= 1.0 - alpha;
         if left <= 1e-3 {
             return;
@@ -346,7 +354,8 @@ fn shade_points(scene: &LitScene<'_>, points: &[u32], samples: &[Sample], rays: 
         batch.clear();
         batch.extend(chunk.iter().map(|&sample| {
             let sample = &samples[sample as usize];
-            (sample.point, (camera::POSITION - sample.point.position).normalize_or(Vec3::Z))
+            let view = (camera::POSITION - sample.point.position).normalize_or(Vec3::Z);
+            (sample.point, view, sample.albedo)
         }));
         let packet = PointPacket::new(scene, &batch);
         shades.extend_from_slice(&packet.shade(scene, rays)[..chunk.len()]);
@@ -355,18 +364,36 @@ fn shade_points(scene: &LitScene<'_>, points: &[u32], samples: &[Sample], rays: 
 }
 
 /// Filters the samples down to pixels and puts them over the floor.
-fn resolve(region: &Region, samples: &[Sample], shades: &[Shade], size: u32, pixels: &mut [Vec3]) {
+fn resolve(
+    scene: &LitScene<'_>,
+    region: &Region,
+    samples: &[Sample],
+    shades: &[Shade],
+    size: u32,
+    pixels: &mut [Vec3],
+) {
+    let has_emission = scene.view.mesh.has_emission;
     let per_pixel = region.supersampling;
     let weights = camera::filter_weights(per_pixel);
     let mut radiance = vec![glam::Vec4::ZERO; region.width * region.height];
     for sample in samples {
-        let (mut diffuse, mut specular) = (Vec3::ZERO, Vec3::ZERO);
+        let (mut diffuse, mut specular, mut lamp) = (Vec3::ZERO, Vec3::ZERO, 0.0);
         for &(point, weight) in sample.sources.iter().filter(|source| source.0 != NONE) {
             let shade = &shades[point as usize];
             diffuse += weight * shade.diffuse;
             specular += weight * shade.specular;
+            lamp += weight * shade.lamp;
         }
-        let light = sample.albedo * diffuse + specular;
+        if lamp > 0.0 {
+            let surface = scene.view.surface(&sample.point);
+            if surface.alpha() < LAMP_LOBE {
+                specular += lamp * lamp_mirrored(scene.view, &sample.point, &surface, sample.albedo);
+            }
+        }
+        let mut light = sample.albedo * diffuse + specular;
+        if has_emission {
+            light += scene.view.emission(&sample.point);
+        }
         radiance[sample.y as usize * region.width + sample.x as usize] += sample.weight * light.extend(1.0);
     }
     let (columns, rows) = (region.width / per_pixel, region.height / per_pixel);

@@ -15,6 +15,7 @@ mod grid;
 mod image;
 mod lights;
 mod lit_scene;
+mod maps;
 mod mesh;
 mod packet;
 mod path;

@@ -133,6 +133,42 @@ impl Spot {
         BlurredCone::get().lookup(-to_lamp.dot(self.axis) / distance, distance)[0] / distance_squared
     }
 
+    /// Whether no part of the lamp sees `point` outside the beam or in its soft edge.
+    #[inline]
+    pub fn is_inside(&self, point: Vec3) -> bool {
+        let from_lamp = point - self.position;
+        let along = from_lamp.dot(self.axis);
+        let across = (from_lamp - along * self.axis).length() + LAMP_RADIUS;
+        along > (SPOT_COS + SPOT_SMOOTH) * (along * along + across * across).sqrt()
+    }
+
+    /// What the beam's edge leaves of the light of the lamp point `lamp` at `point`, of 1.
+    #[inline]
+    pub fn edge(&self, point: Vec3, lamp: Vec3) -> f32 {
+        let from_lamp = point - lamp;
+        let cos = from_lamp.dot(self.axis) / from_lamp.length().max(1e-6);
+        let x = ((cos - SPOT_COS) / SPOT_SMOOTH).clamp(0.0, 1.0);
+        x * x * (3.0 - 2.0 * x)
+    }
+
+    /// Radiance per unit intensity that a lobe of the width `alpha`, too narrow for lamp points, reflects of the lamp from
+    /// the mirrored direction `l`, nothing in between: the disc, blurred by the lobe.
+    pub fn mirrored(&self, point: Vec3, l: Vec3, alpha: f32) -> f32 {
+        let to_lamp = self.position - point;
+        let square = to_lamp.length_squared();
+        let along = to_lamp.dot(l);
+        if along <= 0.0 {
+            return 0.0;
+        }
+        let distance = square.sqrt();
+        let offset = (l * (square / along) - to_lamp).length() * (1.0 / LAMP_RADIUS);
+        let blur = (2.0 * alpha * distance * (1.0 / LAMP_RADIUS)).max(0.1);
+        let half = 0.5 * LAMP_RADIUS / distance;
+        let share = half * half / (half * half + alpha * alpha);
+        let covered = ((1.0 + blur - offset) / (2.0 * blur)).clamp(0.0, 1.0) * share;
+        self.facing_irradiance(point) * covered * square * (1.0 / (PI * LAMP_RADIUS * LAMP_RADIUS))
+    }
+
     /// Irradiance per unit intensity at `point` with the unit normal `normal`, nothing in between and the whole
     /// lamp above the surface's horizon.
     #[inline]

@@ -14,6 +14,9 @@ use crate::settings::Settings;
 use crate::trace::{Hits, Traceable};
 use crate::view::{SurfacePoint, View};
 
+/// Distance between neighbouring rays of a set of directions over their length, by order of magnitude.
+const RAY_SPACING: f32 = 0.25;
+
 /// A direction or a point in the world and in the object frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Both {
@@ -94,7 +97,7 @@ impl<'a> LitScene<'a> {
 }
 
 /// Radiance of the object at the hits of a packet of rays with one direction, written to `incoming` in the lanes that
-/// hit. Sun and spot are looked at through one shadow ray each, which differs from `turn` to `turn`; the rest of the
+/// hit, but what it reflects of indirect light to `indirect`. Sun and spot are looked at through one shadow ray each, which differs from `turn` to `turn`; the rest of the
 /// light there is estimated from the floor below and the world.
 pub(crate) fn object_radiance(
     view: &View<'_>,
@@ -102,7 +105,7 @@ pub(crate) fn object_radiance(
     hits: &Hits,
     direction: Vec3,
     turn: usize,
-    incoming: &mut [Vec3; WIDTH],
+    (incoming, indirect): (&mut [Vec3; WIDTH], &mut [Vec3; WIDTH]),
     rays: &mut u64,
 ) {
     if hits.mask == 0 {
@@ -118,7 +121,12 @@ pub(crate) fn object_radiance(
     let (mut sunlit, mut spotlit): (Mask, Mask) = (0, 0);
     let mut spot_irradiance = [0.0; WIDTH];
     for lane in lanes() {
-        let point = view.surface_point(&shape, &hits.lane(lane), direction);
+        let hit = hits.lane(lane);
+        let mut point = view.surface_point(&shape, &hit, direction);
+        if view.mesh.materials[point.material as usize].has_maps() {
+            let spacing = RAY_SPACING * hit.t;
+            point.footprint = shape.uv_density(hit.triangle) * spacing * spacing;
+        }
         points[lane] = Some(point);
         let origin = view.to_object(point.lifted(lift));
         for axis in 0..3 {
@@ -148,10 +156,15 @@ pub(crate) fn object_radiance(
         let sun_share = if sunlit >> lane & 1 != 0 { sun_open.0[lane] } else { 1.0 };
         let direct = Vec3::splat(lights::sun_irradiance(up) * sun_share)
             + view.spot.intensity * (spot_irradiance[lane] * lamp_open.0[lane]);
-        let leaving = view.albedo(&point) * (FRAC_1_PI * direct + ambient);
-        let alpha = view.mesh.alpha(point.material);
+        let albedo = view.albedo(&point);
+        let mut leaving = albedo * (FRAC_1_PI * direct);
+        if view.mesh.has_emission {
+            leaving += view.emission(&point);
+        }
+        let alpha = view.alpha(&point);
         // Behind a transparent surface there is, more often than not, the same as around it.
         let behind = if direction.z < 0.0 { floor } else { Vec3::splat(WORLD_RADIANCE) };
         incoming[lane] = alpha * leaving + (1.0 - alpha) * behind;
+        indirect[lane] = alpha * (albedo * ambient);
     }
 }

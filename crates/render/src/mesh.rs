@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use glam::{Vec2, Vec3};
+use glam::{Vec2, Vec3, Vec4};
 use scene::Vertex;
 use simd::prefetch;
 
 use crate::bsdf::Surface;
 use crate::bvh;
-use crate::colour::srgb_decode;
+use crate::maps::{self, MapData, Masks};
 use crate::shared::shared;
 use crate::simplify::{Face, simplify};
 use crate::trace::{Geometry, Hit, Triangle};
@@ -28,22 +28,50 @@ pub struct Corners {
 }
 
 shared! {
-    /// A material; `texture_width` 0 means that `base_colour` counts.
+    /// A material; maps without an image leave the numbers as they are.
     pub struct MaterialData as "Material" {
-        /// Linear albedo.
+        /// Linear albedo, where there is no texture.
         pub base_colour: [f32; 3],
         /// Burley and GGX roughness.
         pub roughness: f32,
         /// Principled specular.
         pub specular: f32,
+        /// Share of the surface that is metal.
+        pub metallic: f32,
         /// Opacity.
         pub alpha: f32,
-        /// First texel in [`PreparedMesh::texels`].
-        pub texture_start: u32,
-        /// Width of the texture, or 0.
-        pub texture_width: u32,
-        /// Height of the texture.
-        pub texture_height: u32,
+        /// How far the map of normals turns the normal.
+        pub normal_strength: f32,
+        /// Linear radiance of the surface itself.
+        pub emission: [f32; 3],
+        /// Albedo, sRGB.
+        pub texture: MapData as "Map",
+        /// Factor of the opacity, in alpha.
+        pub opacity: MapData as "Map",
+        /// Factor of the emission, sRGB.
+        pub emission_map: MapData as "Map",
+        /// Factors of specular, roughness and metallic.
+        pub surface_map: MapData as "Map",
+        /// Normals in the frame of the texture coordinates.
+        pub normal_map: MapData as "Map",
+    }
+}
+
+impl MaterialData {
+    /// Whether anything varies over the surface.
+    #[inline]
+    pub fn has_maps(&self) -> bool {
+        self.texture.width
+            | self.opacity.width
+            | self.emission_map.width
+            | self.surface_map.width
+            | self.normal_map.width
+            != 0
+    }
+
+    /// Whether light passes somewhere.
+    pub fn is_clear(&self) -> bool {
+        self.alpha < 1.0 || self.opacity.is_some()
     }
 }
 
@@ -53,14 +81,16 @@ pub struct PreparedMesh {
     pub(crate) geometry: Geometry,
     pub(crate) corners: Vec<Corners>,
     pub(crate) materials: Vec<MaterialData>,
-    /// All textures, row 0 on top, sRGB.
-    pub(crate) texels: Vec<[u8; 4]>,
+    /// All images, row 0 on top: see [`crate::maps`].
+    pub(crate) texels: Arc<Vec<[u8; 4]>>,
     /// What light sees of an object with very many triangles.
     pub(crate) simple: Option<(Geometry, Vec<Corners>)>,
     /// Centre of the bounding sphere, object frame.
     pub(crate) centre: Vec3,
     /// Radius of the bounding sphere.
     pub(crate) radius: f32,
+    /// Whether any material sends out light.
+    pub(crate) has_emission: bool,
 }
 
 /// Triangles that rays can meet, and what shading needs of them.
@@ -95,7 +125,8 @@ impl PreparedMesh {
     }
 
     fn with(mesh: &scene::Mesh, is_for_cpu: bool) -> Self {
-        let (materials, texels) = flatten_materials(&mesh.materials);
+        let (materials, texels) = maps::flatten(&mesh.materials);
+        let texels = Arc::new(texels);
         let grey = materials.len() as u32 - 1;
         let mut faces = Vec::with_capacity(mesh.triangles.len());
         for (index, &vertices) in mesh.triangles.iter().enumerate() {
@@ -110,7 +141,7 @@ impl PreparedMesh {
                 faces.push(Face { vertices, index: index as u32, material });
             }
         }
-        let build = |faces: &[Face]| build(&mesh.vertices, faces, &materials, is_for_cpu);
+        let build = |faces: &[Face]| build(&mesh.vertices, faces, (&materials, &texels), is_for_cpu);
         let simple = is_for_cpu.then(|| simplify(&mesh.vertices, &faces, &materials)).flatten();
         let simple = simple.map(|faces| build(&faces));
         let (geometry, corners) = build(&faces);
@@ -126,7 +157,8 @@ impl PreparedMesh {
             .map(|corner| corner.distance_squared(centre))
             .fold(0.0, f32::max)
             .sqrt();
-        Self { geometry, corners, materials, texels, simple, centre, radius }
+        let has_emission = materials.iter().any(|material| material.emission != [0.0; 3]);
+        Self { geometry, corners, materials, texels, simple, centre, radius, has_emission }
     }
 
     /// Number of triangles that can be hit.
@@ -152,38 +184,81 @@ impl PreparedMesh {
         Some(Shape { geometry, corners })
     }
 
-    /// Linear albedo of a material at a texture coordinate.
+    /// Linear albedo of a material at a texture coordinate; `footprint` as in [`MapData::level`].
     #[inline]
-    pub(crate) fn albedo(&self, material: u32, uv: Vec2) -> Vec3 {
+    pub(crate) fn albedo(&self, material: u32, uv: Vec2, footprint: f32) -> Vec3 {
         let material = &self.materials[material as usize];
-        if material.texture_width == 0 {
-            return Vec3::from(material.base_colour);
+        let map = &material.texture;
+        if map.is_some() {
+            map.colour(&self.texels, uv, map.level(footprint))
+        } else {
+            Vec3::from(material.base_colour)
         }
-        let (width, height) = (material.texture_width, material.texture_height);
-        // Texture coordinates start at the bottom left, rows at the top.
-        let (x0, x1, fx) = texel_pair(uv.x, width);
-        let (y0, y1, fy) = texel_pair(1.0 - uv.y, height);
-        let texel = |x: u32, y: u32| {
-            let [r, g, b, _] = self.texels[(material.texture_start + y * width + x) as usize];
-            Vec3::new(f32::from(r), f32::from(g), f32::from(b))
-        };
-        let top = texel(x0, y0).lerp(texel(x1, y0), fx);
-        let bottom = texel(x0, y1).lerp(texel(x1, y1), fx);
-        let value = top.lerp(bottom, fy);
-        Vec3::new(srgb_decode(value.x), srgb_decode(value.y), srgb_decode(value.z))
     }
 
     /// Scalar parameters of a material.
     #[inline]
-    pub(crate) fn surface(&self, material: u32) -> Surface {
+    pub(crate) fn surface(&self, material: u32, uv: Vec2, footprint: f32) -> Surface {
         let material = &self.materials[material as usize];
-        Surface { roughness: material.roughness, specular: material.specular }
+        let MaterialData { roughness, specular, metallic, .. } = *material;
+        let map = &material.surface_map;
+        if map.is_some() {
+            let factors = map.lookup(&self.texels, uv, map.level(footprint)).round() * (1.0 / 255.0);
+            return Surface {
+                roughness: roughness * factors.y,
+                specular: specular * factors.x,
+                metallic: metallic * factors.z,
+            };
+        }
+        Surface { roughness, specular, metallic }
     }
 
     /// Opacity of a material.
     #[inline]
-    pub(crate) fn alpha(&self, material: u32) -> f32 {
-        self.materials[material as usize].alpha
+    pub(crate) fn alpha(&self, material: u32, uv: Vec2, footprint: f32) -> f32 {
+        let material = &self.materials[material as usize];
+        let map = &material.opacity;
+        if map.is_some() {
+            let opacity = map.lookup(&self.texels, uv, map.level(footprint)).w * (1.0 / 255.0);
+            return material.alpha * opacity;
+        }
+        material.alpha
+    }
+
+    /// The normal at a hit as the map of normals turns it, object frame, on the side of the face's normal.
+    pub(crate) fn mapped_normal(
+        &self,
+        shape: &Shape<'_>,
+        hit: &Hit,
+        point: &ObjectPoint,
+        footprint: f32,
+    ) -> Vec3 {
+        let material = &self.materials[point.material as usize];
+        let map = &material.normal_map;
+        let triangle = &shape.geometry.triangles[hit.triangle as usize];
+        let [a, b, c] = shape.corners[hit.triangle as usize].uvs.map(Vec2::from);
+        let (ab, ac) = (b - a, c - a);
+        let turn = if ab.x * ac.y - ab.y * ac.x < 0.0 { -1.0 } else { 1.0 };
+        // The direction in which u grows, at right angles to the normal; v grows at its left.
+        let across = turn * (ac.y * Vec3::from(triangle.edge1) - ab.y * Vec3::from(triangle.edge2));
+        let n = point.normal;
+        let tangent = (across - across.dot(n) * n).normalize_or_zero();
+        let value = map.lookup(&self.texels, point.uv, map.level(footprint)) * (2.0 / 255.0) - Vec4::ONE;
+        let mapped = value.x * tangent + value.y * (turn * n.cross(tangent)) + value.z * n;
+        let mapped = mapped.normalize_or(n);
+        let normal = (n + material.normal_strength * (mapped - n)).normalize_or(n);
+        if tangent == Vec3::ZERO || normal.dot(point.face_normal) <= 0.0 { n } else { normal }
+    }
+
+    /// What a material sends out itself.
+    #[inline]
+    pub(crate) fn emission(&self, material: u32, uv: Vec2, footprint: f32) -> Vec3 {
+        let material = &self.materials[material as usize];
+        let (emission, map) = (Vec3::from(material.emission), &material.emission_map);
+        if map.is_some() {
+            return emission * map.colour(&self.texels, uv, map.level(footprint));
+        }
+        emission
     }
 }
 
@@ -208,6 +283,13 @@ impl Shape<'_> {
         }
     }
 
+    /// Area in texture coordinates over area in the object, of a triangle.
+    #[inline]
+    pub fn uv_density(&self, triangle: u32) -> f32 {
+        let triangle = triangle as usize;
+        maps::uv_density(&self.corners[triangle].uvs, self.geometry.triangles[triangle].normal)
+    }
+
     /// Asks for the memory that [`Self::point`] reads.
     #[inline]
     pub fn prefetch(&self, triangle: u32) {
@@ -220,9 +302,10 @@ impl Shape<'_> {
 fn build(
     vertices: &[Vertex],
     faces: &[Face],
-    materials: &[MaterialData],
+    (materials, texels): (&[MaterialData], &Arc<Vec<[u8; 4]>>),
     is_for_cpu: bool,
 ) -> (Geometry, Vec<Corners>) {
+    let mut masks = Masks::new(Arc::clone(texels));
     let positions: Vec<[Vec3; 3]> = faces
         .iter()
         .map(|face| face.vertices.map(|vertex| Vec3::from(vertices[vertex as usize].position)))
@@ -233,7 +316,8 @@ fn build(
     for &slot in &order {
         let [a, b, c] = positions[slot as usize];
         let face = &faces[slot as usize];
-        triangles.push(Triangle::new([a, b, c], face.index, 1.0 - materials[face.material as usize].alpha));
+        let material = &materials[face.material as usize];
+        let mut triangle = Triangle::new([a, b, c], face.index, 1.0 - material.alpha);
         let normal = (b - a).cross(c - a).normalize_or(Vec3::Z);
         let vertices = face.vertices.map(|vertex| &vertices[vertex as usize]);
         corners.push(Corners {
@@ -244,58 +328,14 @@ fn build(
             uvs: vertices.map(|vertex| vertex.uv.map(|x| if x.is_finite() { x } else { 0.0 })),
             material: face.material,
         });
+        if material.opacity.is_some() {
+            triangle.mask = masks.add(&corners[corners.len() - 1].uvs, triangle.normal, material);
+        }
+        triangles.push(triangle);
     }
-    let has_transparency = triangles.iter().any(|triangle| triangle.transparency > 0.0);
+    let has_transparency = triangles.iter().any(|triangle| triangle.transparency > 0.0 || triangle.mask != 0);
     let wide = if is_for_cpu { Wide::new(&nodes, &triangles) } else { Wide::default() };
-    (Geometry { nodes, triangles, has_transparency, wide }, corners)
-}
-
-/// The two texels around a repeated coordinate and the weight of the second.
-#[inline]
-fn texel_pair(coordinate: f32, size: u32) -> (u32, u32, f32) {
-    let x = (coordinate - coordinate.floor()) * size as f32 - 0.5;
-    let low = x.floor();
-    let wrap = |i: i64| i.rem_euclid(i64::from(size)) as u32;
-    (wrap(low as i64), wrap(low as i64 + 1), x - low)
-}
-
-/// Materials and their textures in one array each, the plain grey last.
-fn flatten_materials(materials: &[scene::Material]) -> (Vec<MaterialData>, Vec<[u8; 4]>) {
-    let mut texels: Vec<[u8; 4]> = Vec::new();
-    let mut placed: Vec<(*const scene::Texture, u32)> = Vec::new();
-    let grey = scene::Material::default();
-    let finite = |value: f32, otherwise: f32| if value.is_finite() { value } else { otherwise };
-    let data = materials
-        .iter()
-        .chain(std::iter::once(&grey))
-        .map(|material| {
-            let texture = material.texture.as_ref().filter(|texture| {
-                let count = u64::from(texture.width) * u64::from(texture.height);
-                count > 0 && count == texture.pixels.len() as u64 && count < 1 << 30
-            });
-            let (start, width, height) = texture.map_or((0, 0, 0), |texture| {
-                let key = Arc::as_ptr(texture);
-                let start = placed.iter().find(|(other, _)| *other == key).map(|&(_, start)| start);
-                let start = start.unwrap_or_else(|| {
-                    let start = texels.len() as u32;
-                    texels.extend_from_slice(&texture.pixels);
-                    placed.push((key, start));
-                    start
-                });
-                (start, texture.width, texture.height)
-            });
-            MaterialData {
-                base_colour: material.base_colour.map(|channel| finite(channel, 0.8).clamp(0.0, 1.0)),
-                roughness: finite(material.roughness, 0.5).clamp(0.0, 1.0),
-                specular: finite(material.specular, 0.5).clamp(0.0, 1.0),
-                alpha: finite(material.alpha, 1.0).clamp(0.0, 1.0),
-                texture_start: start,
-                texture_width: width,
-                texture_height: height,
-            }
-        })
-        .collect();
-    (data, texels)
+    (Geometry { nodes, triangles, has_transparency, masks, wide }, corners)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use glam::Vec3;
 
-use crate::bsdf;
+use crate::bsdf::{self, Reflected};
 use crate::camera;
 use crate::lights::{self, FLOOR_Z, SUN_STRENGTH, WORLD_RADIANCE};
 use crate::sampling::{cosine_hemisphere, hash, sobol, square_to_disc};
@@ -74,7 +74,7 @@ fn radiance(view: &View<'_>, origin: Vec3, direction: Vec3, sampler: &mut Sample
             break;
         };
         if !is_floor {
-            let alpha = view.mesh.alpha(point.material);
+            let alpha = view.alpha(&point);
             if alpha < 1.0 && sampler.next()[0] >= alpha {
                 crossed += 1;
                 if crossed > MAX_TRANSPARENT {
@@ -83,6 +83,9 @@ fn radiance(view: &View<'_>, origin: Vec3, direction: Vec3, sampler: &mut Sample
                 origin = point.position - LIFT * point.face_normal;
                 continue;
             }
+        }
+        if !is_floor {
+            *light += throughput * view.emission(&point);
         }
         let towards = -direction;
         *light += throughput * direct_light(view, &point, is_floor, towards, bounce == 0, sampler);
@@ -98,8 +101,10 @@ fn radiance(view: &View<'_>, origin: Vec3, direction: Vec3, sampler: &mut Sample
             view.floor_albedo
         } else {
             let n_dot_l = point.normal.dot(next);
-            let diffuse = view.surface(&point).diffuse(n_dot_l, point.normal.dot(towards), next.dot(towards));
-            view.albedo(&point) * (diffuse * std::f32::consts::PI / n_dot_l.max(1e-6))
+            let surface = view.surface(&point);
+            let diffuse = surface.diffuse(n_dot_l, point.normal.dot(towards), next.dot(towards));
+            let share = 1.0 - surface.metallic;
+            view.albedo(&point) * (share * diffuse * std::f32::consts::PI / n_dot_l.max(1e-6))
         };
         origin = point.lifted(LIFT);
         direction = next;
@@ -114,6 +119,7 @@ fn floor_point(position: Vec3) -> SurfacePoint {
         face_normal: Vec3::Z,
         normal: Vec3::Z,
         uv: glam::Vec2::ZERO,
+        footprint: 0.0,
         material: 0,
     }
 }
@@ -142,8 +148,10 @@ fn direct_light(
         if is_floor {
             return albedo * (n.dot(l).max(0.0) * std::f32::consts::FRAC_1_PI);
         }
-        let lobe = if with_lobe { surface.specular(n, l, towards, surface.alpha()) } else { 0.0 };
-        albedo * surface.diffuse(n.dot(l), n.dot(towards), l.dot(towards)) + Vec3::splat(lobe)
+        let lobe =
+            if with_lobe { surface.specular(n, l, towards, surface.alpha()) } else { Reflected::default() };
+        let diffuse = (1.0 - surface.metallic) * surface.diffuse(n.dot(l), n.dot(towards), l.dot(towards));
+        albedo * (diffuse + lobe.albedo) + Vec3::splat(lobe.white)
     };
     let mut sum = Vec3::ZERO;
     let sun = lights::sun_direction(square_to_disc(sampler.next()));
@@ -160,9 +168,10 @@ fn direct_light(
     if !is_floor && seen_by_camera && surface.has_specular() {
         let l = bsdf::sample_reflection(n, towards, surface.alpha(), sampler.next());
         let weight = surface.reflection_weight(n, l, towards);
-        if weight > 0.0 && !through_floor(l) {
+        let weight = albedo * weight.albedo + Vec3::splat(weight.white);
+        if weight != Vec3::ZERO && !through_floor(l) {
             let sky = WORLD_RADIANCE + if narrow { lights::sun_radiance(l) } else { 0.0 };
-            sum += Vec3::splat(sky * weight * open(l, f32::INFINITY));
+            sum += sky * open(l, f32::INFINITY) * weight;
         }
     }
     sum

@@ -7,26 +7,32 @@
 // Loops over lanes stay plain, so that they become one instruction an operation.
 #![allow(clippy::needless_range_loop)]
 
-use std::f32::consts::{FRAC_1_PI, PI};
+use std::f32::consts::PI;
 
 use glam::Vec3;
-use simd::{Floats, Mask, WIDTH, multiversion};
+use simd::{Floats, Mask, WIDTH};
 
-use crate::bsdf;
+use crate::bsdf::{self, Reflected};
 use crate::bundle::Bundle;
+use crate::camera;
 use crate::lights::{self, LAMP_RADIUS, SUN_STRENGTH, WORLD_RADIANCE};
 use crate::lit_scene::{LitScene, object_radiance};
-use crate::view::{SurfacePoint, floor_distance};
+use crate::view::{SurfacePoint, View, floor_distance};
 
-/// Sixteen vectors, by axis.
-type Vectors = [Floats; 3];
-
-const ZERO: Floats = Floats::splat(0.0);
+mod lanes;
+use lanes::{
+    PointLanes, Sums, Terms, Vectors, ZERO, accumulate, counted_share, directions_to, evaluate, lobe,
+    metal_lobe, set,
+};
 
 /// Width of the lobe below which the sun's gleam is sampled by reflection instead of by direction.
 const NARROW_LOBE: f32 = 0.2;
-/// The lamp as seen from the origin widens any lobe to this.
-const LAMP_LOBE: f32 = 0.5 * LAMP_RADIUS / 4.0;
+/// Lobes narrower than this, the lamp as seen from the origin, mirror the lamp's disc: see [`lamp_mirrored`].
+pub(crate) const LAMP_LOBE: f32 = 0.5 * LAMP_RADIUS / 4.0;
+
+/// How much of the light from around is missing at what a point sees of the object, over the share of its directions that
+/// meet the object.
+const ENCLOSURE: f32 = 0.7;
 
 /// Triangles of the object times the area of a shaded point in pixels above which rays are traced by point.
 const DENSE: f32 = 20_000.0;
@@ -38,23 +44,9 @@ pub(crate) struct PointPacket {
     views: [Vec3; WIDTH],
     lanes: PointLanes,
     has_specular: bool,
+    has_metal: bool,
     /// Starts of rays, object frame.
     origin: Vectors,
-}
-
-/// The same, lane by lane, as loops over lanes want it.
-struct PointLanes {
-    position: Vectors,
-    normal: Vectors,
-    face: Vectors,
-    view: Vectors,
-    n_dot_v: Floats,
-    roughness: Floats,
-    /// Normal reflectance of the lobe; 0 without one.
-    reflectance: Floats,
-    /// Refractive index that goes with it.
-    eta: Floats,
-    alpha: Floats,
 }
 
 /// What leaves a shaded point towards the viewer.
@@ -64,134 +56,16 @@ pub(crate) struct Shade {
     pub diffuse: Vec3,
     /// Added to it.
     pub specular: Vec3,
+    /// Share of the lamp that arrives, where the lobe is so narrow that every sample mirrors the lamp by itself.
+    pub lamp: f32,
 }
 
-/// One direction's terms.
-#[derive(Clone, Copy)]
-struct Terms {
-    /// Positive part of `n.l`.
-    cosine: Floats,
-    /// Burley diffuse times `n.l`.
-    diffuse: Floats,
-}
-
-impl Terms {
-    const NONE: Self = Self { cosine: ZERO, diffuse: ZERO };
-}
-
-/// Sums over directions.
-struct Sums {
-    cosine: Floats,
-    visible_cosine: Floats,
-    diffuse: Floats,
-    specular: Floats,
-}
-
-impl Sums {
-    const NONE: Self = Self { cosine: ZERO, visible_cosine: ZERO, diffuse: ZERO, specular: ZERO };
-}
-
-fn set(vectors: &mut Vectors, lane: usize, value: Vec3) {
-    for axis in 0..3 {
-        vectors[axis].0[lane] = value[axis];
-    }
-}
-
-#[inline(always)]
-fn dot(a: &Vectors, b: &Vectors, lane: usize) -> f32 {
-    a[0].0[lane] * b[0].0[lane] + a[1].0[lane] * b[1].0[lane] + a[2].0[lane] * b[2].0[lane]
-}
-
-/// `clamp(1 - x)^5`.
-#[inline(always)]
-fn schlick(x: f32) -> f32 {
-    let m = (1.0 - x).clamp(0.0, 1.0);
-    m * m * (m * m) * m
-}
-
-multiversion! {
-    /// The diffuse terms of a direction, and the lanes it can light.
-    fn evaluate(points: &PointLanes, direction: &Vectors, terms: &mut Terms) -> Mask {
-        let mut lit = [0_u16; WIDTH];
-        for lane in 0..WIDTH {
-            let n_dot_l = dot(&points.normal, direction, lane);
-            let face_dot_l = dot(&points.face, direction, lane);
-            let l_dot_v = dot(&points.view, direction, lane);
-            let (fl, fv) = (schlick(n_dot_l), schlick(points.n_dot_v.0[lane]));
-            let retro = points.roughness.0[lane] * (1.0 + l_dot_v);
-            let burley = (1.0 - 0.5 * fl) * (1.0 - 0.5 * fv) + retro * (fl + fv + fl * fv * (retro - 1.0));
-            let cosine = n_dot_l.max(0.0);
-            terms.cosine.0[lane] = cosine;
-            terms.diffuse.0[lane] = FRAC_1_PI * cosine * burley;
-            lit[lane] = u16::from(n_dot_l > 0.0) & u16::from(face_dot_l > 0.0);
-        }
-        let mut mask = 0;
-        for lane in 0..WIDTH {
-            mask |= lit[lane] << lane;
-        }
-        mask
-    }
-}
-
-multiversion! {
-    /// The GGX lobe times `n.l` for a direction; see [`bsdf::Surface::specular`].
-    fn lobe(points: &PointLanes, direction: &Vectors, alpha: &Floats, values: &mut Floats) {
-        for lane in 0..WIDTH {
-            let (n_dot_l, n_dot_v) = (dot(&points.normal, direction, lane), points.n_dot_v.0[lane]);
-            let l_dot_v = dot(&points.view, direction, lane);
-            // |l + v|^2 = 2 + 2 l.v; the half-vector's cosines follow without it.
-            let scale = 1.0 / (2.0 + 2.0 * l_dot_v).max(1e-6).sqrt();
-            let n_dot_h = (n_dot_l + n_dot_v) * scale;
-            let l_dot_h = (1.0 + l_dot_v) * scale;
-            let a2 = alpha.0[lane] * alpha.0[lane];
-            let d = n_dot_h * n_dot_h * (a2 - 1.0) + 1.0;
-            let distribution = a2 * FRAC_1_PI / (d * d);
-            let (l2, v2) = (n_dot_l * n_dot_l, n_dot_v * n_dot_v);
-            let g_l = 2.0 / (1.0 + (1.0 + a2 * (1.0 - l2).max(0.0) / l2.max(1e-8)).sqrt());
-            let g_v = 2.0 / (1.0 + (1.0 + a2 * (1.0 - v2).max(0.0) / v2.max(1e-8)).sqrt());
-            let (eta, c) = (points.eta.0[lane], l_dot_h.abs());
-            let g = (eta * eta - 1.0 + c * c).max(0.0).sqrt();
-            let p = (g - c) / (g + c).max(1e-6);
-            let q = ((g + c) * c - 1.0) / ((g - c) * c + 1.0);
-            let base = (eta - 1.0) / (eta + 1.0) * ((eta - 1.0) / (eta + 1.0));
-            let rise = ((0.5 * p * p * (1.0 + q * q) - base) / (1.0 - base)).clamp(0.0, 1.0);
-            let fresnel = points.reflectance.0[lane] * (1.0 - rise) + rise;
-            let value = fresnel * distribution * g_l * g_v * 0.25 / n_dot_v.max(1e-6);
-            let counts = n_dot_l > 0.0 && n_dot_v > 0.0 && points.reflectance.0[lane] > 0.0;
-            values.0[lane] = if counts { value } else { 0.0 };
-        }
-    }
-}
-
-multiversion! {
-    /// Adds a direction's terms, weighted by the share of light that arrives.
-    fn accumulate(sums: &mut Sums, terms: &Terms, open: &Floats) {
-        for lane in 0..WIDTH {
-            sums.cosine.0[lane] += terms.cosine.0[lane];
-            sums.visible_cosine.0[lane] += open.0[lane] * terms.cosine.0[lane];
-            sums.diffuse.0[lane] += open.0[lane] * terms.diffuse.0[lane];
-        }
-    }
-}
-
-multiversion! {
-    /// Unit directions from `positions` to `target`.
-    fn directions_to(positions: &Vectors, target: Vec3, directions: &mut Vectors) {
-        for lane in 0..WIDTH {
-            let x = target.x - positions[0].0[lane];
-            let y = target.y - positions[1].0[lane];
-            let z = target.z - positions[2].0[lane];
-            let inverse = 1.0 / (x * x + y * y + z * z).max(1e-12).sqrt();
-            directions[0].0[lane] = x * inverse;
-            directions[1].0[lane] = y * inverse;
-            directions[2].0[lane] = z * inverse;
-        }
-    }
-}
+/// Light of sixteen points, and what metals add to it per unit albedo.
+type Lit<'a> = (&'a mut [Shade; WIDTH], &'a mut [Vec3; WIDTH]);
 
 impl PointPacket {
-    /// Up to sixteen points with the unit directions from them to the viewer; at least one.
-    pub fn new(scene: &LitScene<'_>, points: &[(SurfacePoint, Vec3)]) -> Self {
+    /// Up to sixteen points with the unit directions from them to the viewer and their albedos; at least one.
+    pub fn new(scene: &LitScene<'_>, points: &[(SurfacePoint, Vec3, Vec3)]) -> Self {
         let pick = |lane: usize| points[if lane < points.len() { lane } else { 0 }];
         let vectors = |value: &dyn Fn(usize) -> Vec3| {
             let mut vectors = [ZERO; 3];
@@ -202,16 +76,25 @@ impl PointPacket {
         let points_of: [SurfacePoint; WIDTH] = std::array::from_fn(|lane| pick(lane).0);
         let views: [Vec3; WIDTH] = std::array::from_fn(|lane| pick(lane).1);
         let surfaces = points_of.map(|point| scene.view.surface(&point));
+        let n_dot_v: [f32; WIDTH] = std::array::from_fn(|lane| points_of[lane].normal.dot(views[lane]));
+        let chances: [f32; WIDTH] =
+            std::array::from_fn(|lane| surfaces[lane].lobe_chance(n_dot_v[lane], pick(lane).2));
         let lanes = PointLanes {
             position: vectors(&|lane| points_of[lane].position),
             normal: vectors(&|lane| points_of[lane].normal),
             face: vectors(&|lane| points_of[lane].face_normal),
             view: vectors(&|lane| views[lane]),
-            n_dot_v: floats(&|lane| points_of[lane].normal.dot(views[lane])),
+            n_dot_v: Floats(n_dot_v),
             roughness: floats(&|lane| surfaces[lane].roughness),
             reflectance: floats(&|lane| surfaces[lane].normal_reflectance()),
             eta: floats(&|lane| surfaces[lane].eta()),
             alpha: floats(&|lane| surfaces[lane].alpha()),
+            metallic: floats(&|lane| surfaces[lane].metallic),
+            lobe_chance: floats(&|lane| {
+                let cos = n_dot_v[lane];
+                chances[lane] * 0.25 * surfaces[lane].masking(cos) / cos.max(1e-6)
+            }),
+            diffuse_chance: floats(&|lane| 1.0 - chances[lane]),
         };
         Self {
             count: points.len().min(WIDTH),
@@ -219,6 +102,7 @@ impl PointPacket {
             views,
             lanes,
             has_specular: surfaces.iter().any(bsdf::Surface::has_specular),
+            has_metal: surfaces.iter().any(|surface| surface.metallic > 0.0),
             origin: vectors(&|lane| scene.view.to_object(points_of[lane].lifted(scene.view.lift()))),
         }
     }
@@ -230,19 +114,28 @@ impl PointPacket {
     /// Shades the points.
     pub fn shade(&self, scene: &LitScene<'_>, rays: &mut u64) -> [Shade; WIDTH] {
         let mut shades = [Shade::default(); WIDTH];
-        let sun_share = self.add_sun(scene, &mut shades, rays);
-        self.add_spot(scene, &mut shades, rays);
-        self.add_indirect(scene, &mut shades, rays);
+        let mut metal = [Vec3::ZERO; WIDTH];
+        let sun_share = self.add_sun(scene, (&mut shades, &mut metal), rays);
+        self.add_spot(scene, (&mut shades, &mut metal), rays);
+        self.add_indirect(scene, (&mut shades, &mut metal), rays);
         if self.has_specular {
             for lane in 0..self.count {
-                shades[lane].specular += Vec3::splat(self.gleam(scene, lane, sun_share[lane]));
+                let gleam = self.gleam(scene, lane, sun_share[lane]);
+                shades[lane].specular += Vec3::splat(gleam.white);
+                metal[lane] += Vec3::splat(gleam.albedo);
+            }
+        }
+        if self.has_metal {
+            for lane in 0..self.count {
+                let diffuse = &mut shades[lane].diffuse;
+                *diffuse = *diffuse * (1.0 - self.lanes.metallic.0[lane]) + metal[lane];
             }
         }
         shades
     }
 
     /// Adds the sun; returns which share of it reaches each point.
-    fn add_sun(&self, scene: &LitScene<'_>, shades: &mut [Shade; WIDTH], rays: &mut u64) -> [f32; WIDTH] {
+    fn add_sun(&self, scene: &LitScene<'_>, (shades, metal): Lit<'_>, rays: &mut u64) -> [f32; WIDTH] {
         let sun = &scene.directions.sun;
         let mut terms = vec![Terms::NONE; sun.len()];
         let mut wanted = vec![0; sun.len()];
@@ -259,6 +152,10 @@ impl PointPacket {
                 let direction = towards.world.to_array().map(Floats::splat);
                 lobe(&self.lanes, &direction, &self.lanes.alpha, &mut gleam);
                 add_products(&mut sums.specular, &open[i], &gleam);
+                if self.has_metal {
+                    metal_lobe(&self.lanes, &direction, &self.lanes.alpha, &mut gleam);
+                    add_products(&mut sums.metal, &open[i], &gleam);
+                }
             }
             accumulate(&mut sums, &terms[i], &open[i]);
         }
@@ -274,12 +171,13 @@ impl PointPacket {
             // A lobe narrower than the spacing of the directions would sparkle: `gleam` has it.
             if self.lanes.alpha.0[lane] >= NARROW_LOBE {
                 shades[lane].specular += Vec3::splat(weight * sums.specular.0[lane]);
+                metal[lane] += Vec3::splat(weight * sums.metal.0[lane]);
             }
         }
         share
     }
 
-    fn add_spot(&self, scene: &LitScene<'_>, shades: &mut [Shade; WIDTH], rays: &mut u64) {
+    fn add_spot(&self, scene: &LitScene<'_>, (shades, metal): Lit<'_>, rays: &mut u64) {
         let spot = &scene.view.spot;
         let irradiance = self.points.map(|point| spot.irradiance(point.position, point.normal));
         let lit =
@@ -296,7 +194,18 @@ impl PointPacket {
             wanted[i] = lit & evaluate(&self.lanes, &directions[i], &mut terms[i]);
             *rays += u64::from(wanted[i].count_ones());
         }
-        let open = self.bundle(scene, &wanted).open_from(|i| lamp[i].object);
+        let mut open = self.bundle(scene, &wanted).open_from(|i| lamp[i].object);
+        // Where the beam ends, only a part of the lamp shines.
+        let edge = lanes_of(lit).filter(|&lane| !spot.is_inside(self.points[lane].position));
+        for lane in edge {
+            let weight = |i: usize| spot.edge(self.points[lane].position, lamp[i].world);
+            let total: f32 = (0..lamp.len()).map(weight).sum();
+            for i in (0..lamp.len()).filter(|_| total > 0.0) {
+                let weight = weight(i) * lamp.len() as f32 / total;
+                open[i].0[lane] *= weight;
+                terms[i].cosine.0[lane] *= weight;
+            }
+        }
         let mut sums = Sums::NONE;
         let mut gleam = ZERO;
         let alpha = Floats(self.lanes.alpha.0.map(|alpha| alpha.max(LAMP_LOBE)));
@@ -304,6 +213,10 @@ impl PointPacket {
             if self.has_specular && open[i] != ZERO {
                 lobe(&self.lanes, &directions[i], &alpha, &mut gleam);
                 add_products(&mut sums.specular, &open[i], &gleam);
+                if self.has_metal {
+                    metal_lobe(&self.lanes, &directions[i], &alpha, &mut gleam);
+                    add_products(&mut sums.metal, &open[i], &gleam);
+                }
             }
             accumulate(&mut sums, &terms[i], &open[i]);
         }
@@ -312,16 +225,19 @@ impl PointPacket {
             if total > 0.0 {
                 shades[lane].diffuse += spot.intensity * (irradiance[lane] * sums.diffuse.0[lane] / total);
             }
-            if self.has_specular {
+            if self.lanes.alpha.0[lane] < LAMP_LOBE && total > 0.0 {
+                shades[lane].lamp = sums.visible_cosine.0[lane] / total;
+            } else if self.has_specular {
                 let facing = spot.facing_irradiance(self.points[lane].position);
                 let mean = sums.specular.0[lane] / lamp.len() as f32;
                 shades[lane].specular += spot.intensity * (facing * mean);
+                metal[lane] += spot.intensity * (facing * sums.metal.0[lane] / lamp.len() as f32);
             }
         }
     }
 
     /// Adds what the world, the floor and the object itself send from every direction.
-    fn add_indirect(&self, scene: &LitScene<'_>, shades: &mut [Shade; WIDTH], rays: &mut u64) {
+    fn add_indirect(&self, scene: &LitScene<'_>, (shades, metal): Lit<'_>, rays: &mut u64) {
         let Some(floor) = &scene.floor.coarse else { return };
         let sphere = &scene.directions.sphere;
         let mut terms = vec![Terms::NONE; sphere.len()];
@@ -339,7 +255,19 @@ impl PointPacket {
             }
         }
         let hits = self.bundle(scene, &wanted).nearest(|i| sphere[i].object, &limits);
+        // Where a point sees much of the object, what it sees does too, and so gets less light from around.
+        let mut enclosed = [0.0; WIDTH];
+        for (turn, hits) in hits.iter().enumerate().filter(|(_, hits)| hits.mask != 0) {
+            for lane in 0..WIDTH {
+                enclosed[lane] += f32::from(hits.mask >> lane & 1) * terms[turn].cosine.0[lane];
+            }
+        }
+        let open: [f32; WIDTH] = std::array::from_fn(|lane| {
+            (1.0 - ENCLOSURE * enclosed[lane] / sums.cosine.0[lane].max(1e-6)).max(0.0)
+        });
         let mut light = [Vec3::ZERO; WIDTH];
+        let (mut shares, mut gleam) = (Floats::splat(1.0), ZERO);
+        let (mut white, mut coloured) = ([Vec3::ZERO; WIDTH], [Vec3::ZERO; WIDTH]);
         for (turn, towards) in sphere.iter().enumerate().filter(|&(turn, _)| wanted[turn] != 0) {
             let mut incoming = [Vec3::splat(WORLD_RADIANCE); WIDTH];
             if towards.world.z < 0.0 {
@@ -349,15 +277,39 @@ impl PointPacket {
                 }
             }
             let surroundings = (&scene.directions, floor);
-            object_radiance(scene.view, surroundings, &hits[turn], towards.world, turn, &mut incoming, rays);
+            let mut indirect = [Vec3::ZERO; WIDTH];
+            let found = (&mut incoming, &mut indirect);
+            object_radiance(scene.view, surroundings, &hits[turn], towards.world, turn, found, rays);
+            // Light of the world counts wholly, and the lobe's part of it is in `gleam`.
+            let surfaces = if towards.world.z < 0.0 { wanted[turn] } else { hits[turn].mask };
+            if self.has_specular && surfaces != 0 {
+                let direction = towards.world.to_array().map(Floats::splat);
+                counted_share(&self.lanes, &direction, &terms[turn], &mut shares);
+                lobe(&self.lanes, &direction, &self.lanes.alpha, &mut gleam);
+                for lane in lanes_of(surfaces) {
+                    incoming[lane] *= shares.0[lane];
+                    indirect[lane] *= shares.0[lane];
+                    white[lane] += (incoming[lane] + indirect[lane]) * gleam.0[lane];
+                }
+                if self.has_metal {
+                    metal_lobe(&self.lanes, &direction, &self.lanes.alpha, &mut gleam);
+                    for lane in lanes_of(surfaces) {
+                        coloured[lane] += (incoming[lane] + open[lane] * indirect[lane]) * gleam.0[lane];
+                    }
+                }
+            }
             for lane in lanes_of(wanted[turn]) {
-                light[lane] += incoming[lane] * terms[turn].diffuse.0[lane];
+                light[lane] += (incoming[lane] + open[lane] * indirect[lane]) * terms[turn].diffuse.0[lane];
             }
         }
         for lane in 0..self.count {
             let total = sums.cosine.0[lane];
             if total > 0.0 {
                 shades[lane].diffuse += PI * light[lane] / total;
+                if self.has_specular {
+                    shades[lane].specular += PI * white[lane] / total;
+                    metal[lane] += PI * coloured[lane] / total;
+                }
             }
         }
     }
@@ -369,25 +321,42 @@ impl PointPacket {
     }
 
     /// The world, and, in a narrow lobe, the sun, as the lobe reflects them.
-    fn gleam(&self, scene: &LitScene<'_>, lane: usize, sun_share: f32) -> f32 {
+    fn gleam(&self, scene: &LitScene<'_>, lane: usize, sun_share: f32) -> Reflected {
         let (point, view) = (&self.points[lane], self.views[lane]);
         let surface = scene.view.surface(point);
         if !surface.has_specular() {
-            return 0.0;
+            return Reflected::default();
         }
         let narrow = surface.alpha() < NARROW_LOBE;
         let count = scene.settings.lobe_samples;
-        let mut sum = 0.0;
+        let mut sum = Reflected::default();
         for i in 0..count {
             let u = [(i as f32 + 0.5) / count as f32, (i as f32 * 0.618_034).fract()];
             let l = bsdf::sample_reflection(point.normal, view, surface.alpha(), u);
             if l.z > 0.0 && l.dot(point.face_normal) > 0.0 {
                 let sun = if narrow { sun_share * lights::sun_radiance(l) } else { 0.0 };
-                sum += (WORLD_RADIANCE + sun) * surface.reflection_weight(point.normal, l, view);
+                sum += surface.reflection_weight(point.normal, l, view) * (WORLD_RADIANCE + sun);
             }
         }
-        sum / count as f32
+        Reflected { white: sum.white / count as f32, albedo: sum.albedo / count as f32 }
     }
+}
+
+/// What a surface with a lobe narrower than [`LAMP_LOBE`] mirrors of the lamp, nothing in between.
+pub(crate) fn lamp_mirrored(
+    view: &View<'_>,
+    point: &SurfacePoint,
+    surface: &bsdf::Surface,
+    albedo: Vec3,
+) -> Vec3 {
+    let towards = (camera::POSITION - point.position).normalize_or(Vec3::Z);
+    let l = 2.0 * point.normal.dot(towards) * point.normal - towards;
+    let lamp = view.spot.mirrored(point.position, l, surface.alpha());
+    if lamp == 0.0 {
+        return Vec3::ZERO;
+    }
+    let Reflected { white, albedo: coloured } = surface.reflection_weight(point.normal, l, towards);
+    view.spot.intensity * lamp * (Vec3::splat(white) + coloured * albedo)
 }
 
 /// The lanes whose bits are set.

@@ -41,7 +41,7 @@ pub(crate) struct Face {
 
 /// The same surface with fewer triangles, or `None` where that does not pay or would show.
 pub(crate) fn simplify(vertices: &[Vertex], faces: &[Face], materials: &[MaterialData]) -> Option<Vec<Face>> {
-    let clear = |face: &Face| materials[face.material as usize].alpha < 1.0;
+    let clear = |face: &Face| materials[face.material as usize].is_clear();
     if faces.len() < MIN_FACES || faces.iter().any(clear) {
         return None;
     }
@@ -144,7 +144,7 @@ impl Corners {
             corners.corner_of.push(corner);
         }
         for face in faces {
-            let textured = materials[face.material as usize].texture_width > 0;
+            let textured = materials[face.material as usize].has_maps();
             let corner = face.vertices.map(|vertex| corners.corner_of[vertex as usize] as usize);
             let [a, b, c] = corner.map(|corner| corners.places[corner].position);
             let normal = (b - a).cross(c - a);

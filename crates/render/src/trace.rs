@@ -7,6 +7,7 @@ use glam::Vec3;
 use simd::{Floats, Lanes, Mask, WIDTH, multiversion, prefetch};
 
 use crate::bvh::{MAX_DEPTH, Nodes};
+use crate::maps::Masks;
 use crate::packet::{EDGE, Fan, FanRays, MIN_T, Parallel, ParallelRays, Rays, reciprocal};
 use crate::wide::Wide;
 
@@ -27,11 +28,11 @@ pub struct Triangle {
     pub index: u32,
     /// Third corner less the first.
     pub edge2: [f32; 3],
-    /// Unused; keeps triangles at 64 bytes.
-    pub padding: u32,
+    /// Its number in [`Geometry::masks`], which has its transparency then; or 0.
+    pub mask: u32,
     /// `edge1 x edge2`.
     pub normal: [f32; 3],
-    /// Unused.
+    /// Unused; keeps triangles at 64 bytes.
     pub more_padding: u32,
 }
 
@@ -44,7 +45,7 @@ impl Triangle {
             edge1: (b - a).to_array(),
             index,
             edge2: (c - a).to_array(),
-            padding: 0,
+            mask: 0,
             normal: (b - a).cross(c - a).to_array(),
             more_padding: 0,
         }
@@ -60,6 +61,8 @@ pub struct Geometry {
     pub triangles: Vec<Triangle>,
     /// Whether any triangle lets light through.
     pub has_transparency: bool,
+    /// Triangles with holes.
+    pub(crate) masks: Masks,
     /// The same for single rays.
     pub wide: Wide,
 }
@@ -281,6 +284,16 @@ impl Geometry {
         }
     }
 
+    /// Share of the light that passes a triangle where the weights of its second and third corner are `u`, `v`.
+    #[inline(always)]
+    pub fn transparency(&self, slot: u32, u: f32, v: f32) -> f32 {
+        let triangle = &self.triangles[slot as usize];
+        match triangle.mask {
+            0 => triangle.transparency,
+            mask => self.masks.transparency(mask, u, v),
+        }
+    }
+
     /// Nearest hit of one ray.
     pub fn nearest_one(&self, origin: Vec3, direction: Vec3, limit: f32) -> Hit {
         let mut hit = Hit { t: limit, u: 0.0, v: 0.0, triangle: MISS };
@@ -294,8 +307,8 @@ impl Geometry {
     /// Share of the light that arrives along one ray.
     pub fn transmitted_one(&self, origin: Vec3, direction: Vec3, limit: f32) -> f32 {
         let mut left = 1.0;
-        self.walk(origin, direction, limit, |slot, _, _, _| {
-            left *= self.triangles[slot as usize].transparency;
+        self.walk(origin, direction, limit, |slot, _, u, v| {
+            left *= self.transparency(slot, u, v);
             if left == 0.0 { -1.0 } else { limit }
         });
         left

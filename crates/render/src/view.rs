@@ -3,10 +3,10 @@
 use glam::{DMat3, Mat3, Vec2, Vec3};
 use scene::Latents;
 
-use crate::bsdf::Surface;
+use crate::bsdf::{Surface, valid_normal};
 use crate::colour;
 use crate::lights::{FLOOR_Z, Spot};
-use crate::mesh::{PreparedMesh, Shape};
+use crate::mesh::{ObjectPoint, PreparedMesh, Shape};
 use crate::simplify;
 use crate::trace::Hit;
 
@@ -41,6 +41,8 @@ pub(crate) struct SurfacePoint {
     /// Unit shading normal, on the same side as `face_normal`.
     pub normal: Vec3,
     pub uv: Vec2,
+    /// Area in texture coordinates of what the point stands for; 0 for the point alone.
+    pub footprint: f32,
     pub material: u32,
 }
 
@@ -124,7 +126,30 @@ impl<'a> View<'a> {
     /// The surface at a hit of a ray with the world direction `direction`.
     #[inline(always)]
     pub fn surface_point(&self, shape: &Shape<'_>, hit: &Hit, direction: Vec3) -> SurfacePoint {
-        let point = shape.point(hit);
+        self.placed(&shape.point(hit), direction)
+    }
+
+    /// The same for a camera ray whose neighbours pass at the distance `spacing`, with what the material's maps make of
+    /// it.
+    #[inline]
+    pub fn camera_point(&self, shape: &Shape<'_>, hit: &Hit, direction: Vec3, spacing: f32) -> SurfacePoint {
+        let mut point = shape.point(hit);
+        let material = &self.mesh.materials[point.material as usize];
+        if !material.has_maps() {
+            return self.placed(&point, direction).facing(direction);
+        }
+        let density = shape.uv_density(hit.triangle);
+        let along = self.object_from_world * direction;
+        let cos = point.face_normal.dot(along).abs() / along.length();
+        let footprint = density * spacing * spacing / cos.max(0.05);
+        if material.normal_map.is_some() {
+            point.normal = self.mesh.mapped_normal(shape, hit, &point, footprint);
+        }
+        SurfacePoint { footprint, ..self.placed(&point, direction).facing(direction) }
+    }
+
+    #[inline(always)]
+    fn placed(&self, point: &ObjectPoint, direction: Vec3) -> SurfacePoint {
         let face_normal = self.normal_to_world(point.face_normal);
         let normal = self.normal_to_world(point.normal);
         let side = if face_normal.dot(direction) > 0.0 { -1.0 } else { 1.0 };
@@ -133,16 +158,25 @@ impl<'a> View<'a> {
             face_normal: side * face_normal,
             normal: side * normal,
             uv: point.uv,
+            footprint: 0.0,
             material: point.material,
         }
     }
 
     pub fn albedo(&self, point: &SurfacePoint) -> Vec3 {
-        self.mesh.albedo(point.material, point.uv)
+        self.mesh.albedo(point.material, point.uv, point.footprint)
     }
 
     pub fn surface(&self, point: &SurfacePoint) -> Surface {
-        self.mesh.surface(point.material)
+        self.mesh.surface(point.material, point.uv, point.footprint)
+    }
+
+    pub fn alpha(&self, point: &SurfacePoint) -> f32 {
+        self.mesh.alpha(point.material, point.uv, point.footprint)
+    }
+
+    pub fn emission(&self, point: &SurfacePoint) -> Vec3 {
+        self.mesh.emission(point.material, point.uv, point.footprint)
     }
 }
 
@@ -191,6 +225,13 @@ impl Placement {
 }
 
 impl SurfacePoint {
+    /// With a normal that can be seen along `direction`.
+    #[inline]
+    fn facing(mut self, direction: Vec3) -> Self {
+        self.normal = valid_normal(self.face_normal, -direction.normalize(), self.normal);
+        self
+    }
+
     /// Where rays leave from.
     #[inline]
     pub fn lifted(&self, lift: f32) -> Vec3 {

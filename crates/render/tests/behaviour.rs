@@ -1,7 +1,5 @@
 //! What images do whatever they show: transparency, textures, winding, odd meshes and sizes, threads.
 
-use std::sync::Arc;
-
 use rayon::prelude::*;
 use render::{Image, PreparedMesh, Quality, psnr, render, render_with_stats};
 use scene::{LatentRanges, Latents, Material, Mesh, Texture, Vertex};
@@ -72,8 +70,7 @@ fn textures_are_upright_and_replace_the_base_colour() {
     let (red, green) = ([230, 20, 20, 255], [20, 230, 20, 255]);
     let (blue, white) = ([20, 20, 230, 255], [230, 230, 230, 255]);
     let texture = Texture { width: 2, height: 2, pixels: vec![red, green, blue, white] };
-    let material =
-        Material { texture: Some(Arc::new(texture)), base_colour: [0.0; 3], ..Material::default() };
+    let material = Material { texture: Some(texture.into()), base_colour: [0.0; 3], ..Material::default() };
     for quality in Quality::ALL {
         let image = image(&square(material.clone()), quality);
         let at = |dx: i32, dy: i32| {
@@ -124,7 +121,7 @@ fn odd_meshes_give_images() {
     sunken.vertices.iter_mut().for_each(|vertex| vertex.position[2] -= 1.0);
     let one = Mesh { triangles: vec![[0, 1, 2]], ..good.clone() };
     let bad_texture = Texture { width: 4, height: 4, pixels: vec![[0; 4]; 3] };
-    let textured = square(Material { texture: Some(Arc::new(bad_texture)), ..Material::default() });
+    let textured = square(Material { texture: Some(bad_texture.into()), ..Material::default() });
     let strange = square(Material {
         base_colour: [f32::NAN, -1.0, 9.0],
         roughness: f32::NAN,

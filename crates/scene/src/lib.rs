@@ -12,7 +12,7 @@ pub mod views;
 pub use latent_ranges::{Distribution, Distributions, LatentRanges, Range, ScaleRange};
 pub use latents::{LatentError, Latents, Shape};
 pub use load::{LoadOptions, LoadedMesh, MeshError, Up, load_mesh};
-pub use mesh::{Material, Mesh, Texture, Vertex};
+pub use mesh::{Map, Material, Mesh, Texture, Vertex};
 pub use objects::{ObjectSource, ObjectsError, discover};
 pub use placement::{BoundingBox, Normalisation, normalise};
 pub use views::{ViewRecord, ViewsError, read_views};

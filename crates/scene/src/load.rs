@@ -11,6 +11,7 @@ mod files;
 mod format;
 mod gltf;
 mod lines;
+mod map_statement;
 mod mtl;
 mod obj;
 mod off;
@@ -49,7 +50,8 @@ impl Up {
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// Files that a mesh names (materials, textures, buffers) may lie anywhere below this folder, never outside,
-    /// symbolic links resolved. `None` is the mesh's own folder.
+    /// symbolic links resolved; a folder on the way to the mesh that is a link counts as a part of it. `None` is the
+    /// mesh's own folder.
     pub root: Option<PathBuf>,
     /// Overrides the format's own up axis.
     pub up: Option<Up>,

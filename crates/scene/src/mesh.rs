@@ -25,8 +25,40 @@ pub struct Texture {
     pub width: u32,
     /// Height in pixels, at least 1.
     pub height: u32,
-    /// `width * height` pixels, red, green, blue, alpha; opacity is the material's alone, not the image's.
+    /// `width * height` pixels, red, green, blue, alpha; alpha counts in [`Material::opacity`] alone.
     pub pixels: Vec<[u8; 4]>,
+}
+
+/// An image over a surface, and where its points lie in it: `(u, v)` is looked up at `scale * (u, v) + offset`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Map {
+    /// What the map means decides how its bytes are read.
+    pub image: Arc<Texture>,
+    /// Factors of u and v.
+    pub scale: [f32; 2],
+    /// Added to them afterwards.
+    pub offset: [f32; 2],
+}
+
+impl From<Texture> for Map {
+    fn from(image: Texture) -> Self {
+        Self::new(Arc::new(image))
+    }
+}
+
+impl std::ops::Deref for Map {
+    type Target = Texture;
+
+    fn deref(&self) -> &Texture {
+        &self.image
+    }
+}
+
+impl Map {
+    /// The image as the texture coordinates have it.
+    pub fn new(image: Arc<Texture>) -> Self {
+        Self { image, scale: [1.0; 2], offset: [0.0; 2] }
+    }
 }
 
 /// How a surface reflects light: the part of the Principled BSDF that the published scenes use.
@@ -37,13 +69,27 @@ pub struct Material {
     /// Linear RGB albedo; ignored where there is a texture.
     pub base_colour: [f32; 3],
     /// Replaces `base_colour` where present (sRGB-decoded, bilinear, repeated).
-    pub texture: Option<Arc<Texture>>,
+    pub texture: Option<Map>,
     /// `1 - sqrt(clamp(Ns, 0, 1000) / 1000)`.
     pub roughness: f32,
     /// `mean(Ks)`.
     pub specular: f32,
+    /// 0 is a dielectric, 1 a metal: reflects in its base colour, and nothing else.
+    pub metallic: f32,
     /// Opacity: 1 is opaque; below 1 mixes with what lies behind.
     pub alpha: f32,
+    /// Factor of `alpha`, in the map's alpha channel.
+    pub opacity: Option<Map>,
+    /// Linear radiance that the surface sends out itself, in every direction.
+    pub emission: [f32; 3],
+    /// Factor of `emission` (sRGB-decoded).
+    pub emission_map: Option<Map>,
+    /// Factors of `specular` (red), `roughness` (green) and `metallic` (blue), linear.
+    pub surface_map: Option<Map>,
+    /// Normals in the frame of the texture coordinates (0 .. 255 is -1 .. 1; green upwards).
+    pub normal_map: Option<Map>,
+    /// How far `normal_map` turns the normal: 0 not at all, 1 as it says.
+    pub normal_strength: f32,
 }
 
 impl Default for Material {
@@ -55,7 +101,14 @@ impl Default for Material {
             texture: None,
             roughness: 0.5,
             specular: 0.5,
+            metallic: 0.0,
             alpha: 1.0,
+            opacity: None,
+            emission: [0.0; 3],
+            emission_map: None,
+            surface_map: None,
+            normal_map: None,
+            normal_strength: 1.0,
         }
     }
 }

@@ -39,6 +39,9 @@ pub struct ViewRecord {
     /// Samples a pixel of the renderer that made the reference; kept, not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u32>,
+    /// What kind of object it shows (`plain`, `special` ...), where the list says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 /// Why a list of views cannot be used.

@@ -100,7 +100,7 @@ fn all_line_endings_and_attribute_forms_work() {
 }
 
 #[test]
-fn normals_are_flat_or_smooth_by_group() {
+fn normals_are_flat_or_smooth_over_all_faces_of_an_object() {
     let roof = "v 0 0 0\nv 0 0 1\nv 1 1 0\nv 1 1 1\nv 2 0 0\nv 2 0 1\n";
     let faces = "f 1 2 4 3\nf 3 4 6 5\n";
     let ridge_normals = |text: String| {
@@ -118,7 +118,15 @@ fn normals_are_flat_or_smooth_by_group() {
     let flat = vec![[-707, 0, 707], [707, 0, 707]];
     assert_eq!(ridge_normals(format!("{roof}{faces}")), flat);
     assert_eq!(ridge_normals(format!("{roof}s 1\n{faces}s off\n")), vec![[0, 0, 1000]]);
-    assert_eq!(ridge_normals(format!("{roof}s 1\nf 1 2 4 3\ns 2\nf 3 4 6 5\n")), flat);
+    // As in the importer of the published generator: groups are not kept apart, 0 is one of them, flat faces count in
+    // the mean, objects are separate.
+    assert_eq!(ridge_normals(format!("{roof}s 1\nf 1 2 4 3\ns 2\nf 3 4 6 5\n")), vec![[0, 0, 1000]]);
+    assert_eq!(ridge_normals(format!("{roof}s 0\n{faces}")), vec![[0, 0, 1000]]);
+    assert_eq!(
+        ridge_normals(format!("{roof}s 1\nf 1 2 4 3\ns off\nf 3 4 6 5\n")),
+        vec![[0, 0, 1000], [707, 0, 707]]
+    );
+    assert_eq!(ridge_normals(format!("{roof}o a\ns 1\nf 1 2 4 3\no b\nf 3 4 6 5\n")), flat);
     assert_eq!(ridge_normals(format!("{roof}s off\n{faces}")), flat);
 }
 
@@ -144,6 +152,55 @@ fn materials_and_textures_are_found_under_the_root() {
     assert_eq!(loaded.mesh.triangle_materials, [0, 1]);
     assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
     assert!(loaded.warnings[0].contains("my model.mtl:8") && loaded.warnings[0].contains("missing.png"));
+}
+
+#[test]
+fn maps_are_taken_as_the_importer_takes_them() {
+    let folder = Folder::new();
+    folder.write("half.png", png([200, 100, 50, 128], 2, 2));
+    let mut grey = std::io::Cursor::new(Vec::new());
+    image::GrayImage::from_pixel(1, 1, image::Luma([100]))
+        .write_to(&mut grey, image::ImageFormat::Png)
+        .expect("encodes");
+    folder.write("grey.png", grey.into_inner());
+    let load = |statements: &str| {
+        folder.write("m.mtl", format!("newmtl a\n{statements}\n"));
+        folder.write("mesh.obj", format!("mtllib m.mtl\n{SQUARE}usemtl a\nf 1 2 3 4\n"));
+        folder.load("mesh.obj").expect("loads")
+    };
+    // A colour is multiplied by its alpha; opacity is the alpha, or the brightness of an image without.
+    let m = load("d 0.3\nmap_Kd half.png\nmap_d half.png").mesh.materials[0].clone();
+    assert_eq!(m.texture.expect("a texture").pixels[0], [100, 50, 25, 255]);
+    assert_eq!((m.opacity.expect("holes").pixels[0][3], m.alpha), (128, 1.0));
+    let m = load("map_d grey.png").mesh.materials[0].clone();
+    assert_eq!(m.opacity.expect("holes").pixels[0][3], 100);
+    // The other maps replace their numbers.
+    let m =
+        load("Ks 0.1 0.1 0.1\nmap_Ks grey.png\nKe 0.2 0.2 0.2\nmap_Ke half.png\nmap_bump -bm 0.5 half.png");
+    let m = m.mesh.materials[0].clone();
+    assert_eq!((m.specular, m.surface_map.expect("a map").pixels[0]), (1.0, [100, 255, 255, 255]));
+    assert_eq!((m.emission, m.emission_map.expect("a map").pixels[0][0]), ([1.0; 3], 100));
+    assert_eq!((m.normal_strength, m.normal_map.expect("a map").pixels[0]), (0.5, [200, 100, 50, 128]));
+    let m = load("map_Kd -s 2 4 1 -o 0.5 0 0 grey.png").mesh.materials[0].clone();
+    assert_eq!(m.texture.map(|map| (map.scale, map.offset)), Some(([0.5, 0.25], [-0.25, 0.0])));
+    // What is not made is named.
+    let loaded = load("refl -type sphere half.png");
+    assert!(loaded.warnings[0].contains("m.mtl:2: refl is not supported"), "{:?}", loaded.warnings);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_linked_into_the_root_belongs_to_it() {
+    let folder = Folder::new();
+    folder.write("elsewhere/chair/m.mtl", "newmtl b\nmap_Kd ../wood.png\n");
+    folder.write("elsewhere/wood.png", png([1, 2, 3, 255], 1, 1));
+    folder.write("elsewhere/chair/mesh.obj", format!("mtllib m.mtl\n{SQUARE}usemtl b\nf 1 2 3\n"));
+    std::fs::create_dir(folder.path().join("root")).expect("a folder");
+    std::os::unix::fs::symlink("../elsewhere", folder.path().join("root/class")).expect("links");
+    let options = LoadOptions::under(folder.path().join("root"));
+    let loaded = load_mesh(&folder.path().join("root/class/chair/mesh.obj"), &options).expect("loads");
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    assert!(loaded.mesh.materials[0].texture.is_some());
 }
 
 #[cfg(unix)]

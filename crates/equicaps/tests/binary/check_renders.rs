@@ -57,6 +57,36 @@ fn images_within_the_bounds_succeed_and_the_bounds_are_one_decibel_below_the_pub
 }
 
 #[test]
+fn objects_are_listed_worst_first_and_the_worst_views_are_drawn() {
+    let folder = folder("b.png");
+    let list = folder.path().join("views.json");
+    let record = std::fs::read_to_string(&list).unwrap();
+    let record = record.trim_start_matches('[').trim_end_matches(']');
+    image::RgbImage::new(256, 256).save(folder.path().join("dark.png")).unwrap();
+    let worse =
+        record.replace("b.png", "dark.png").replace("\"samples\"", "\"group\": \"dark\", \"samples\"");
+    std::fs::write(&list, format!("[{record}, {worse}]")).unwrap();
+    let sheets = folder.path().join("sheets");
+    let arguments = ["check", "renders", "--quality", "fast", "--sheet-count", "1", "--views"];
+    let run = |more: &[&str]| {
+        let mut command = equicaps(&arguments);
+        command.arg(&list).arg("--root").arg(folder.path()).arg("--sheets").arg(&sheets).args(more);
+        command.output().unwrap()
+    };
+    let report: Value = serde_json::from_slice(&run(&["--json"]).stdout).unwrap();
+    assert_eq!(report["by_object"][0]["worst_image"], "dark.png");
+    assert_eq!(
+        (&report["by_object"][0]["views"], &report["by_group"][0]["name"]),
+        (&2.into(), &"dark".into())
+    );
+    let drawn: Vec<_> = std::fs::read_dir(&sheets).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(drawn, ["dark.png"]);
+    assert_eq!(image::open(sheets.join("dark.png")).unwrap().width(), 3 * 256);
+    let text = String::from_utf8(run(&[]).stdout).unwrap();
+    assert!(text.starts_with("object") && text.contains("\ngroup") && text.contains("OUTSIDE"), "{text}");
+}
+
+#[test]
 fn wrong_images_fail_and_unusable_lists_are_usage_errors() {
     let wrong = folder("b.png");
     image::RgbImage::new(256, 256).save(wrong.path().join("b.png")).unwrap();

@@ -19,6 +19,71 @@ DEVICE float3 camera_direction(float u, float v) {
     return vec(-u, -SQRT_HALF * (FOCAL + v), SQRT_HALF * (v - FOCAL));
 }
 
+/// The normal in the plane of `face` and `n` whose reflection of `v` has the height `threshold` above the face: see bsdf.rs.
+static __device__ __noinline__ float3 turned_normal(float3 face, float3 v, float3 n, float threshold) {
+    float3 across = normalized(n - dot(n, face) * face, splat(0.0f));
+    float x = dot(v, across), z = dot(v, face), square = x * x + z * z;
+    float a = sqrtf(fmaxf(x * x * (square - threshold * threshold), 0.0f)), b = z * threshold + square;
+    float factor = 0.5f / fmaxf(square, 1e-12f), first = factor * (b + a), second = factor * (b - a);
+    bool is_first = first > 1e-5f && first <= 1.0f + 1e-5f, is_second = second > 1e-5f && second <= 1.0f + 1e-5f;
+    if (!is_first && !is_second) return face;
+    if (is_first && is_second) {
+        float y1 = sqrtf(first), x1 = sqrtf(fmaxf(1.0f - first, 0.0f));
+        float y2 = sqrtf(second), x2 = sqrtf(fmaxf(1.0f - second, 0.0f));
+        float r1 = 2.0f * (x1 * x + y1 * z) * y1 - z, r2 = 2.0f * (x2 * x + y2 * z) * y2 - z;
+        is_first = (r1 < r2) == (r1 >= 1e-5f && r2 >= 1e-5f);
+    }
+    float height = is_first ? first : second;
+    return normalized(sqrtf(fmaxf(1.0f - height, 0.0f)) * across + sqrtf(fmaxf(height, 0.0f)) * face, face);
+}
+
+/// The normal as the map of normals turns it, seen from the side of `face`: see mesh.rs.
+static __device__ __noinline__ float3 mapped_normal(const View& view, const Hit& hit, const SurfacePoint& point,
+                                                    float3 direction) {
+    const Shading& s = view.shading[hit.triangle];
+    const Material& m = view.materials[point.material];
+    float3 face = vec(s.face);
+    float w = 1.0f - hit.u - hit.v;
+    float3 n = normalized(w * vec(s.normals) + hit.u * vec(s.normals + 3) + hit.v * vec(s.normals + 6), face);
+    if (dot(n, face) < 0.0f) n = -n;
+    float ax = s.uvs[2] - s.uvs[0], ay = s.uvs[3] - s.uvs[1], bx = s.uvs[4] - s.uvs[0], by = s.uvs[5] - s.uvs[1];
+    float turn = ax * by - ay * bx < 0.0f ? -1.0f : 1.0f;
+    float3 across = turn * (by * vec(s.edge1) - ay * vec(s.edge2));
+    float3 tangent = normalized(across - dot(across, n) * n, splat(0.0f));
+    if (dot(tangent, tangent) == 0.0f) return point.normal;
+    float4 value = map_lookup(view, m.normal_map, point.uv, map_level(m.normal_map, point.footprint));
+    float x = value.x * (2.0f / 255.0f) - 1.0f, y = value.y * (2.0f / 255.0f) - 1.0f, z = value.z * (2.0f / 255.0f) - 1.0f;
+    float3 mapped = normalized(x * tangent + y * (turn * cross(n, tangent)) + z * n, n);
+    float3 normal = normalized(n + m.normal_strength * (mapped - n), n);
+    if (dot(normal, face) <= 0.0f) return point.normal;
+    normal = normal_to_world(view, normal);
+    return dot(normal_to_world(view, face), direction) > 0.0f ? -normal : normal;
+}
+
+/// The surface at a hit of a camera ray whose neighbours pass at the distance `spacing`.
+DEVICE SurfacePoint camera_point(const View& view, const Hit& hit, float3 direction, float spacing) {
+    SurfacePoint point = surface_point(view, hit, direction);
+    float3 v = normalized(-direction, point.face);
+    const Material& material = view.materials[point.material];
+    if (has_maps(material)) {
+        float cosine = dot(v, point.face);
+        point.footprint = uv_density(view.shading[hit.triangle]) * spacing * spacing / fmaxf(cosine, 0.05f);
+        if (material.normal_map.width != 0) point.normal = mapped_normal(view, hit, point, direction);
+    }
+    float3 reflected = 2.0f * dot(point.normal, v) * point.normal - v;
+    float threshold = fminf(0.9f * dot(v, point.face), 0.01f);
+    if (!(dot(point.face, reflected) >= threshold)) point.normal = turned_normal(point.face, v, point.normal, threshold);
+    return point;
+}
+
+/// Bytes of the map of specular, roughness and metallic at a point, as bits.
+DEVICE float surface_bytes(const View& view, const Material& m, const SurfacePoint& point) {
+    if (m.surface_map.width == 0) return 0.0f;
+    float4 value = map_lookup(view, m.surface_map, point.uv, map_level(m.surface_map, point.footprint));
+    u32 bytes = (u32)(value.x + 0.5f) | (u32)(value.y + 0.5f) << 8 | (u32)(value.z + 0.5f) << 16;
+    return __uint_as_float(bytes);
+}
+
 TRACE_KERNEL trace_camera(const Batch* b, int unused) {
     int index = blockIdx.y;
     const View& view = b->views[index];
@@ -36,25 +101,40 @@ TRACE_KERNEL trace_camera(const Batch* b, int unused) {
         u64 slot = view.sample_start + (u64)(y * view.width + x) * view.layers;
         float left = 1.0f, start = 0.0f;
         bool is_inside = active;
+        int used = 0;
+        float3 emitted = splat(0.0f);
         for (int layer = 0; layer < view.layers; layer++) {
             rays += active ? 1 : 0;
             float3 from = to_object(view, camera_position() + start * direction);
             Hit hit = nearest<false>(view, from, along, limit - start, active);
             active = active && hit.triangle != MISS;
             if (active) {
-                SurfacePoint point = surface_point(view, hit, direction);
-                float alpha = view.materials[point.material].alpha;
-                Sample sample;
-                sample.position = extend(point.position, left * alpha);
-                sample.normal = extend(point.normal, __uint_as_float(point.material));
-                sample.face = extend(point.face, __uint_as_float(point.behind));
-                sample.albedo = extend(albedo(b, view, point.material, point.uv), 0.0f);
-                b->samples[slot + layer] = sample;
+                SurfacePoint point = camera_point(view, hit, direction, scale * (start + hit.t));
+                const Material& material = view.materials[point.material];
+                float alpha = opacity(view, material, point.uv, point.footprint);
+                // Holes show nothing of their surface.
+                if (alpha > 0.0f) {
+                    Sample sample;
+                    sample.position = extend(point.position, left * alpha);
+                    sample.normal = extend(point.normal, __uint_as_float(point.material));
+                    sample.face = extend(point.face, __uint_as_float(point.behind));
+                    sample.albedo = extend(albedo(b, view, material, point.uv, point.footprint),
+                                           surface_bytes(view, material, point));
+                    b->samples[slot + used] = sample;
+                    b->own[slot + used] = INTERPOLATED;
+                    used++;
+                    if (view.has_emission) {
+                        emitted = emitted + (left * alpha) * emission(b, view, material, point.uv, point.footprint);
+                    }
+                }
                 left *= 1.0f - alpha;
                 start += hit.t + 1e-4f;
             }
-            if (is_inside) b->own[slot + layer] = active ? INTERPOLATED : EMPTY;
             active = active && left > 1e-3f;
+        }
+        if (is_inside) {
+            for (; used < view.layers; used++) b->own[slot + used] = EMPTY;
+            if (view.has_emission) b->radiance[view.sample_start + (u64)(y * view.width + x)] = extend(emitted, 0.0f);
         }
     }
     count_rays(b, rays);

@@ -257,9 +257,10 @@ TRACE_KERNEL trace_irradiance(const Batch* b, int unused) {
                     Hit hit = nearest<false>(view, origin, xyz(direction.object), INFINITE, active);
                     bool is_hit = hit.triangle != MISS;
                     if (ballot(is_hit) != 0) {
-                        float3 object =
-                            object_radiance(b, view, index, floor, hit, is_hit, xyz(direction.world), i, rays);
-                        if (is_hit) change = object - splat(WORLD_RADIANCE);
+                        float3 indirect;
+                        float3 object = object_radiance(b, view, index, floor, hit, is_hit, xyz(direction.world), i, rays,
+                                                        indirect);
+                        if (is_hit) change = object + indirect - splat(WORLD_RADIANCE);
                     }
                 }
                 found[lane] = extend(change, __uint_as_float(ray >> 16));
@@ -307,20 +308,27 @@ TRACE_KERNEL trace_shadow(const Batch* b, int unused) {
         // Nodes that no box's shadow comes near are open.
         int cx = min(max(nx, 1), b->shadow_cells - 1) - 1, cy = min(max(ny, 1), b->shadow_cells - 1) - 1;
         bool near = item < count && shadow_near(b, index, cx, cy, 2);
-        float3 end = to_object(view, vec(derived.shadow_origin[0] + step * (float)nx,
-                                         derived.shadow_origin[1] + step * (float)ny, FLOOR_Z + LIFT));
+        float3 place = vec(derived.shadow_origin[0] + step * (float)nx, derived.shadow_origin[1] + step * (float)ny, FLOOR_Z);
+        float3 end = to_object(view, vec(place.x, place.y, FLOOR_Z + LIFT));
+        // Where the beam ends, only a part of the lamp shines.
+        bool is_inside = spot_is_inside(view, place);
         float arriving = 0.0f;
+        float total = 0.0f;
         if (ballot(near) != 0) {
             for (int first = 0; first < b->floor_lamp_count; first += SHADOW_GROUP) {
                 bool active = near && first + lane < b->floor_lamp_count;
-                float3 origin = xyz(lamp[min(first + lane, b->floor_lamp_count - 1)].object);
-                arriving += transmitted<false, false>(view, origin, end - origin, 1.0f, active);
+                const Both& point = lamp[min(first + lane, b->floor_lamp_count - 1)];
+                float3 origin = xyz(point.object);
+                float weight = is_inside ? 1.0f : spot_edge(view, place, xyz(point.world));
+                arriving += weight * transmitted<false, false>(view, origin, end - origin, 1.0f, active);
+                total += active ? weight : 0.0f;
                 rays += active ? 1 : 0;
             }
         }
         arriving = group_sum(arriving, SHADOW_GROUP);
+        total = group_sum(total, SHADOW_GROUP);
         if (item < count && lane == 0) {
-            float share = near ? arriving / (float)b->floor_lamp_count : 1.0f;
+            float share = near && total > 0.0f ? arriving / total : 1.0f;
             b->shadow[(u64)index * width * width + ny * width + nx] = share;
         }
     }

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::hierarchy::Node;
 use super::object::{Planes, Shading};
+use crate::maps::MapData;
 use crate::mesh::MaterialData;
 use crate::shared::{Shared, declarations, shared};
 
@@ -13,6 +14,7 @@ pub(super) static STRUCTS: LazyLock<String> = LazyLock::new(|| {
         Node::LAYOUT,
         Planes::LAYOUT,
         Shading::LAYOUT,
+        MapData::LAYOUT,
         MaterialData::LAYOUT,
         Both::LAYOUT,
         Sample::LAYOUT,
@@ -37,6 +39,7 @@ shared! {
         normal: [f32; 4] as "float4",
         /// And what rays that leave it leave out (bits).
         face: [f32; 4] as "float4",
+        /// And the bytes of its map of specular, roughness and metallic, where there is one (bits).
         albedo: [f32; 4] as "float4",
     }
 
@@ -77,7 +80,7 @@ shared! {
         pub rows: i32,
         pub layers: i32,
         pub image: i32,
-        pub unused: i32,
+        pub has_emission: i32,
     }
 
     /// What the device finds out about a view before it is shaded; only the device reads and writes it.
@@ -120,7 +123,7 @@ shared! {
         pub cell_point: u64 as "unsigned int*",
         pub cell_extras: u64 as "unsigned int*",
         pub point_sample: u64 as "unsigned int*",
-        /// Two a point: diffuse, specular.
+        /// Two a point: diffuse; specular and the share of the lamp that arrives where it is mirrored.
         pub shades: u64 as "float4*",
         pub radiance: u64 as "float4*",
         pub images: u64 as "unsigned char*",

@@ -19,6 +19,7 @@
 struct SurfacePoint {
     float3 position, face, normal;
     float2 uv;
+    float footprint;
     u32 material, behind;
 };
 
@@ -37,8 +38,8 @@ DEVICE SurfacePoint surface_point(const View& view, const Hit& hit, float3 direc
     point.behind = s.behind[away ? 1 : 0];
     point.face = away ? -face : face;
     point.normal = away ? -normal : normal;
-    point.uv = make_float2(w * s.uvs[0] + hit.u * s.uvs[2] + hit.v * s.uvs[4],
-                           w * s.uvs[1] + hit.u * s.uvs[3] + hit.v * s.uvs[5]);
+    point.uv = uv_at(s, hit.u, hit.v);
+    point.footprint = 0.0f;
     point.material = s.material;
     return point;
 }
@@ -46,38 +47,6 @@ DEVICE SurfacePoint surface_point(const View& view, const Hit& hit, float3 direc
 /// Where rays leave from, object frame.
 DEVICE float3 ray_start(const View& view, float3 position, float3 face) {
     return to_object(view, position + LIFT * face);
-}
-
-DEVICE float srgb_decode(const Batch* b, float value) {
-    float x = clamp(value, 0.0f, 255.0f) * 4.0f;
-    int i = (int)x;
-    return mix(b->srgb_table[i], b->srgb_table[i + 1], x - (float)i);
-}
-
-/// The two texels around a repeated coordinate and the weight of the second.
-DEVICE void texel_pair(float coordinate, int size, int& first, int& second, float& weight) {
-    float x = (coordinate - floorf(coordinate)) * (float)size - 0.5f;
-    float low = floorf(x);
-    weight = x - low;
-    first = (int)low;
-    first = first < 0 ? first + size : first >= size ? first - size : first;
-    second = first + 1 == size ? 0 : first + 1;
-}
-
-DEVICE float3 albedo(const Batch* b, const View& view, u32 material, float2 uv) {
-    const Material& m = view.materials[material];
-    if (m.texture_width == 0) return vec(m.base_colour);
-    int x0, x1, y0, y1;
-    float fx, fy;
-    texel_pair(uv.x, (int)m.texture_width, x0, x1, fx);
-    texel_pair(1.0f - uv.y, (int)m.texture_height, y0, y1, fy);
-    const uchar4* texels = view.texels + m.texture_start;
-    uchar4 t00 = texels[y0 * m.texture_width + x0], t10 = texels[y0 * m.texture_width + x1];
-    uchar4 t01 = texels[y1 * m.texture_width + x0], t11 = texels[y1 * m.texture_width + x1];
-    float3 top = mix(vec(t00.x, t00.y, t00.z), vec(t10.x, t10.y, t10.z), fx);
-    float3 bottom = mix(vec(t01.x, t01.y, t01.z), vec(t11.x, t11.y, t11.z), fx);
-    float3 value = mix(top, bottom, fy);
-    return vec(srgb_decode(b, value.x), srgb_decode(b, value.y), srgb_decode(b, value.z));
 }
 
 /// Irradiance of the unobstructed sun on a surface whose normal has this z component.
@@ -122,6 +91,26 @@ DEVICE float spot_irradiance(const Batch* b, const View& view, float3 point, flo
     return quotient(fmaxf(cone.x * dot(normal, facing) + cone.y * dot(normal, outward), 0.0f), square);
 }
 
+#define SPOT_COS 0.9807853f
+#define SPOT_SMOOTH (0.15f * (1.0f - SPOT_COS))
+
+/// Whether no part of the lamp sees a point outside the beam or in its soft edge.
+DEVICE bool spot_is_inside(const View& view, float3 point) {
+    float3 from_lamp = point - vec(view.spot_position), axis = vec(view.spot_axis);
+    float along = dot(from_lamp, axis);
+    float3 off = from_lamp - along * axis;
+    float across = root(dot(off, off)) + LAMP_RADIUS;
+    return along > (SPOT_COS + SPOT_SMOOTH) * root(along * along + across * across);
+}
+
+/// What the beam's edge leaves of the light of a point of the lamp, of 1.
+DEVICE float spot_edge(const View& view, float3 point, float3 lamp) {
+    float3 from_lamp = point - lamp;
+    float cosine = quotient(dot(from_lamp, vec(view.spot_axis)), fmaxf(root(dot(from_lamp, from_lamp)), 1e-6f));
+    float x = clamp((cosine - SPOT_COS) * (1.0f / SPOT_SMOOTH), 0.0f, 1.0f);
+    return x * x * (3.0f - 2.0f * x);
+}
+
 /// Radiance of the coarse floor; that of the open floor far away.
 DEVICE float3 coarse_radiance(const View& view, const float4* grid, float x, float y) {
     const float inverse_step = COARSE_CELLS / (2.0f * COARSE_HALF);
@@ -139,12 +128,14 @@ DEVICE float3 coarse_radiance(const View& view, const float4* grid, float x, flo
 
 /// Radiance of the object at a hit of a ray with the world direction `direction`, number `turn` of its set; to be called
 /// by whole warps. Sun and spot are looked at through one shadow ray each; the rest of the light there is estimated from
-/// the floor below and the world.
+/// the floor below and the world, and what is reflected of it is in `indirect`.
+#define RAY_SPACING 0.25f
 DEVICE float3 object_radiance(const Batch* b, const View& view, int index, const float4* floor, const Hit& hit,
-                              bool is_hit, float3 direction, int turn, u32& rays) {
+                              bool is_hit, float3 direction, int turn, u32& rays, float3& indirect) {
     const Both& sun = sun_set(b, index)[turn * 7 % b->sun_count];
     const Both& lamp = lamp_set(b, index)[turn * 5 % b->lamp_count];
     float3 position = splat(0.0f), normal = vec(0.0f, 0.0f, 1.0f), origin = splat(0.0f), leaving = splat(0.0f);
+    float3 own = splat(0.0f);
     float spot = 0.0f, alpha = 1.0f;
     u32 sun_behind = NONE, lamp_behind = NONE;
     bool sunlit = false;
@@ -158,8 +149,14 @@ DEVICE float3 object_radiance(const Batch* b, const View& view, int index, const
         // Normals may face a light that the surface does not.
         if (dot(point.face, xyz(sun.world)) > 0.0f) sun_behind = point.behind;
         if (dot(point.face, xyz(lamp.world) - position) > 0.0f) lamp_behind = point.behind;
-        leaving = albedo(b, view, point.material, point.uv);
-        alpha = view.materials[point.material].alpha;
+        const Material& material = view.materials[point.material];
+        if (has_maps(material)) {
+            float spacing = RAY_SPACING * hit.t;
+            point.footprint = uv_density(view.shading[hit.triangle]) * spacing * spacing;
+        }
+        leaving = albedo(b, view, material, point.uv, point.footprint);
+        alpha = opacity(view, material, point.uv, point.footprint);
+        if (view.has_emission) own = emission(b, view, material, point.uv, point.footprint);
     }
     rays += (sunlit ? 1 : 0) + (spot > 0.0f ? 1 : 0);
     // One after the other through the same code: walks are long.
@@ -180,5 +177,6 @@ DEVICE float3 object_radiance(const Batch* b, const View& view, int index, const
     float3 direct = splat(sun_irradiance(b, normal.z) * sun_share) + (spot * lamp_open) * vec(view.spot_intensity);
     // Behind a transparent surface there is, more often than not, the same as around it.
     float3 behind = direction.z < 0.0f ? below : splat(WORLD_RADIANCE);
-    return alpha * (leaving * (INVERSE_PI * direct + ambient)) + (1.0f - alpha) * behind;
+    indirect = alpha * (leaving * ambient);
+    return alpha * (INVERSE_PI * (leaving * direct) + own) + (1.0f - alpha) * behind;
 }

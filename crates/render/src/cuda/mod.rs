@@ -51,6 +51,7 @@ fn kernel_source(settings: &Settings) -> KernelSource {
         prelude: &layout::STRUCTS,
         text: concat!(
             include_str!("types.cu"),
+            include_str!("maps.cu"),
             include_str!("trace.cu"),
             include_str!("light.cu"),
             include_str!("floor.cu"),

@@ -10,6 +10,8 @@ use super::layout::ViewData;
 use super::packed::Packed;
 use super::{behind, hierarchy};
 use crate::PreparedMesh;
+use crate::maps;
+use crate::mesh::Corners;
 use crate::shared::shared;
 use crate::trace::Triangle;
 
@@ -27,6 +29,7 @@ pub struct Object {
     starts: [usize; 7],
     cut_count: usize,
     has_transparency: bool,
+    has_emission: bool,
     pub(super) centre: Vec3,
     pub(super) radius: f32,
     is_empty: bool,
@@ -76,6 +79,15 @@ impl Planes {
     }
 }
 
+/// What a shadow ray keeps; -1 less the copy of the map to look up where the triangle has holes.
+fn transparency(mesh: &PreparedMesh, triangle: &Triangle, corners: &Corners) -> f32 {
+    if triangle.mask == 0 {
+        return triangle.transparency;
+    }
+    let map = &mesh.materials[corners.material as usize].opacity;
+    -1.0 - maps::light_level(map, maps::uv_density(&corners.uvs, triangle.normal)) as f32
+}
+
 impl Object {
     /// The device's arrays of a mesh that no CPU renders.
     pub fn of(mesh: &scene::Mesh) -> Self {
@@ -90,7 +102,8 @@ impl Object {
         let behind = behind::parts_behind(&parts, &geometry.triangles);
         let planes: Vec<Planes> = geometry.triangles.iter().map(Planes::new).collect();
         let transparency: Vec<f32> = if geometry.has_transparency {
-            geometry.triangles.iter().map(|triangle| triangle.transparency).collect()
+            let triangles = geometry.triangles.iter().zip(&mesh.corners);
+            triangles.map(|(triangle, corners)| transparency(mesh, triangle, corners)).collect()
         } else {
             Vec::new()
         };
@@ -125,7 +138,7 @@ impl Object {
             packed.add(&transparency),
             packed.add(&shading),
             packed.add(&mesh.materials),
-            packed.add(&mesh.texels),
+            packed.add(mesh.texels.as_slice()),
             packed.add(&cut),
         ];
         Self {
@@ -134,6 +147,7 @@ impl Object {
             starts,
             cut_count: cut.len(),
             has_transparency: geometry.has_transparency,
+            has_emission: mesh.has_emission,
             centre: mesh.centre,
             radius: mesh.radius,
             is_empty: mesh.is_empty(),
@@ -164,6 +178,7 @@ impl Object {
             cut,
             cut_count: self.cut_count as i32,
             has_transparency: i32::from(self.has_transparency),
+            has_emission: i32::from(self.has_emission),
             is_empty: i32::from(self.is_empty),
             ..*view
         };

@@ -20,13 +20,15 @@ KERNEL light_samples(const Batch* b, int unused) {
         int x = ray % view.width, y = ray / view.width;
         u64 first = view.sample_start + (u64)ray * view.layers;
         const float4* shades = b->shades + 2 * view.sample_start;
-        float3 sum = splat(0.0f);
+        // What surfaces send out themselves is there already.
+        float3 sum = view.has_emission ? xyz(b->radiance[view.sample_start + ray]) : splat(0.0f);
         float covered = 0.0f;
         for (u64 slot = first; slot < first + view.layers; slot++) {
             u32 own = b->own[slot];
             if (own == EMPTY) break;
             Sample sample = b->samples[slot];
             float3 diffuse = splat(0.0f), specular = splat(0.0f);
+            float lamp = 0.0f;
             if (own == INTERPOLATED) {
                 int cells[4];
                 float weights[4];
@@ -37,6 +39,7 @@ KERNEL light_samples(const Batch* b, int unused) {
                     float weight = quotient(weights[k], total);
                     diffuse = diffuse + weight * xyz(shades[2 * point]);
                     specular = specular + weight * xyz(shades[2 * point + 1]);
+                    lamp += weight * shades[2 * point + 1].w;
                 }
             } else {
                 int cx = x / b->shading_step, cy = y / b->shading_step;
@@ -44,7 +47,9 @@ KERNEL light_samples(const Batch* b, int unused) {
                 if (lattice_slot(b, view, cx, cy) != ~0ull) point++;
                 diffuse = xyz(shades[2 * point]);
                 specular = xyz(shades[2 * point + 1]);
+                lamp = shades[2 * point + 1].w;
             }
+            if (lamp > 0.0f) specular = specular + lamp * lamp_mirrored(b, view, sample);
             float weight = sample.position.w;
             sum = sum + weight * (xyz(sample.albedo) * diffuse + specular);
             covered += weight;

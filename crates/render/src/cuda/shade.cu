@@ -7,13 +7,49 @@
 
 struct Point {
     float3 position, normal, face, view, origin;
-    float n_dot_v, roughness, reflectance, eta, alpha;
+    float n_dot_v, roughness, reflectance, eta, alpha, metallic, lobe_chance, diffuse_chance;
+    bool has_lobe;
     u32 behind;
 };
 
 DEVICE float schlick(float x) {
     float m = clamp(1.0f - x, 0.0f, 1.0f);
     return m * m * (m * m) * m;
+}
+
+/// What lobes reflect: x in white, y per unit albedo (metals).
+DEVICE float2 fresnel(const Point& p, float l_dot_h) {
+    float eta = p.eta, c = fabsf(l_dot_h);
+    float g = root(fmaxf(eta * eta - 1.0f + c * c, 0.0f));
+    float a = quotient(g - c, fmaxf(g + c, 1e-6f));
+    float q = quotient((g + c) * c - 1.0f, (g - c) * c + 1.0f);
+    float ratio = quotient(eta - 1.0f, eta + 1.0f), base = ratio * ratio;
+    float rise = clamp(quotient(0.5f * a * a * (1.0f + q * q) - base, 1.0f - base), 0.0f, 1.0f);
+    return make_float2(p.reflectance * (1.0f - rise) + rise, p.metallic * (1.0f - rise));
+}
+
+DEVICE float smith(float cosine, float alpha_squared) {
+    float square = cosine * cosine;
+    float tangent = quotient(fmaxf(1.0f - square, 0.0f), fmaxf(square, 1e-8f));
+    return quotient(2.0f, 1.0f + root(1.0f + alpha_squared * tangent));
+}
+
+/// The surface of a sample; where it lies and how it is seen is not set.
+DEVICE void load_surface(const View& view, const Sample& sample, Point& p) {
+    const Material& material = view.materials[__float_as_uint(sample.normal.w)];
+    float specular = material.specular;
+    p.roughness = material.roughness;
+    p.metallic = material.metallic;
+    if (material.surface_map.width != 0) {
+        u32 bytes = __float_as_uint(sample.albedo.w);
+        specular *= (float)(bytes & 255) * (1.0f / 255.0f);
+        p.roughness *= (float)(bytes >> 8 & 255) * (1.0f / 255.0f);
+        p.metallic *= (float)(bytes >> 16 & 255) * (1.0f / 255.0f);
+    }
+    p.has_lobe = specular > 0.0f || p.metallic > 0.0f;
+    p.reflectance = 0.08f * specular * (1.0f - p.metallic);
+    p.eta = quotient(2.0f, 1.0f - root(clamp(0.08f * specular, 0.0f, 0.99f))) - 1.0f;
+    p.alpha = fmaxf(p.roughness * p.roughness, MIN_ALPHA);
 }
 
 DEVICE Point load_point(const Batch* b, const View& view, u32 slot) {
@@ -26,12 +62,30 @@ DEVICE Point load_point(const Batch* b, const View& view, u32 slot) {
     p.view = normalized(camera_position() - p.position, vec(0.0f, 0.0f, 1.0f));
     p.origin = ray_start(view, p.position, p.face);
     p.n_dot_v = dot(p.normal, p.view);
-    const Material& material = view.materials[__float_as_uint(sample.normal.w)];
-    p.roughness = material.roughness;
-    p.reflectance = 0.08f * material.specular;
-    p.eta = quotient(2.0f, 1.0f - root(clamp(p.reflectance, 0.0f, 0.99f))) - 1.0f;
-    p.alpha = fmaxf(p.roughness * p.roughness, MIN_ALPHA);
+    load_surface(view, sample, p);
     return p;
+}
+
+/// How likely Cycles is to continue a path along the lobe or the diffuse part: see bsdf.rs.
+DEVICE void load_chances(const Batch* b, const View& view, u32 slot, Point& p) {
+    p.lobe_chance = 0.0f;
+    p.diffuse_chance = 1.0f;
+    if (!p.has_lobe || p.n_dot_v <= 0.0f) return;
+    float4 albedo = b->samples[view.sample_start + slot].albedo;
+    float mean = (albedo.x + albedo.y + albedo.z) * (1.0f / 3.0f);
+    float2 seen = fresnel(p, p.n_dot_v);
+    float lobe = seen.x + seen.y * mean;
+    float chance = quotient(lobe, fmaxf(lobe + mean * (1.0f - p.metallic), 1e-6f));
+    p.lobe_chance = chance * 0.25f * quotient(smith(p.n_dot_v, p.alpha * p.alpha), fmaxf(p.n_dot_v, 1e-6f));
+    p.diffuse_chance = 1.0f - chance;
+}
+
+/// The share of the light from a surface in a direction that Cycles counts without glossy bounces.
+DEVICE float counted_share(const Point& p, float3 l, float cosine) {
+    float l_dot_v = dot(p.view, l), n_dot_h = dot(p.normal, l) + p.n_dot_v, a2 = p.alpha * p.alpha;
+    float d = quotient(n_dot_h * n_dot_h, fmaxf(2.0f + 2.0f * l_dot_v, 1e-6f)) * (a2 - 1.0f) + 1.0f;
+    float diffuse = p.diffuse_chance * cosine;
+    return quotient(diffuse, fmaxf(diffuse + quotient(p.lobe_chance * a2, d * d), 1e-12f));
 }
 
 /// The diffuse terms of a direction; returns whether it can light the point.
@@ -44,42 +98,26 @@ DEVICE bool evaluate(const Point& p, float3 l, float& cosine, float& diffuse) {
     return n_dot_l > 0.0f && dot(p.face, l) > 0.0f;
 }
 
-DEVICE float fresnel(const Point& p, float l_dot_h) {
-    float eta = p.eta, c = fabsf(l_dot_h);
-    float g = root(fmaxf(eta * eta - 1.0f + c * c, 0.0f));
-    float a = quotient(g - c, fmaxf(g + c, 1e-6f));
-    float q = quotient((g + c) * c - 1.0f, (g - c) * c + 1.0f);
-    float ratio = quotient(eta - 1.0f, eta + 1.0f), base = ratio * ratio;
-    float rise = clamp(quotient(0.5f * a * a * (1.0f + q * q) - base, 1.0f - base), 0.0f, 1.0f);
-    return p.reflectance * (1.0f - rise) + rise;
-}
-
-DEVICE float smith(float cosine, float alpha_squared) {
-    float square = cosine * cosine;
-    float tangent = quotient(fmaxf(1.0f - square, 0.0f), fmaxf(square, 1e-8f));
-    return quotient(2.0f, 1.0f + root(1.0f + alpha_squared * tangent));
-}
-
-/// The GGX lobe times `n.l`.
-DEVICE float lobe(const Point& p, float3 l, float alpha) {
+/// The GGX lobe times `n.l`: in white, and per unit albedo.
+DEVICE float2 lobe(const Point& p, float3 l, float alpha) {
     float n_dot_l = dot(p.normal, l), l_dot_v = dot(p.view, l);
-    if (!(n_dot_l > 0.0f && p.n_dot_v > 0.0f && p.reflectance > 0.0f)) return 0.0f;
+    if (!(n_dot_l > 0.0f && p.n_dot_v > 0.0f && p.has_lobe)) return make_float2(0.0f, 0.0f);
     float scale = rsqrtf(fmaxf(2.0f + 2.0f * l_dot_v, 1e-6f));
     float n_dot_h = (n_dot_l + p.n_dot_v) * scale, a2 = alpha * alpha;
     float d = n_dot_h * n_dot_h * (a2 - 1.0f) + 1.0f;
     float distribution = quotient(a2 * INVERSE_PI, d * d);
     float masking = smith(n_dot_l, a2) * smith(p.n_dot_v, a2);
-    return fresnel(p, (1.0f + l_dot_v) * scale) * distribution * masking * quotient(0.25f, fmaxf(p.n_dot_v, 1e-6f));
+    return distribution * masking * quotient(0.25f, fmaxf(p.n_dot_v, 1e-6f)) * fresnel(p, (1.0f + l_dot_v) * scale);
 }
 
 /// The world, and, in a narrow lobe, the sun, as the lobe reflects them (visible normals: Heitz, 2018).
-DEVICE float gleam(const Batch* b, const Point& p, float sun_share) {
+DEVICE float2 gleam(const Batch* b, const Point& p, float sun_share) {
     bool narrow = p.alpha < NARROW_LOBE;
     float3 s, t, a, c;
     frame(p.normal, s, t);
     float3 view = normalized(vec(p.alpha * dot(p.view, s), p.alpha * dot(p.view, t), p.n_dot_v), vec(0, 0, 1));
     frame(view, a, c);
-    float sum = 0.0f;
+    float2 sum = make_float2(0.0f, 0.0f);
     for (int i = 0; i < b->lobe_count; i++) {
         float4 u = b->lobe[i];
         float x = u.x * u.y, blend = 0.5f * (1.0f + view.z);
@@ -93,9 +131,33 @@ DEVICE float gleam(const Batch* b, const Point& p, float sun_share) {
         if (!(l.z > 0.0f && dot(l, p.face) > 0.0f && n_dot_l > 0.0f && p.n_dot_v > 0.0f)) continue;
         float sun = narrow && l.z > SQRT_HALF ? sun_share * SUN_STRENGTH / (PI * l.z * l.z * l.z) : 0.0f;
         float3 middle = normalized(l + p.view, p.normal);
-        sum += (WORLD_RADIANCE + sun) * fresnel(p, dot(l, middle)) * smith(n_dot_l, p.alpha * p.alpha);
+        sum = sum + (WORLD_RADIANCE + sun) * smith(n_dot_l, p.alpha * p.alpha) * fresnel(p, dot(l, middle));
     }
-    return sum / (float)b->lobe_count;
+    return 1.0f / (float)b->lobe_count * sum;
+}
+
+/// What a surface with a lobe narrower than LAMP_LOBE mirrors of the lamp, nothing in between: see points.rs, lights.rs.
+static __device__ __noinline__ float3 lamp_mirrored(const Batch* b, const View& view, const Sample& sample) {
+    Point p;
+    p.position = xyz(sample.position);
+    p.normal = xyz(sample.normal);
+    p.view = normalized(camera_position() - p.position, vec(0.0f, 0.0f, 1.0f));
+    p.n_dot_v = dot(p.normal, p.view);
+    load_surface(view, sample, p);
+    float3 l = 2.0f * p.n_dot_v * p.normal - p.view, to_lamp = vec(view.spot_position) - p.position;
+    float square = dot(to_lamp, to_lamp), along = dot(to_lamp, l), n_dot_l = dot(p.normal, l);
+    if (p.alpha >= LAMP_LOBE || along <= 0.0f || n_dot_l <= 0.0f || p.n_dot_v <= 0.0f) return splat(0.0f);
+    float distance = root(square);
+    float3 off = quotient(square, along) * l - to_lamp;
+    float offset = root(dot(off, off)) * (1.0f / LAMP_RADIUS);
+    float blur = fmaxf(2.0f * p.alpha * distance * (1.0f / LAMP_RADIUS), 0.1f);
+    float half = quotient(0.5f * LAMP_RADIUS, distance);
+    float share = quotient(half * half, half * half + p.alpha * p.alpha);
+    float covered = clamp(quotient(1.0f + blur - offset, 2.0f * blur), 0.0f, 1.0f) * share;
+    float lamp = spot_facing_irradiance(b, view, p.position) * covered * square * (1.0f / (PI * LAMP_RADIUS * LAMP_RADIUS));
+    float3 middle = normalized(l + p.view, p.normal);
+    float2 reflected = smith(n_dot_l, p.alpha * p.alpha) * fresnel(p, dot(l, middle));
+    return lamp * (vec(view.spot_intensity) * (splat(reflected.x) + reflected.y * xyz(sample.albedo)));
 }
 
 /// Runs its last argument with `p`, `active` and `shade` for the points of a view, a warp's worth at a time; `group` lanes
@@ -109,7 +171,8 @@ DEVICE float gleam(const Batch* b, const Point& p, float sun_share) {
          start += gridDim.x * blockDim.x / group) {                                                   \
         int item = start + lane_index() / group;                                                      \
         bool active = item < count;                                                                   \
-        Point p = load_point(b, view, b->point_sample[view.sample_start + min(item, count - 1)]);     \
+        u32 slot = b->point_sample[view.sample_start + min(item, count - 1)];                         \
+        Point p = load_point(b, view, slot);                                                          \
         float4* shade = b->shades + 2 * (view.sample_start + item);                                   \
         __VA_ARGS__                                                                                   \
     }                                                                                                 \
@@ -122,7 +185,7 @@ TRACE_KERNEL shade_sun(const Batch* b, int unused) {
         float total = 0.0f;
         float visible = 0.0f;
         float light = 0.0f;
-        float shine = 0.0f;
+        float2 shine = make_float2(0.0f, 0.0f);
         for (int i = 0; i < b->sun_count; i++) {
             float cosine;
             float diffuse;
@@ -133,16 +196,16 @@ TRACE_KERNEL shade_sun(const Batch* b, int unused) {
             total += cosine;
             visible += open * cosine;
             light += open * diffuse;
-            if (open > 0.0f && p.reflectance > 0.0f) shine += open * lobe(p, l, p.alpha);
+            if (open > 0.0f && p.has_lobe) shine = shine + open * lobe(p, l, p.alpha);
         }
         if (active) {
             float share = total > 0.0f ? visible / total : 0.0f;
             float diffuse = total > 0.0f ? sun_irradiance(b, p.normal.z) * light / total : 0.0f;
             // A lobe narrower than the spacing of the directions would sparkle: `gleam` has it.
-            float specular = p.alpha >= NARROW_LOBE ? SUN_STRENGTH / (float)b->sun_count * shine : 0.0f;
-            if (p.reflectance > 0.0f) specular += gleam(b, p, share);
-            shade[0] = extend(splat(diffuse), 0.0f);
-            shade[1] = extend(splat(specular), 0.0f);
+            float2 specular = p.alpha >= NARROW_LOBE ? SUN_STRENGTH / (float)b->sun_count * shine : make_float2(0.0f, 0.0f);
+            if (p.has_lobe) specular = specular + gleam(b, p, share);
+            shade[0] = extend(splat(diffuse * (1.0f - p.metallic) + specular.y), 0.0f);
+            shade[1] = extend(splat(specular.x), 0.0f);
         }
     })
 }
@@ -153,9 +216,13 @@ TRACE_KERNEL shade_spot(const Batch* b, int unused) {
         active = irradiance > 0.0f;
         if (ballot(active) == 0) continue;
         const Both* lamp = lamp_set(b, index);
+        // Where the beam ends, only a part of the lamp shines.
+        bool is_inside = spot_is_inside(view, p.position);
         float total = 0.0f;
+        float visible = 0.0f;
         float light = 0.0f;
-        float shine = 0.0f;
+        float lit_points = 0.0f;
+        float2 shine = make_float2(0.0f, 0.0f);
         for (int first = 0; first < b->lamp_count; first += SPOT_GROUP) {
             float cosine;
             float diffuse;
@@ -168,47 +235,86 @@ TRACE_KERNEL shade_spot(const Batch* b, int unused) {
             rays += lit ? 1 : 0;
             float3 origin = xyz(lamp[i].object);
             float open = transmitted<true, true>(view, origin, p.origin - origin, 1.0f, lit, p.behind);
-            total += counts ? cosine : 0.0f;
+            float weight = !counts ? 0.0f : is_inside ? 1.0f : spot_edge(view, p.position, xyz(lamp[i].world));
+            open *= weight;
+            total += weight * cosine;
+            visible += open * cosine;
             light += open * diffuse;
-            if (open > 0.0f && p.reflectance > 0.0f) shine += open * lobe(p, l, fmaxf(p.alpha, LAMP_LOBE));
+            lit_points += weight;
+            if (open > 0.0f && p.has_lobe) shine = shine + open * lobe(p, l, fmaxf(p.alpha, LAMP_LOBE));
         }
         total = group_sum(total, SPOT_GROUP);
         light = group_sum(light, SPOT_GROUP);
-        shine = group_sum(shine, SPOT_GROUP);
+        visible = group_sum(visible, SPOT_GROUP);
+        lit_points = group_sum(lit_points, SPOT_GROUP);
+        shine.x = group_sum(shine.x, SPOT_GROUP);
+        shine.y = group_sum(shine.y, SPOT_GROUP);
         if (active && lane_index() % SPOT_GROUP == 0) {
             float3 intensity = vec(view.spot_intensity);
             float diffuse = total > 0.0f ? irradiance * light / total : 0.0f;
-            float facing = spot_facing_irradiance(b, view, p.position);
-            shade[0] = extend(xyz(shade[0]) + diffuse * intensity, 0.0f);
-            shade[1] = extend(xyz(shade[1]) + (facing * shine / (float)b->lamp_count) * intensity, 0.0f);
+            float facing = spot_facing_irradiance(b, view, p.position) / fmaxf(lit_points, 1e-6f);
+            // A lobe narrower than the lamp mirrors it sample by sample: see resolve.cu.
+            bool is_mirror = p.alpha < LAMP_LOBE && total > 0.0f;
+            float2 specular = is_mirror ? make_float2(0.0f, 0.0f) : facing * shine;
+            float lamp_share = is_mirror ? visible / total : 0.0f;
+            shade[0] = extend(xyz(shade[0]) + (diffuse * (1.0f - p.metallic) + specular.y) * intensity, 0.0f);
+            shade[1] = extend(xyz(shade[1]) + specular.x * intensity, lamp_share);
         }
     })
 }
 
-/// A hit of a gathered ray whose light is still to be found.
+/// A hit of a gathered ray whose light is still to be found: what of it counts per unit albedo, and in white.
 struct Found {
-    float u, v, weight;
+    float t, u, v, weight, white;
     u32 triangle, ray;  // the ray: its direction's number, and the lane of its point
 };
 
+#define ENCLOSURE 0.7f
+
 __shared__ Found found_hits[BLOCK / WARP][2 * WARP];
 __shared__ float4 found_light[BLOCK / WARP][WARP];
+__shared__ float4 found_indirect[BLOCK / WARP][WARP];
+/// Sums of the lanes' points, here because registers are few: light that is indirect at what they see, and light in white.
+__shared__ float gathered[BLOCK / WARP][6][WARP];
+
+DEVICE void gather(int first, float3 value) {
+    float(*sums)[WARP] = gathered[threadIdx.x / WARP];
+    int lane = lane_index();
+    sums[first][lane] += value.x;
+    sums[first + 1][lane] += value.y;
+    sums[first + 2][lane] += value.z;
+}
+DEVICE float3 gathered_sum(int first) {
+    float(*sums)[WARP] = gathered[threadIdx.x / WARP];
+    int lane = lane_index();
+    return vec(sums[first][lane], sums[first + 1][lane], sums[first + 2][lane]);
+}
 
 /// The light of the first hits of the warp's queue, one a lane, added to the points they belong to.
 DEVICE void add_found(const Batch* b, const View& view, int index, const float4* floor, int count, float3& light,
                       u32& rays) {
     int warp = threadIdx.x / WARP, lane = lane_index();
     bool is_hit = lane < count;
-    Found found = found_hits[warp][is_hit ? lane : 0];
-    Hit hit = {0.0f, found.u, found.v, found.triangle};
-    int turn = (int)(found.ray >> 8);
-    float3 direction = xyz(sphere_set(b, index)[turn].world);
-    float3 radiance = object_radiance(b, view, index, floor, hit, is_hit, direction, turn, rays);
-    found_light[warp][lane] = extend(found.weight * radiance, __uint_as_float(is_hit ? found.ray & 0xff : NONE));
+    {
+        Found found = found_hits[warp][is_hit ? lane : 0];
+        Hit hit = {found.t, found.u, found.v, found.triangle};
+        int turn = (int)(found.ray >> 8);
+        float3 direction = xyz(sphere_set(b, index)[turn].world);
+        float3 indirect;
+        float3 radiance = object_radiance(b, view, index, floor, hit, is_hit, direction, turn, rays, indirect);
+        found_light[warp][lane] = extend(radiance, __uint_as_float(is_hit ? found.ray & 0xff : NONE));
+        found_indirect[warp][lane] = extend(indirect, 0.0f);
+    }
     sync_warp();
     for (int i = 0; i < count; i++) {
         float4 value = found_light[warp][i];
-        if (__float_as_uint(value.w) == (u32)lane) light = light + xyz(value);
+        if (__float_as_uint(value.w) == (u32)lane) {
+            float3 indirect = xyz(found_indirect[warp][i]);
+            float weight = found_hits[warp][i].weight, white = found_hits[warp][i].white;
+            light = light + weight * xyz(value);
+            gather(0, weight * indirect);
+            if (white > 0.0f) gather(3, white * (xyz(value) + indirect));
+        }
     }
     sync_warp();
 }
@@ -220,8 +326,11 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
         const Both* sphere = sphere_set(b, index);
         const float4* floor = b->coarse_floor + (u64)index * (COARSE_CELLS + 1) * (COARSE_CELLS + 1);
         Found* queue = found_hits[threadIdx.x / WARP];
+        load_chances(b, view, slot, p);
+        for (int k = 0; k < 6; k++) gathered[threadIdx.x / WARP][k][lane_index()] = 0.0f;
         int queued = 0;
         float total = 0.0f;
+        float enclosed = 0.0f;
         float3 light = splat(0.0f);
         for (int i = 0; i <= b->sphere_count; i++) {
             bool is_end = i == b->sphere_count;
@@ -236,16 +345,27 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
                 float limit = l.z < 0.0f && p.position.z > FLOOR_Z ? quotient(FLOOR_Z - p.position.z, l.z) : INFINITE;
                 Hit hit = nearest<true>(view, p.origin, xyz(sphere[i].object), limit, lit, p.behind);
                 bool is_hit = hit.triangle != MISS;
+                float weight = (1.0f - p.metallic) * diffuse;
+                float white = 0.0f;
+                // Light of the world counts wholly, and the lobe's part of it is in `gleam`.
+                if (p.has_lobe && (is_hit || (lit && l.z < 0.0f))) {
+                    float share = counted_share(p, l, cosine);
+                    float2 reflected = share * lobe(p, l, p.alpha);
+                    weight = share * weight + reflected.y;
+                    white = reflected.x;
+                }
                 if (lit && !is_hit) {
                     float3 incoming = splat(WORLD_RADIANCE);
                     if (l.z < 0.0f) {
                         incoming = coarse_radiance(view, floor, p.position.x + limit * l.x, p.position.y + limit * l.y);
                     }
-                    light = light + diffuse * incoming;
+                    light = light + weight * incoming;
+                    if (white > 0.0f) gather(3, white * incoming);
                 }
                 u32 hits = ballot(is_hit);
                 if (is_hit) {
-                    Found found = {hit.u, hit.v, diffuse, hit.triangle, (u32)i << 8 | (u32)lane_index()};
+                    enclosed += cosine;
+                    Found found = {hit.t, hit.u, hit.v, weight, white, hit.triangle, (u32)i << 8 | (u32)lane_index()};
                     queue[queued + __popc(hits & ((1u << lane_index()) - 1))] = found;
                 }
                 queued += __popc(hits);
@@ -259,6 +379,12 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
                 sync_warp();
             }
         }
-        if (active && total > 0.0f) shade[0] = extend(xyz(shade[0]) + (PI / total) * light, 0.0f);
+        if (active && total > 0.0f) {
+            // Where a point sees much of the object, what it sees does too, and so gets less light from around.
+            float open = fmaxf(1.0f - ENCLOSURE * enclosed / total, 0.0f);
+            float4 old = shade[1];
+            shade[0] = extend(xyz(shade[0]) + (PI / total) * (light + open * gathered_sum(0)), 0.0f);
+            shade[1] = extend(xyz(old) + (PI / total) * gathered_sum(3), old.w);
+        }
     })
 }

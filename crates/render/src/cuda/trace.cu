@@ -168,7 +168,9 @@ DEVICE float transmitted(const View& view, float3 origin, float3 direction, floa
         walk<HAS_LIMIT, false, LEAVES_OUT>(view, ray, limit, behind, [&](u32 slot) {
             float t, u, v;
             if (meets(ray, triangles[slot], limit, t, u, v)) {
-                left = view.has_transparency ? left * view.transparency[slot] : 0.0f;
+                float share = view.has_transparency ? view.transparency[slot] : 0.0f;
+                if (share < 0.0f) share = mask_transparency(view, slot, u, v, share);
+                left *= share;
             }
             return left == 0.0f;
         });

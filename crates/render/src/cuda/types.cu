@@ -33,6 +33,9 @@ DEVICE float2 operator+(float2 a, float2 b) { return make_float2(a.x + b.x, a.y 
 DEVICE float2 operator-(float2 a, float2 b) { return make_float2(a.x - b.x, a.y - b.y); }
 DEVICE float2 operator*(float a, float2 b) { return make_float2(a * b.x, a * b.y); }
 DEVICE float dot(float3 a, float3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+DEVICE float3 cross(float3 a, float3 b) {
+    return make_float3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
+}
 DEVICE float clamp(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
 DEVICE float mix(float a, float b, float t) { return a + (b - a) * t; }
 DEVICE float3 mix(float3 a, float3 b, float t) { return a + t * (b - a); }

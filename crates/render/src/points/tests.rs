@@ -20,7 +20,11 @@ fn lanes() -> (PointLanes, [(Vec3, Vec3, bsdf::Surface); WIDTH]) {
         (
             normal,
             view,
-            bsdf::Surface { roughness, specular: if lane == 3 { 0.0 } else { 0.06 * lane as f32 } },
+            bsdf::Surface {
+                roughness,
+                specular: if lane == 3 { 0.0 } else { 0.06 * lane as f32 },
+                metallic: if lane % 5 == 3 { 0.07 * lane as f32 } else { 0.0 },
+            },
         )
     });
     let vectors = |value: &dyn Fn(usize) -> Vec3| {
@@ -39,6 +43,9 @@ fn lanes() -> (PointLanes, [(Vec3, Vec3, bsdf::Surface); WIDTH]) {
         reflectance: floats(&|lane| points[lane].2.normal_reflectance()),
         eta: floats(&|lane| points[lane].2.eta()),
         alpha: floats(&|lane| points[lane].2.alpha()),
+        metallic: floats(&|lane| points[lane].2.metallic),
+        lobe_chance: ZERO,
+        diffuse_chance: Floats::splat(1.0),
     };
     (lanes, points)
 }
@@ -46,13 +53,14 @@ fn lanes() -> (PointLanes, [(Vec3, Vec3, bsdf::Surface); WIDTH]) {
 #[test]
 fn lanes_reflect_as_single_points_do() {
     let (lanes, points) = lanes();
-    let mut lit_ones = 0;
+    let (mut lit_ones, mut metal_ones) = (0, 0);
     for i in 0..40 {
         let l = sampling::sphere(i, 40, 0.1);
         let direction = l.to_array().map(Floats::splat);
-        let (mut terms, mut gleam) = (Terms::NONE, ZERO);
+        let (mut terms, mut gleam, mut metal) = (Terms::NONE, ZERO, ZERO);
         let lit = evaluate(&lanes, &direction, &mut terms);
         lobe(&lanes, &direction, &lanes.alpha, &mut gleam);
+        metal_lobe(&lanes, &direction, &lanes.alpha, &mut metal);
         for (lane, (n, v, surface)) in points.iter().enumerate() {
             let (n_dot_l, n_dot_v, l_dot_v) = (n.dot(l), n.dot(*v), l.dot(*v));
             assert_eq!(lit >> lane & 1 != 0, n_dot_l > 0.0, "lane {lane}");
@@ -61,11 +69,13 @@ fn lanes_reflect_as_single_points_do() {
             let diffuse = surface.diffuse(n_dot_l, n_dot_v, l_dot_v);
             assert!(near(terms.diffuse.0[lane], diffuse), "lane {lane}: {} {diffuse}", terms.diffuse.0[lane]);
             let specular = surface.specular(*n, l, *v, surface.alpha());
-            assert!(near(gleam.0[lane], specular), "lane {lane}: {} {specular}", gleam.0[lane]);
-            lit_ones += u32::from(specular > 1e-3);
+            assert!(near(gleam.0[lane], specular.white), "lane {lane}: {} {specular:?}", gleam.0[lane]);
+            assert!(near(metal.0[lane], specular.albedo), "lane {lane}: {} {specular:?}", metal.0[lane]);
+            lit_ones += u32::from(specular.white > 1e-3);
+            metal_ones += u32::from(specular.albedo > 1e-3);
         }
     }
-    assert!(lit_ones > 50, "{lit_ones}");
+    assert!(lit_ones > 50 && metal_ones > 10, "{lit_ones} {metal_ones}");
 }
 
 /// Direction from the plate to the viewer, and where a mirror would look.
@@ -95,9 +105,10 @@ fn on_a_plate<T>(roughness: f32, look: impl FnOnce(&LitScene<'_>, &PointPacket, 
     view.spot = Spot { position: 4.0 * MIRRORED, axis: -MIRRORED, intensity: Vec3::ONE };
     let scene = LitScene::new(&view, Settings::new(Quality::Reference), &mut 0);
     let (position, up) = (Vec3::ZERO, Vec3::Z);
-    let point = SurfacePoint { position, face_normal: up, normal: up, uv: glam::Vec2::ZERO, material: 0 };
-    let packet = PointPacket::new(&scene, &[(point, VIEWER)]);
-    look(&scene, &packet, &bsdf::Surface { roughness, specular: 1.0 })
+    let (uv, footprint) = (glam::Vec2::ZERO, 0.0);
+    let point = SurfacePoint { position, face_normal: up, normal: up, uv, footprint, material: 0 };
+    let packet = PointPacket::new(&scene, &[(point, VIEWER, Vec3::splat(0.8))]);
+    look(&scene, &packet, &bsdf::Surface { roughness, specular: 1.0, metallic: 0.0 })
 }
 
 fn is_near(found: f32, expected: f32, share: f32) -> bool {
@@ -108,11 +119,11 @@ fn is_near(found: f32, expected: f32, share: f32) -> bool {
 fn a_wide_lobe_reflects_the_whole_sun() {
     on_a_plate(0.6, |scene, packet, surface| {
         let mut shades = [Shade::default(); WIDTH];
-        let share = packet.add_sun(scene, &mut shades, &mut 0)[0];
+        let share = packet.add_sun(scene, (&mut shades, &mut [Vec3::ZERO; WIDTH]), &mut 0)[0];
         let count = 100_000;
         let sum: f32 = (0..count)
             .map(|i| sampling::sphere(i, count, 0.0))
-            .map(|l| lights::sun_radiance(l) * surface.specular(Vec3::Z, l, VIEWER, surface.alpha()))
+            .map(|l| lights::sun_radiance(l) * surface.specular(Vec3::Z, l, VIEWER, surface.alpha()).white)
             .sum();
         let expected = sum * 4.0 * PI / count as f32;
         assert!(is_near(share, 1.0, 1e-3) && is_near(shades[0].specular.x, expected, 0.05), "{expected}");
@@ -122,24 +133,61 @@ fn a_wide_lobe_reflects_the_whole_sun() {
 #[test]
 fn a_narrow_lobe_is_a_mirror_of_world_and_sun() {
     on_a_plate(0.1, |scene, packet, surface| {
-        let reflected = surface.fresnel(VIEWER.z);
+        let reflected = surface.fresnel(VIEWER.z).white;
         for share in [0.0, 0.5, 1.0] {
             let expected = reflected * (WORLD_RADIANCE + share * lights::sun_radiance(MIRRORED));
-            let found = packet.gleam(scene, 0, share);
+            let found = packet.gleam(scene, 0, share).white;
             assert!(is_near(found, expected, 0.05), "{share}: {found} {expected}");
         }
     });
 }
 
 #[test]
-fn the_lamp_is_never_seen_sharper_than_it_is_wide() {
-    let highlight = |roughness: f32| {
-        on_a_plate(roughness, |scene, packet, _| {
-            let mut shades = [Shade::default(); WIDTH];
-            packet.add_spot(scene, &mut shades, &mut 0);
-            shades[0].specular.x
-        })
-    };
-    let (sharp, wide) = (highlight(0.03), highlight(LAMP_LOBE.sqrt()));
-    assert!(wide > 0.0 && is_near(sharp, wide, 0.01), "{sharp} {wide}");
+fn a_mirror_shows_the_disc_of_the_lamp() {
+    let spot = Spot { position: 4.0 * MIRRORED, axis: -MIRRORED, intensity: Vec3::ONE };
+    let shown =
+        |aside: f32, alpha: f32| spot.mirrored(Vec3::ZERO, (MIRRORED + aside * Vec3::Y).normalize(), alpha);
+    // All of the intensity comes from the disc.
+    let radiance = 1.0 / (PI * LAMP_RADIUS * LAMP_RADIUS);
+    assert!(is_near(shown(0.0, 1e-3), radiance, 0.02), "{}", shown(0.0, 1e-3));
+    assert!(is_near(shown(0.05, 1e-3), radiance, 0.02) && shown(0.07, 1e-3) == 0.0);
+    // A wider lobe makes it darker and softer.
+    assert!(shown(0.0, 0.02) < 0.8 * radiance && shown(0.07, 0.02) > 0.1 * radiance);
+    // Where the lamp's points take over, it is as bright to a factor.
+    let alpha = 0.999 * LAMP_LOBE;
+    let mirrored = on_a_plate(0.03, |_, _, surface| surface.fresnel(VIEWER.z).white * shown(0.0, alpha));
+    let sampled = on_a_plate(1.001 * LAMP_LOBE.sqrt(), |scene, packet, _| {
+        let mut shades = [Shade::default(); WIDTH];
+        packet.add_spot(scene, (&mut shades, &mut [Vec3::ZERO; WIDTH]), &mut 0);
+        shades[0].specular.x
+    });
+    assert!(is_near(mirrored, sampled, 0.35), "{mirrored} {sampled}");
+}
+
+#[test]
+fn light_of_surfaces_counts_less_where_the_lobe_is_likely() {
+    let (mut lanes, points) = lanes();
+    lanes.lobe_chance = Floats::splat(0.1);
+    let mut shares = ZERO;
+    for i in 0..40 {
+        let l = sampling::sphere(i, 40, 0.1);
+        let direction = l.to_array().map(Floats::splat);
+        let mut terms = Terms::NONE;
+        let lit = evaluate(&lanes, &direction, &mut terms);
+        counted_share(&lanes, &direction, &terms, &mut shares);
+        for lane in lanes_of(lit) {
+            let (n, v, surface) = points[lane];
+            let half = (l + v).normalize();
+            let a2 = surface.alpha() * surface.alpha();
+            let d = n.dot(half).powi(2) * (a2 - 1.0) + 1.0;
+            let expected = n.dot(l) / (n.dot(l) + 0.1 * a2 / (d * d));
+            assert!((shares.0[lane] - expected).abs() < 2e-3, "{} {expected}", shares.0[lane]);
+        }
+    }
+    lanes.lobe_chance = ZERO;
+    let up = [ZERO, ZERO, Floats::splat(1.0)];
+    let mut terms = Terms::NONE;
+    let lit = evaluate(&lanes, &up, &mut terms);
+    counted_share(&lanes, &up, &terms, &mut shares);
+    assert!(lit != 0 && lanes_of(lit).all(|lane| shares.0[lane] == 1.0));
 }

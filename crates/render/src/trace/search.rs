@@ -185,23 +185,37 @@ pub(super) fn blocked<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>) -> Mas
     active & !blocked.open
 }
 
-struct Filtered<L> {
+struct Filtered<'a, L> {
+    geometry: &'a Geometry,
     light: L,
 }
 
-impl<L: Lanes> Leaf<L> for Filtered<L> {
+impl<L: Lanes> Leaf<L> for Filtered<'_, L> {
     #[inline(always)]
-    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], _: u32, limit: L) -> Option<L> {
-        for triangle in triangles {
-            let mask = rays.hits(triangle, limit).0;
-            self.light = L::select(mask, self.light.mul(L::splat(triangle.transparency)), self.light);
+    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], first: u32, limit: L) -> Option<L> {
+        for (slot, triangle) in triangles.iter().enumerate() {
+            let (mask, _, u, v) = rays.hits(triangle, limit);
+            if triangle.mask == 0 {
+                self.light = L::select(mask, self.light.mul(L::splat(triangle.transparency)), self.light);
+            } else if mask != 0 {
+                let [mut us, mut vs] = [Floats::splat(0.0); 2];
+                u.store(&mut us);
+                v.store(&mut vs);
+                let mut left = Floats::splat(1.0);
+                for lane in (0..WIDTH).filter(|lane| mask >> lane & 1 != 0) {
+                    left.0[lane] = self.geometry.transparency(first + slot as u32, us.0[lane], vs.0[lane]);
+                }
+                self.light = self.light.mul(L::load(&left));
+            }
         }
-        Some(limit)
+        // Rays without light are done.
+        let dark = self.light.le(L::splat(0.0));
+        if dark == Mask::MAX { None } else { Some(L::select(dark, L::splat(-1.0), limit)) }
     }
 
     #[inline(always)]
     fn alone(&mut self, geometry: &Geometry, rays: &impl Rays<L>, at: (u32, Mask), limit: L) -> Option<L> {
-        let mut found = FilteredAlone { triangles: &geometry.triangles, left: Floats::splat(1.0) };
+        let mut found = FilteredAlone { geometry, left: Floats::splat(1.0) };
         let limit = go_on(geometry, rays, at, limit, &mut found);
         self.light = self.light.mul(L::load(&found.left));
         Some(limit)
@@ -209,7 +223,7 @@ impl<L: Lanes> Leaf<L> for Filtered<L> {
 }
 
 struct FilteredAlone<'a> {
-    triangles: &'a [Triangle],
+    geometry: &'a Geometry,
     left: Floats,
 }
 
@@ -217,20 +231,24 @@ impl<L: Lanes> Visitor<L> for FilteredAlone<'_> {
     const ORDERED: bool = false;
 
     #[inline(always)]
-    fn found(&mut self, lane: usize, mask: Mask, _: [L; 3], first: u32, limit: f32) -> f32 {
-        for place in 0..WIDTH as u32 {
+    fn found(&mut self, lane: usize, mask: Mask, hits: [L; 3], first: u32, limit: f32) -> f32 {
+        let [mut us, mut vs] = [Floats::splat(0.0); 2];
+        hits[1].store(&mut us);
+        hits[2].store(&mut vs);
+        for place in 0..WIDTH {
             if mask >> place & 1 != 0 {
-                self.left.0[lane] *= self.triangles[(first + place) as usize].transparency;
+                self.left.0[lane] *=
+                    self.geometry.transparency(first + place as u32, us.0[place], vs.0[place]);
             }
         }
-        limit
+        if self.left.0[lane] > 0.0 { limit } else { -1.0 }
     }
 }
 
 /// What is left of the light along each ray: the product of the transparencies it passes.
 #[inline(always)]
 pub(super) fn filtered<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, left: &mut Floats) {
-    let mut filtered = Filtered { light: L::splat(1.0) };
+    let mut filtered = Filtered { geometry, light: L::splat(1.0) };
     walk_packet(geometry, rays, rays.start().1, &mut filtered);
     filtered.light.store(left);
 }

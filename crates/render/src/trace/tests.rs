@@ -29,7 +29,7 @@ fn cloud(random: &mut Random, count: usize) -> Geometry {
         })
         .collect();
     let wide = Wide::new(&nodes, &triangles);
-    Geometry { nodes, triangles, has_transparency: true, wide }
+    Geometry { nodes, triangles, has_transparency: true, wide, ..Geometry::default() }
 }
 
 /// Nearest hit and transmitted share by testing every triangle, in double precision.

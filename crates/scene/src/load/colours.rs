@@ -4,8 +4,7 @@
 //! corners at three of the texels' centres and the fourth continuing the plane through them, so that bilinear lookup
 //! interpolates the corners' colours over the triangle.
 
-use crate::{Mesh, Texture, Vertex};
-use std::sync::Arc;
+use crate::{Map, Mesh, Texture, Vertex};
 
 /// Where the colours of the faces of a material come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,9 +72,9 @@ pub(super) fn bake(mesh: &mut Mesh, colours: &[Option<[[u8; 3]; 3]>]) {
             }
         }
     }
-    let texture = Arc::new(Texture { width: size as u32, height: size as u32, pixels });
+    let texture = Map::from(Texture { width: size as u32, height: size as u32, pixels });
     for material in coloured() {
-        mesh.materials[material].texture = Some(Arc::clone(&texture));
+        mesh.materials[material].texture = Some(texture.clone());
     }
 }
 

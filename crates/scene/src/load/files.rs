@@ -16,7 +16,8 @@ pub(super) struct Files {
     pub options: LoadOptions,
     pub textures: TextureStore,
     folder: PathBuf,
-    root: PathBuf,
+    /// Folders below which named files may lie: the root, and what links on the way from it to the mesh lead to.
+    roots: Vec<PathBuf>,
     warnings: Vec<String>,
     suppressed: usize,
 }
@@ -35,14 +36,14 @@ impl Files {
             _ => PathBuf::from("."),
         };
         let root = options.root.as_deref().unwrap_or(&folder);
-        let root = root.canonicalize().map_err(|source| read_error(root, source))?;
+        let roots = roots(root, &folder).map_err(|source| read_error(root, source))?;
         Ok(Self {
             path: path.to_owned(),
             size: metadata.len(),
             options: options.clone(),
             textures: TextureStore::new(options.max_texture_bytes),
             folder,
-            root,
+            roots,
             warnings: Vec::new(),
             suppressed: 0,
         })
@@ -98,7 +99,7 @@ impl Files {
             let joined = base.join(os_string(candidate));
             let Some(found) = exact_or_other_case(&joined) else { continue };
             let Ok(canonical) = found.canonicalize() else { continue };
-            if !canonical.starts_with(&self.root) {
+            if !self.roots.iter().any(|root| canonical.starts_with(root)) {
                 outside = true;
             } else if canonical.is_file() {
                 return Ok(canonical);
@@ -115,6 +116,22 @@ impl Files {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
+}
+
+/// The root, and every folder that a symbolic link between it and the folder of the mesh leads to: somebody who links
+/// classes or objects into a folder means all that is below them.
+fn roots(root: &Path, folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut roots = vec![root.canonicalize()?];
+    if let Ok(between) = folder.strip_prefix(root) {
+        let mut at = root.to_owned();
+        for part in between.components() {
+            at.push(part);
+            if matches!(part, std::path::Component::Normal(_)) && at.is_symlink() {
+                roots.push(at.canonicalize()?);
+            }
+        }
+    }
+    Ok(roots)
 }
 
 fn exact_or_other_case(path: &Path) -> Option<PathBuf> {

@@ -1,8 +1,8 @@
 //! glTF 2.0, as text (`.gltf`) or binary (`.glb`): the meshes of the default scene under their nodes' transforms.
 //!
 //! The `gltf` crate supplies the types of the JSON; buffers are read here, under the root rule and with every claim
-//! checked. Roughness is the material's own, specular 0.5; metalness, skins, morph targets and
-//! all other maps are left out.
+//! checked. Materials are metal and roughness with their maps, specular 0.5; skins and morph targets are left out, and so
+//! are colours at vertices where there is a texture.
 
 use super::colours::{Colours, srgb_from_linear};
 use super::files::Files;
@@ -19,11 +19,12 @@ mod materials;
 mod transform;
 
 use buffers::Buffers;
-use materials::GltfMaterial;
+use materials::{Extensions, GltfMaterial};
 use transform::Transform;
 
 /// Extensions that may be required: those that are read here, and those that change no more than looks.
-const HARMLESS_EXTENSIONS: [&str; 13] = [
+const HARMLESS_EXTENSIONS: [&str; 14] = [
+    "EXT_texture_webp",
     "KHR_mesh_quantization",
     "KHR_materials_pbrSpecularGlossiness",
     "KHR_texture_transform",
@@ -63,6 +64,7 @@ pub(super) fn load(files: &mut Files) -> Result<Mesh, MeshError> {
     let (json, binary) = split(&bytes).map_err(|message| files.content(message))?;
     let root: Root = deserialize::from_slice(json)
         .map_err(|error| files.content(format!("is not a glTF 2.0 document: {error}")))?;
+    let extensions = Extensions::read(json);
     let binary = binary.map(<[u8]>::to_vec);
     drop(bytes);
     let unknown = |name: &&String| !HARMLESS_EXTENSIONS.contains(&name.as_str());
@@ -71,7 +73,7 @@ pub(super) fn load(files: &mut Files) -> Result<Mesh, MeshError> {
     }
     let polygons = Polygons::new(files.options.max_triangles);
     let buffers = Buffers::new(&root, binary);
-    let materials = materials::read(&root);
+    let materials = materials::read(&root, &extensions);
     let mut loader =
         Loader { files, root: &root, buffers, polygons, materials, coloured: Vec::new(), grey: None };
     loader.nodes()?;

@@ -1,13 +1,16 @@
 //! Material libraries of OBJ files, read the way the published generator's importer read them.
 //!
 //! Base colour is `Kd`, or `map_Kd` alone where there is one; roughness `1 - sqrt(clamp(Ns, 0, 1000) / 1000)`;
-//! specular the mean of `Ks`; alpha `d`, or `1 - Tr`. Without `Ks` a material is matt unless `illum 2` asks for a
-//! highlight. Anything else, ambient and emission included, is ignored.
+//! specular the mean of `Ks`, or `map_Ks`; alpha `d`, or `map_d`; emission `Ke`, or `map_Ke`. Without `Ks` a material is
+//! matt unless `illum 2` asks for a highlight. `illum` 3 to 8 make it metallic by the mean of `Ka`, or wholly where there
+//! is none. `map_bump` is a map of normals. Anything else (`Tr`, `Tf`, `Ni`, `map_Ns`) is ignored, as it was there.
 
 use super::files::Files;
 use super::lines::{LineError, Lines, number, shown, word};
+use super::map_statement::MapStatement;
 use super::obj::MAX_MATERIALS;
-use crate::Material;
+use super::texture::Role;
+use crate::{Map, Material};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -18,10 +21,23 @@ struct Entry {
     specular: Option<f32>,
     exponent: Option<f32>,
     alpha: Option<f32>,
+    ambient: Option<f32>,
+    emission: [f32; 3],
     highlight: bool,
-    /// File name as written, and its line.
-    texture: Option<(Vec<u8>, u64)>,
+    reflection: bool,
+    maps: [Option<MapStatement>; MAPS.len()],
 }
+
+/// The maps that count, with what their images are taken for.
+const MAPS: [(&[&[u8]], Role); 5] = [
+    (&[b"map_kd"], Role::Colour),
+    (&[b"map_d", b"map_tr"], Role::Opacity),
+    (&[b"map_ks"], Role::Specular),
+    (&[b"map_ke"], Role::Colour),
+    (&[b"map_bump", b"bump"], Role::Plain),
+];
+/// Maps that the importer of the published generator takes in a way that is not made here.
+const LEFT_OUT: [&[u8]; 2] = [b"map_refl", b"refl"];
 
 /// The materials of all libraries that a mesh names, by name.
 #[derive(Default)]
@@ -81,20 +97,21 @@ impl Library {
             ));
             return Material { name: shown_name, ..Material::default() };
         };
-        let mut material = entry.material(shown_name);
-        if let Some((file, line)) = &entry.texture {
+        let mut maps = [const { None }; MAPS.len()];
+        for ((statement, (_, role)), map) in entry.maps.iter().zip(MAPS).zip(&mut maps) {
+            let Some(statement) = statement else { continue };
             let folder = path.parent().unwrap_or(Path::new("."));
-            let texture = files.resolve(folder, file).and_then(|file| {
-                files.textures.load(&file).map_err(|reason| format!("{}: {reason}", file.display()))
+            let image = files.resolve(folder, &statement.file).and_then(|file| {
+                files.textures.load_as(&file, role).map_err(|reason| format!("{}: {reason}", file.display()))
             });
-            match texture {
-                Ok(texture) => material.texture = Some(texture),
+            match image {
+                Ok(image) => *map = Some(statement.map(image)),
                 Err(reason) => {
-                    files.warn(format!("{}:{line}: texture left out: {reason}", path.display()));
+                    files.warn(format!("{}:{}: texture left out: {reason}", path.display(), statement.line));
                 }
             }
         }
-        material
+        entry.material(shown_name, maps)
     }
 }
 
@@ -105,34 +122,58 @@ impl Entry {
             b"ks" => self.specular = Some(colour(rest)?.iter().sum::<f32>() / 3.0),
             b"ns" => self.exponent = Some(first(rest)?),
             b"d" => self.alpha = Some(first(rest)?),
-            b"tr" => self.alpha = Some(1.0 - first(rest)?),
-            b"illum" => self.highlight = first(rest)? == 2.0,
-            b"map_kd" => {
-                let name = texture_name(rest);
-                if name.is_empty() {
-                    return Err("map_Kd names no file".to_owned());
-                }
-                self.texture = Some((name.to_vec(), line));
+            b"ka" => self.ambient = Some(colour(rest)?.iter().sum::<f32>() / 3.0),
+            b"ke" => self.emission = colour(rest)?,
+            b"illum" => {
+                // The last statement counts; some files write a fraction.
+                let model = first(rest)? as i32;
+                self.highlight = model == 2;
+                self.reflection = (3..=8).contains(&model);
             }
-            _ => {}
+            name if LEFT_OUT.contains(&name) => {
+                return Err(format!("{} is not supported and left out", shown(keyword)));
+            }
+            name => {
+                if let Some(which) = MAPS.iter().position(|(names, _)| names.contains(&name)) {
+                    let statement = MapStatement::parse(rest, line);
+                    if statement.file.is_empty() {
+                        return Err(format!("{} names no file", shown(keyword)));
+                    }
+                    self.maps[which] = Some(statement);
+                }
+            }
         }
         Ok(())
     }
 
-    fn material(&self, name: String) -> Material {
+    fn material(&self, name: String, maps: [Option<Map>; MAPS.len()]) -> Material {
         let glossy = self.specular.is_some() || self.highlight;
         let roughness = match self.exponent {
             Some(exponent) => 1.0 - (exponent.clamp(0.0, 1000.0) / 1000.0).sqrt(),
             None if glossy => 0.0,
             None => 1.0,
         };
+        let [texture, opacity, surface_map, emission_map, normal_map] = maps;
+        let specular = self.specular.unwrap_or(if self.highlight { 1.0 } else { 0.0 });
+        let is_clear = |map: &Map| map.pixels.iter().any(|pixel| pixel[3] < 255);
         Material {
             name,
             base_colour: self.diffuse.unwrap_or([0.8; 3]).map(|channel| channel.clamp(0.0, 1.0)),
-            texture: None,
+            texture,
             roughness,
-            specular: self.specular.unwrap_or(if self.highlight { 1.0 } else { 0.0 }).clamp(0.0, 1.0),
-            alpha: self.alpha.unwrap_or(1.0).clamp(0.0, 1.0),
+            // Maps replace the numbers.
+            specular: if surface_map.is_some() { 1.0 } else { specular.clamp(0.0, 1.0) },
+            metallic: if self.reflection { self.ambient.unwrap_or(1.0).clamp(0.0, 1.0) } else { 0.0 },
+            alpha: if opacity.is_some() { 1.0 } else { self.alpha.unwrap_or(1.0).clamp(0.0, 1.0) },
+            opacity: opacity.filter(is_clear),
+            emission: match emission_map {
+                Some(_) => [1.0; 3],
+                None => self.emission.map(|channel| channel.clamp(0.0, 1e6)),
+            },
+            emission_map,
+            surface_map,
+            normal_strength: self.maps[4].as_ref().map_or(1.0, |bump| bump.strength),
+            normal_map,
         }
     }
 }
@@ -162,43 +203,10 @@ fn first(mut rest: &[u8]) -> Result<f32, String> {
     Err("a number is missing".to_owned())
 }
 
-/// The file name after the options of a texture statement; it may contain blanks.
-fn texture_name(mut rest: &[u8]) -> &[u8] {
-    loop {
-        let before = rest.trim_ascii();
-        let mut after = before;
-        let Some(option) = word(&mut after) else { return before };
-        // At most so many arguments, all but the first of which may be left out where they are numbers.
-        let arguments = match option {
-            b"-o" | b"-s" | b"-t" => 3,
-            b"-mm" => 2,
-            b"-blendu" | b"-blendv" | b"-boost" | b"-cc" | b"-clamp" | b"-imfchan" | b"-texres"
-            | b"-type" | b"-bm" | b"-colorspace" => 1,
-            _ => return unquoted(before),
-        };
-        rest = after;
-        for i in 0..arguments {
-            let mut next = rest;
-            let Some(argument) = word(&mut next) else { break };
-            if i > 0 && number(argument).is_err() {
-                break;
-            }
-            rest = next;
-        }
-    }
-}
-
-fn unquoted(name: &[u8]) -> &[u8] {
-    match name {
-        [b'"', inner @ .., b'"'] => inner,
-        _ => name,
-    }
-}
-
 /// The library files of a `mtllib` statement: the whole rest of the line where there is such a file (names may
 /// contain blanks), else every word of it.
 pub(super) fn read_libraries(library: &mut Library, names: &[u8], line: u64, files: &mut Files) {
-    let names = unquoted(names.trim_ascii());
+    let names = super::map_statement::unquoted(names.trim_ascii());
     let folder = files.folder().to_owned();
     if let Ok(path) = files.resolve(&folder, names) {
         return library.read(&path, files);
@@ -222,22 +230,6 @@ pub(super) fn read_libraries(library: &mut Library, names: &[u8], line: u64, fil
 mod tests {
     use super::*;
 
-    #[test]
-    fn texture_options_are_passed_over() {
-        for (text, name) in [
-            (&b" wood.png"[..], &b"wood.png"[..]),
-            (b" -s 2 2 1 -o 0.5 wood grain.png ", b"wood grain.png"),
-            (b"-blendu on -clamp off -bm 0.2 a b.jpg", b"a b.jpg"),
-            (b"-mm 0 1 ..\\images\\t.jpg", b"..\\images\\t.jpg"),
-            (b"-s 1 1 1 2.png", b"2.png"),
-            (b"\"my file.png\"", b"my file.png"),
-            (b"-1.png", b"-1.png"),
-            (b"-s 1 1 1", b""),
-        ] {
-            assert_eq!(texture_name(text), name);
-        }
-    }
-
     fn material(lines: &[&str]) -> Material {
         let mut entry = Entry::default();
         for line in lines {
@@ -245,7 +237,7 @@ mod tests {
             let keyword = word(&mut rest).expect("a keyword");
             entry.set(keyword, rest, 1).expect("a good line");
         }
-        entry.material(String::new())
+        entry.material(String::new(), [const { None }; MAPS.len()])
     }
 
     #[test]
@@ -253,7 +245,13 @@ mod tests {
         let m = material(&["Kd 0.1 0.2 0.3", "Ks 0.3 0.4 0.5", "Ns 10", "d 0.25", "illum 2"]);
         assert_eq!(m.base_colour, [0.1, 0.2, 0.3]);
         assert!((m.specular - 0.4).abs() < 1e-6 && (m.roughness - 0.9).abs() < 1e-6 && m.alpha == 0.25);
-        assert_eq!(material(&["Tr 0.25"]).alpha, 0.75);
+        // The importer knows no Tr.
+        assert_eq!(material(&["Tr 0.25"]).alpha, 1.0);
+        assert_eq!(material(&["illum 3"]).metallic, 1.0);
+        assert_eq!(material(&["Ka 0.2 0.4 0.6", "illum 5"]).metallic, 0.4);
+        assert_eq!(material(&["Ka 1 1 1", "illum 2"]).metallic, 0.0);
+        assert_eq!(material(&["illum 9"]).metallic, 0.0);
+        assert_eq!(material(&["Ke 2 0.5 -1"]).emission, [2.0, 0.5, 0.0]);
         assert_eq!(material(&["d -halo 0.5"]).alpha, 0.5);
         assert_eq!(material(&["Ks 0 0 0", "Ns -5"]).roughness, 1.0);
         assert_eq!(material(&["Ks 0 0 0", "Ns 5000"]).roughness, 0.0);

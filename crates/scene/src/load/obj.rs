@@ -22,7 +22,7 @@ struct Parser {
     materials: Vec<Vec<u8>>,
     material_indices: HashMap<Vec<u8>, u32>,
     material: Option<u32>,
-    smoothing: u32,
+    is_smooth: bool,
     /// The largest forward reference into each list, and its line: checked at the end of the file.
     furthest: [(u32, u64); 3],
 }
@@ -35,7 +35,7 @@ pub(super) fn load(files: &mut Files) -> Result<Mesh, MeshError> {
         materials: Vec::new(),
         material_indices: HashMap::new(),
         material: None,
-        smoothing: 0,
+        is_smooth: false,
         furthest: [(0, 0); 3],
     };
     let mut lines = Lines::new(files.open_mesh()?);
@@ -93,7 +93,11 @@ impl Parser {
                 Ok(())
             }
             b"s" => {
-                self.smoothing = smoothing_group(rest);
+                self.is_smooth = is_smooth(rest);
+                Ok(())
+            }
+            b"o" => {
+                self.polygons.object += 1;
                 Ok(())
             }
             _ => Ok(()),
@@ -146,7 +150,7 @@ impl Parser {
             Some(material) => material,
             None => self.use_material(b"")?,
         };
-        self.polygons.end_face(material, self.smoothing);
+        self.polygons.end_face(material, self.is_smooth);
         Ok(())
     }
 
@@ -256,10 +260,7 @@ fn count_numbers(mut rest: &[u8]) -> Result<([f64; 3], usize), String> {
     Ok((values, count))
 }
 
-/// 0 for `off`; unnamed or unreadable groups are one group.
-fn smoothing_group(mut rest: &[u8]) -> u32 {
-    match word(&mut rest) {
-        None | Some(b"off" | b"0") => 0,
-        Some(text) => std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(1),
-    }
+/// Whether a smoothing group makes faces smooth: any but `off` does in the importer of the published generator, 0 too.
+fn is_smooth(mut rest: &[u8]) -> bool {
+    !matches!(word(&mut rest), None | Some(b"off"))
 }

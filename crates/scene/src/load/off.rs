@@ -184,7 +184,7 @@ fn read_face(text: &[u8], layout: Layout, polygons: &mut Polygons) -> Result<Opt
         let normal = if layout.normals { position } else { NONE };
         polygons.push_corner(Corner { position, uv, normal });
     }
-    polygons.end_face(0, 0);
+    polygons.end_face(0, false);
     let mut values = Vec::new();
     while let Some(text) = word(&mut rest) {
         // Colours are a courtesy: what is not one is passed over.

@@ -6,7 +6,7 @@ use super::colours::Colours;
 use super::files::Files;
 use super::polygons::{Corner, NONE, Polygons};
 use super::{MeshError, Up};
-use crate::{Material, Mesh};
+use crate::{Map, Material, Mesh};
 use std::fs::File;
 
 mod header;
@@ -177,7 +177,7 @@ impl Reader<'_> {
                 }
                 self.polygons.push_corner(new);
             }
-            self.polygons.end_face(0, 0);
+            self.polygons.end_face(0, false);
             if coloured {
                 self.polygons.face_colours.push(colour);
             }
@@ -304,7 +304,7 @@ impl Reader<'_> {
             let folder = self.files.folder().to_owned();
             let found = self.files.resolve(&folder, &name).and_then(|path| self.files.textures.load(&path));
             match found {
-                Ok(texture) => material.texture = Some(texture),
+                Ok(texture) => material.texture = Some(Map::new(texture)),
                 Err(reason) => {
                     self.files.warn(format!("{}: texture left out: {reason}", self.files.path.display()));
                 }

@@ -1,8 +1,8 @@
 //! From what the formats store (shared positions, polygons with separate indices) to the mesh that is rendered.
 //!
-//! Polygons are cut into triangles, triangles without an area are dropped, missing normals are computed (flat, or
-//! smooth within a smoothing group, weighted by the corners' angles), and corners that agree in everything become
-//! one vertex.
+//! Polygons are cut into triangles, triangles without an area are dropped, missing normals are computed (flat, or, of
+//! smooth faces, the mean over all faces of the object at the vertex, weighted by the corners' angles), and corners that
+//! agree in everything become one vertex.
 
 use super::colours::{Colours, bake};
 use super::files::Files;
@@ -31,8 +31,9 @@ struct Face {
     /// One past its last corner.
     end: u32,
     material: u32,
-    /// Smoothing group, 0 for flat.
-    smoothing: u32,
+    is_smooth: bool,
+    /// Faces of different objects share no normals.
+    object: u32,
 }
 
 /// The mesh as a file describes it. Indices must be valid when [`Polygons::finish`] is called.
@@ -46,6 +47,8 @@ pub(super) struct Polygons {
     pub face_colours: Vec<[u8; 3]>,
     /// For every material where its faces' colours come from.
     pub colouring: Vec<Colours>,
+    /// The object that faces are pushed for, counted by the loader.
+    pub object: u32,
     corners: Vec<Corner>,
     faces: Vec<Face>,
     /// No list may grow beyond this.
@@ -69,6 +72,7 @@ impl Polygons {
             colours: Vec::new(),
             face_colours: Vec::new(),
             colouring: Vec::new(),
+            object: 0,
             corners: Vec::new(),
             faces: Vec::new(),
             limit: max_triangles.saturating_mul(3).min(SMOOTH as usize - 1),
@@ -88,7 +92,7 @@ impl Polygons {
     /// One triangle whose corners have the same index in every list that has one.
     pub fn push_triangle(&mut self, corners: [Corner; 3], material: u32) {
         self.corners.extend(corners);
-        self.end_face(material, 0);
+        self.end_face(material, false);
     }
 
     /// The number of corners of the polygon that is being pushed.
@@ -97,8 +101,9 @@ impl Polygons {
     }
 
     /// Ends the polygon of the corners pushed since the last one.
-    pub fn end_face(&mut self, material: u32, smoothing: u32) {
-        self.faces.push(Face { end: self.corners.len() as u32, material, smoothing });
+    pub fn end_face(&mut self, material: u32, is_smooth: bool) {
+        let (end, object) = (self.corners.len() as u32, self.object);
+        self.faces.push(Face { end, material, is_smooth, object });
     }
 
     /// Builds the mesh, in world axes.
@@ -112,7 +117,8 @@ impl Polygons {
         }
         let (parts, degenerate) = self.cut(&positions);
         if degenerate > 0 {
-            files.warn(format!("{}: dropped {degenerate} faces without an area", files.path.display()));
+            let faces = if degenerate == 1 { "face" } else { "faces" };
+            files.warn(format!("{}: dropped {degenerate} {faces} without an area", files.path.display()));
         }
         if parts.is_empty() {
             return Err(files.content("has no face with an area"));
@@ -249,7 +255,7 @@ impl Polygons {
     }
 }
 
-/// Vertex normals of smoothing groups.
+/// Vertex normals of smooth faces: Blender's importer keeps no smoothing groups apart, and flat faces count in the mean.
 struct SmoothNormals {
     /// For every corner its slot or [`NONE`]; empty where nothing is smooth.
     slots: Vec<u32>,
@@ -259,28 +265,29 @@ struct SmoothNormals {
 impl SmoothNormals {
     fn new(polygons: &Polygons, positions: &[[f32; 3]], parts: &[Part]) -> Self {
         let mut smooth = Self { slots: Vec::new(), normals: Vec::new() };
-        let group = |part: &Part| polygons.faces[part.face as usize].smoothing;
-        if parts.iter().all(|part| group(part) == 0) {
+        let face = |part: &Part| polygons.faces[part.face as usize];
+        if !parts.iter().any(|part| face(part).is_smooth) {
             return smooth;
         }
         smooth.slots.resize(polygons.corners.len(), NONE);
         let mut chains = Chains::new(positions.len());
-        for part in parts.iter().filter(|part| group(part) != 0) {
+        for part in parts {
             let points = part
                 .corners
                 .map(|i| positions[polygons.corners[i as usize].position as usize].map(f64::from));
+            let Face { is_smooth, object, .. } = face(part);
             for i in 0..3 {
                 let corner = part.corners[i];
-                let slot = &mut smooth.slots[corner as usize];
-                if *slot == NONE {
-                    let key = (group(part), 0);
-                    *slot = chains.find_or(polygons.corners[corner as usize].position, key, || {
-                        smooth.normals.push([0.0; 3]);
-                        smooth.normals.len() as u32 - 1
-                    });
+                let position = polygons.corners[corner as usize].position;
+                let slot = chains.find_or(position, (object, 0), || {
+                    smooth.normals.push([0.0; 3]);
+                    smooth.normals.len() as u32 - 1
+                });
+                if is_smooth {
+                    smooth.slots[corner as usize] = slot;
                 }
                 let angle = angle_at(points[i], points[(i + 1) % 3], points[(i + 2) % 3]);
-                let sum = &mut smooth.normals[*slot as usize];
+                let sum = &mut smooth.normals[slot as usize];
                 *sum = std::array::from_fn(|axis| sum[axis] + angle * part.normal[axis]);
             }
         }

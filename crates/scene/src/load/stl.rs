@@ -52,7 +52,7 @@ pub(super) fn load_binary(files: &mut Files) -> Result<Mesh, MeshError> {
             }
             push_corner(&mut polygons, position);
         }
-        polygons.end_face(0, 0);
+        polygons.end_face(0, false);
         if polygons.too_large() {
             return Err(files.content(format!("has more than {} triangles", files.options.max_triangles)));
         }
@@ -80,7 +80,7 @@ pub(super) fn load_ascii(files: &mut Files) -> Result<Mesh, MeshError> {
                 push_corner(&mut polygons, position);
             }
             b"endfacet" => match polygons.open_corners() {
-                3.. => polygons.end_face(0, 0),
+                3.. => polygons.end_face(0, false),
                 count => return Err(files.syntax(line, format!("a facet of {count} corners, expected 3"))),
             },
             b"facet" if polygons.open_corners() > 0 => {

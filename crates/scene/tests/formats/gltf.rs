@@ -62,10 +62,11 @@ fn gltf_materials_have_colour_texture_roughness_and_alpha() {
     let expected = Material {
         name: "m".to_owned(),
         base_colour: [0.5, 0.25, 1.0],
-        texture: None,
         roughness: 0.3,
         specular: 0.5,
+        metallic: 1.0,
         alpha: 0.5,
+        ..Material::default()
     };
     assert_eq!(plain, expected);
     let opaque = load(r#"{"pbrMetallicRoughness":{"baseColorFactor":[1,1,1,0.1]}}"#);
@@ -85,6 +86,58 @@ fn gltf_materials_have_colour_texture_roughness_and_alpha() {
     );
     assert_eq!((glossy.base_colour, glossy.roughness), ([0.0, 0.5, 1.0], 0.25));
     assert!(glossy.texture.is_some());
+}
+
+#[test]
+fn gltf_materials_have_metal_emission_holes_and_normals() {
+    let folder = TempDir::new().expect("a temporary folder");
+    std::fs::write(folder.path().join("cube.bin"), cube_buffer()).expect("writes");
+    let write = |name: &str, format: image::ImageFormat| {
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        let image =
+            image::RgbaImage::from_fn(2, 1, |x, _| image::Rgba([10, 20, 30, if x == 0 { 255 } else { 60 }]));
+        image.write_to(&mut bytes, format).expect("encodes");
+        std::fs::write(folder.path().join(name), bytes.into_inner()).expect("writes");
+    };
+    write("i.png", image::ImageFormat::Png);
+    write("i.webp", image::ImageFormat::WebP);
+    let load = |material: &str| {
+        let extra = format!(
+            r#","materials":[{material}],"images":[{{"uri":"gone.png"}},{{"uri":"i.png"}},{{"uri":"i.webp"}}],
+            "textures":[{{"source":1}},{{"source":0,"extensions":{{"EXT_texture_webp":{{"source":2}}}}}}]"#
+        );
+        let text = cube_gltf("cube.bin", r#"[{"mesh":0}]"#, &extra, r#","material":0"#);
+        load_in(folder.path(), "cube.gltf", text.as_bytes(), None).expect("loads")
+    };
+    let loaded = load(
+        r#"{"pbrMetallicRoughness":{"metallicFactor":0.5,"metallicRoughnessTexture":{"index":0}},
+            "normalTexture":{"index":1,"scale":0.5},"emissiveFactor":[1,0.5,0],"emissiveTexture":{"index":0},
+            "extensions":{"KHR_materials_emissive_strength":{"emissiveStrength":4}}}"#,
+    );
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    let m = loaded.mesh.materials[0].clone();
+    assert_eq!((m.metallic, m.roughness, m.emission), (0.5, 1.0, [4.0, 2.0, 0.0]));
+    assert_eq!(m.surface_map.expect("a map").pixels[0], [255, 20, 30, 255]);
+    assert_eq!((m.normal_map.expect("a map").pixels[1], m.normal_strength), ([10, 20, 30, 60], 0.5));
+    assert_eq!(m.emission_map.expect("a map").pixels[0][2], 30);
+    let colour = r#""pbrMetallicRoughness":{"baseColorFactor":[1,1,1,0.5],"baseColorTexture":{"index":1}}"#;
+    let alphas = |mode: &str| {
+        let m = load(&format!(r#"{{"alphaMode":{mode},{colour}}}"#)).mesh.materials[0].clone();
+        (m.alpha, m.opacity.map(|map| [map.pixels[0][3], map.pixels[1][3]]))
+    };
+    assert_eq!(alphas(r#""OPAQUE""#), (1.0, None));
+    assert_eq!(alphas(r#""BLEND""#), (0.5, Some([255, 60])));
+    assert_eq!(alphas(r#""MASK","alphaCutoff":0.2"#), (1.0, Some([255, 0])));
+    // Maps with texture coordinates of their own are left out, and named.
+    let loaded = load(
+        r#"{"name":"m","pbrMetallicRoughness":{"baseColorTexture":{"index":0}},"emissiveTexture":{"index":0,"texCoord":1}}"#,
+    );
+    assert!(
+        loaded.warnings[0].contains("material \"m\": the map of its emission is left out"),
+        "{:?}",
+        loaded.warnings
+    );
+    assert!(loaded.mesh.materials[0].emission_map.is_none());
 }
 
 /// A strip of four corners with 8-bit colours, normalised 16-bit texture coordinates, one corner moved by a sparse

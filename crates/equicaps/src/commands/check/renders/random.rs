@@ -10,7 +10,7 @@ use render::PreparedMesh;
 use render::cuda::{Object, Renderer, Shot};
 use serde::Serialize;
 
-use super::Arguments;
+use super::{Arguments, special};
 use crate::UsageError;
 use crate::commands::meshes;
 use crate::outcome::Outcome;
@@ -42,7 +42,12 @@ pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> any
                 }
                 view => {
                     let label = (view * 7 % classes) as usize;
-                    Some(PreparedMesh::new(&procedural::build(SEED, label, view / classes)))
+                    let mut mesh = procedural::build(SEED, label, view / classes);
+                    // Every second of them shows what built-in objects do not have.
+                    if view / 2 % 2 == 1 {
+                        special::dress(&mut mesh, SEED, view);
+                    }
+                    Some(PreparedMesh::new(&mesh))
                 }
             };
             (mesh, latents)
