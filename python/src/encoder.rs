@@ -115,7 +115,7 @@ impl Encoder {
     ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let Some(Transformation::PoseMatrices(layout)) = self.transformation else { return Ok(None) };
         let matrix = layout.relative(&view(&first), &view(&second));
-        let matrix = Array2::from_shape_vec((layout.size, layout.size), matrix).map_err(refused)?;
+        let matrix = Array2::from_shape_vec((layout.size(), layout.size()), matrix).map_err(refused)?;
         Ok(Some(matrix.into_pyarray(py)))
     }
 
@@ -148,11 +148,11 @@ impl Encoder {
                 };
                 Ok(rows.par_chunks_exact(width).enumerate().flat_map_iter(one).collect())
             }
-            Transformation::Predictor { translation } => {
+            Transformation::Predictor { group } => {
                 let parameters: Vec<f32> = (0..count)
                     .flat_map(|row| {
                         let (first, second) = pair(row);
-                        Transformation::parameters(translation, first, second)
+                        Transformation::parameters(group, first, second)
                     })
                     .collect();
                 self.lock().predict(rows, &parameters, count)
