@@ -57,8 +57,9 @@ fn close(one: &[(String, f64)], several: &[(String, f64)]) {
     assert_eq!(one.len(), several.len());
     for ((name, a), (other, b)) in one.iter().zip(several) {
         assert_eq!(name, other);
-        // Later steps drift apart; scores of probes are of few samples.
-        assert!((a - b).abs() < 1e-3 * a.abs().max(1.0), "{name}: {a} and {b}");
+        // Later steps drift apart, and one of a batch's twelve images may be told to be of another class.
+        let bound = if name.contains("accuracy") { 0.1 } else { 1e-3 * a.abs().max(1.0) };
+        assert!((a - b).abs() < bound, "{name}: {a} and {b}");
     }
 }
 
