@@ -9,7 +9,7 @@ pub(crate) const WIDTH_WITH_TRANSLATION: usize = 10;
 /// Columns of all latents: the same, scale and shear.
 const WIDTH_OF_ALL: usize = 16;
 
-/// Names of all columns that a rendered dataset may have, in order: those of [`NAMES`], scale and shear.
+/// Names of all columns that a rendered dataset may have, in order: the published ones, scale and shear.
 pub const ALL_NAMES: [&str; WIDTH_OF_ALL] = [
     "rot_x",
     "rot_y",
@@ -30,18 +30,10 @@ pub const ALL_NAMES: [&str; WIDTH_OF_ALL] = [
 ];
 
 /// Names of the published columns, as the command line, cards and statistics call them.
-pub const NAMES: [&str; WIDTH_WITH_TRANSLATION] = [
-    "rot_x",
-    "rot_y",
-    "rot_z",
-    "floor_hue",
-    "spot_theta",
-    "spot_phi",
-    "spot_hue",
-    "trans_x",
-    "trans_y",
-    "trans_z",
-];
+pub const NAMES: [&str; WIDTH_WITH_TRANSLATION] = match ALL_NAMES.first_chunk() {
+    Some(published) => *published,
+    None => panic!("there are more columns than published ones"),
+};
 
 /// Which latents there are. Rendered data have all, but for the translation; imported ones what their table has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -69,6 +69,14 @@ export async function copy(text, what) {
   toast(`copied ${what}: ${text.length > 400 ? `${text.slice(0, 400)} …` : text}`);
 }
 
+/** The keys of every view that can be copied: c its command line, j its JSON. Whether `name` is one of them. */
+export function copyKey(name, view) {
+  if (name === "c") copy(view.command(), "the command line");
+  else if (name === "j") copy(JSON.stringify(view.json()), "JSON");
+  else return false;
+  return true;
+}
+
 let gone;
 export function toast(text) {
   document.querySelector(".toast")?.remove();

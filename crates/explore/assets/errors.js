@@ -1,5 +1,5 @@
 // Errors: held-out views, worst first; the same for classes and objects. What is symmetric shows here.
-import { copy, degrees, el, panel, share } from "./elements.js";
+import { copy, copyKey, degrees, el, panel, share } from "./elements.js";
 import { showStored } from "./scene.js";
 import { get, query, viewAddress } from "./server.js";
 import { chosenRun, network, page, whenReady } from "./main.js";
@@ -59,9 +59,4 @@ export function open(place) {
 }
 
 export const networkChanged = () => here.load();
-export function key(name) {
-  if (name === "c") copy(here.command(), "the command line");
-  else if (name === "j") copy(JSON.stringify(here.json()), "JSON");
-  else return false;
-  return true;
-}
+export const key = (name) => copyKey(name, here);

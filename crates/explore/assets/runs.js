@@ -1,6 +1,6 @@
 // Runs: curves of one or several runs, live while they train; a click on a curve looks through the checkpoint there.
 import { chart, COLOURS } from "./chart.js";
-import { copy, el, panel } from "./elements.js";
+import { copy, copyKey, el, panel } from "./elements.js";
 import { get, pause } from "./server.js";
 import { choose, noteCheckpoints, page, say } from "./main.js";
 
@@ -91,9 +91,4 @@ export function open(place) {
 }
 
 export const networkChanged = () => here.draw();
-export function key(name) {
-  if (name === "c") copy(here.command(), "the command line");
-  else if (name === "j") copy(JSON.stringify(here.json()), "JSON");
-  else return false;
-  return true;
-}
+export const key = (name) => copyKey(name, here);

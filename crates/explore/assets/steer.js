@@ -1,8 +1,8 @@
 // Steer: the pose of the shown view times a motion; where it lands among the stored views, beside the truth.
-import { copy, degrees, el, panel, pictures, slider } from "./elements.js";
+import { degrees, el, panel, pictures, slider } from "./elements.js";
 import { asked, matrixOf, pictureAddress, scene, showStored } from "./scene.js";
 import { post } from "./server.js";
-import { among, copyButtons, copyPicture, imageWord, savePicture, Stage } from "./turn.js";
+import { among, copyButtons, imageWord, pictureKey, Stage } from "./turn.js";
 import { chosenRun, network, page, whenReady } from "./main.js";
 
 /** The motion; it stays while other views are looked at. */
@@ -93,11 +93,4 @@ export function open(place) {
 }
 
 export const networkChanged = () => here.steer();
-export function key(name) {
-  if (name === "c") copy(here.command(), "the command line");
-  else if (name === "j") copy(JSON.stringify(here.json()), "JSON");
-  else if (name === "s") savePicture();
-  else if (name === "p") copyPicture();
-  else return false;
-  return true;
-}
+export const key = (name) => pictureKey(name, here);

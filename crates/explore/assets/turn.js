@@ -1,5 +1,5 @@
 // Turn: an object at any pose, rendered live, and what the network makes of it.
-import { copy, degrees, el, panel, pictures, slider, toast } from "./elements.js";
+import { copy, copyKey, degrees, el, panel, pictures, slider, toast } from "./elements.js";
 import { drawBars, drawPoses } from "./capsules.js";
 import { asked, change, pictureAddress, scene, showStored, turn, watch } from "./scene.js";
 import { get, picture, post, query } from "./server.js";
@@ -168,7 +168,7 @@ export function copyButtons(command, json) {
 /** The shown picture, as sharp as it gets. */
 const sharpest = () => picture(pictureAddress(asked(), scene.view === null ? 512 : page.state.data.side, "standard"));
 
-export async function copyPicture() {
+async function copyPicture() {
   const address = await sharpest();
   const image = el("img", { src: address });
   await image.decode();
@@ -184,10 +184,18 @@ export async function copyPicture() {
   }
 }
 
-export async function savePicture() {
+async function savePicture() {
   const address = await sharpest();
   el("a", { href: address, download: "view.jpg" }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+/** The keys of views with a picture: those of all views, p copies the picture, s saves it. */
+export function pictureKey(name, view) {
+  if (name === "s") savePicture();
+  else if (name === "p") copyPicture();
+  else return copyKey(name, view);
+  return true;
 }
 
 let here = null;
@@ -246,11 +254,4 @@ export function open(place) {
 
 export const networkChanged = () => here.look();
 export const themeChanged = () => here.draw();
-export function key(name) {
-  if (name === "c") copy(here.command(), "the command line");
-  else if (name === "j") copy(JSON.stringify(here.json()), "JSON");
-  else if (name === "s") savePicture();
-  else if (name === "p") copyPicture();
-  else return false;
-  return true;
-}
+export const key = (name) => pictureKey(name, here);

@@ -95,6 +95,17 @@ impl Compiler {
             .ok()
     }
 
+    /// Fails a test whose kernels do not compile for every kind of device that is supported.
+    pub fn check_for_tests(source: &KernelSource) {
+        let Some(compiler) = Self::for_tests() else { return };
+        for (major, minor) in [(8, 0), (9, 0)] {
+            match compiler.compile(source, Architecture { major, minor }) {
+                Ok(image) => assert!(image.starts_with(b"\x7fELF"), "for {major}.{minor}: not a program"),
+                Err(error) => panic!("for {major}.{minor}: {error}"),
+            }
+        }
+    }
+
     fn load() -> Result<Self> {
         let nvrtc = Nvrtc::from_library(libraries::load(Wanted::Nvrtc)?)?;
         let (mut major, mut minor) = (0, 0);

@@ -141,10 +141,6 @@ mod tests {
 
     #[test]
     fn the_kernel_compiles_for_every_supported_architecture() {
-        let Some(compiler) = gpu::Compiler::for_tests() else { return };
-        for (major, minor) in [(8, 0), (9, 0)] {
-            let image = compiler.compile(&kernel_source(), gpu::Architecture { major, minor });
-            assert!(image.unwrap_or_else(|error| panic!("{error}")).starts_with(b"\x7fELF"));
-        }
+        gpu::Compiler::check_for_tests(&kernel_source());
     }
 }

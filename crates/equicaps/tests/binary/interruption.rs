@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::support::{equicaps, ok, ok_json, set};
+use crate::support::{equicaps, exit_status, ok, ok_json, set};
 
 /// Longer than the program may need to answer on a busy machine, shorter than what it is interrupted in.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,22 +31,6 @@ fn read_until(said: &mut BufReader<ChildStderr>, text: &str) -> String {
     all
 }
 
-/// The exit status, within [`PATIENCE`].
-fn status(child: &mut Child) -> Option<i32> {
-    let began = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code();
-        }
-        if began.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("the program did not end");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 fn files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).map(|entries| entries.map(|entry| entry.unwrap().file_name()));
     let mut names: Vec<String> =
@@ -65,7 +49,7 @@ fn before_the_first_step_one_interruption_ends_the_program() {
     let (mut child, mut said) = spawn(set(command.arg(&run), &slow).args(["--device", "cpu"]));
     read_until(&mut said, "equicaps on cpu:");
     interrupt(&child);
-    assert_eq!(status(&mut child), Some(75));
+    assert_eq!(exit_status(&mut child, PATIENCE), Some(75));
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
     assert!(
@@ -110,13 +94,13 @@ fn during_a_long_step_the_first_interruption_saves_and_the_second_ends() {
         let line = read_until(&mut said, "saving after this step");
         assert!(line.contains("once more to end at once without saving"), "{line}");
         interrupt(&child);
-        status(&mut child) == Some(130)
+        exit_status(&mut child, PATIENCE) == Some(130)
     });
     assert!(ended, "the second interruption never came in time");
     let (mut child, mut said) = spawn(&mut resume());
     read_until(&mut said, "step ");
     interrupt(&child);
-    assert_eq!(status(&mut child), Some(75));
+    assert_eq!(exit_status(&mut child, PATIENCE), Some(75));
     let names = files(&run.join("checkpoints"));
     assert!(!names.is_empty() && names.iter().all(|name| name.ends_with(".safetensors")), "{names:?}");
     let mut text = String::new();

@@ -1,12 +1,12 @@
 //! `equicaps study`: a tiny study from end to end, interrupted, shared, and with a run that fails.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{equicaps, failure, object, ok, ok_json};
+use crate::support::{equicaps, exit_status, failure, object, ok, ok_json};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -174,20 +174,6 @@ fn ranks_of_a_launcher_share_the_runs() {
     assert!(reports.count() >= 1);
 }
 
-fn wait(child: &mut Child) -> Option<i32> {
-    let began = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code();
-        }
-        if began.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            panic!("the study did not end");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// What is known about a run.
 fn shown(root: &Path, run: &str) -> Value {
     let output =
@@ -221,7 +207,7 @@ fn an_interrupted_study_goes_on_where_it_was() {
             call(broken.path(), &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         wait_until(broken.path(), "T-vicreg-s0", "running");
         assert!(Command::new("kill").arg(signal).arg(child.id().to_string()).status().unwrap().success());
-        assert_eq!(wait(&mut child), status, "{signal}");
+        assert_eq!(exit_status(&mut child, PATIENCE), status, "{signal}");
         // The part of a study that was killed saves what it has and ends.
         wait_until(broken.path(), "T-vicreg-s0", "stopped");
     }
@@ -234,5 +220,5 @@ fn an_interrupted_study_goes_on_where_it_was() {
     std::fs::remove_dir_all(broken.path().join("tiny/runs")).unwrap();
     study(broken.path(), 90_000, "");
     let mut child = call(broken.path(), &["--stop-after", "2"]).stdout(Stdio::piped()).spawn().unwrap();
-    assert_eq!(wait(&mut child), Some(75));
+    assert_eq!(exit_status(&mut child, PATIENCE), Some(75));
 }

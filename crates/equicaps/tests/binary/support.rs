@@ -1,7 +1,8 @@
 //! Calling the program and reading what it says.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -25,6 +26,22 @@ pub fn set<'a>(command: &'a mut Command, settings: &[&str]) -> &'a mut Command {
 pub fn render_views(size: &str, out: &Path, more: &[&str]) {
     let mut command = equicaps(&["render", "--quiet", "--procedural", size, "--views", "4", "--size", "32"]);
     ok(command.args(["--quality", "fast"]).args(more).arg("--out").arg(out));
+}
+
+/// The exit status of a process that has to end within `patience`.
+pub fn exit_status(child: &mut Child, patience: Duration) -> Option<i32> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if began.elapsed() > patience {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the program did not end");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Standard output of a call that must succeed.

@@ -103,32 +103,71 @@ multiversion! {
     }
 }
 
+/// The parts of the GGX lobe in a direction; see [`crate::bsdf::Surface::specular`].
+struct Lobe {
+    distribution: f32,
+    g_l: f32,
+    g_v: f32,
+    /// How far Fresnel's reflection has risen from head-on (0) to grazing (1).
+    rise: f32,
+    n_dot_v: f32,
+    /// Whether light and eye are on its side.
+    is_seen: bool,
+}
+
+impl Lobe {
+    #[inline(always)]
+    fn new(points: &PointLanes, direction: &Vectors, alpha: f32, lane: usize) -> Self {
+        let (n_dot_l, n_dot_v) = (dot(&points.normal, direction, lane), points.n_dot_v.0[lane]);
+        let l_dot_v = dot(&points.view, direction, lane);
+        // |l + v|^2 = 2 + 2 l.v; the half-vector's cosines follow without it.
+        let scale = 1.0 / (2.0 + 2.0 * l_dot_v).max(1e-6).sqrt();
+        let n_dot_h = (n_dot_l + n_dot_v) * scale;
+        let l_dot_h = (1.0 + l_dot_v) * scale;
+        let a2 = alpha * alpha;
+        let d = n_dot_h * n_dot_h * (a2 - 1.0) + 1.0;
+        let (l2, v2) = (n_dot_l * n_dot_l, n_dot_v * n_dot_v);
+        let (eta, c) = (points.eta.0[lane], l_dot_h.abs());
+        let g = (eta * eta - 1.0 + c * c).max(0.0).sqrt();
+        let p = (g - c) / (g + c).max(1e-6);
+        let q = ((g + c) * c - 1.0) / ((g - c) * c + 1.0);
+        let base = (eta - 1.0) / (eta + 1.0) * ((eta - 1.0) / (eta + 1.0));
+        Self {
+            distribution: a2 * FRAC_1_PI / (d * d),
+            g_l: 2.0 / (1.0 + (1.0 + a2 * (1.0 - l2).max(0.0) / l2.max(1e-8)).sqrt()),
+            g_v: 2.0 / (1.0 + (1.0 + a2 * (1.0 - v2).max(0.0) / v2.max(1e-8)).sqrt()),
+            rise: ((0.5 * p * p * (1.0 + q * q) - base) / (1.0 - base)).clamp(0.0, 1.0),
+            n_dot_v,
+            is_seen: n_dot_l > 0.0 && n_dot_v > 0.0,
+        }
+    }
+
+    /// The lobe times `n.l`.
+    #[inline(always)]
+    fn times(&self, fresnel: f32) -> f32 {
+        fresnel * self.distribution * self.g_l * self.g_v * 0.25 / self.n_dot_v.max(1e-6)
+    }
+}
+
 multiversion! {
-    /// The GGX lobe times `n.l` for a direction; see [`crate::bsdf::Surface::specular`].
+    /// The GGX lobe times `n.l` for a direction, in white.
     pub(super) fn lobe(points: &PointLanes, direction: &Vectors, alpha: &Floats, values: &mut Floats) {
         for lane in 0..WIDTH {
-            let (n_dot_l, n_dot_v) = (dot(&points.normal, direction, lane), points.n_dot_v.0[lane]);
-            let l_dot_v = dot(&points.view, direction, lane);
-            // |l + v|^2 = 2 + 2 l.v; the half-vector's cosines follow without it.
-            let scale = 1.0 / (2.0 + 2.0 * l_dot_v).max(1e-6).sqrt();
-            let n_dot_h = (n_dot_l + n_dot_v) * scale;
-            let l_dot_h = (1.0 + l_dot_v) * scale;
-            let a2 = alpha.0[lane] * alpha.0[lane];
-            let d = n_dot_h * n_dot_h * (a2 - 1.0) + 1.0;
-            let distribution = a2 * FRAC_1_PI / (d * d);
-            let (l2, v2) = (n_dot_l * n_dot_l, n_dot_v * n_dot_v);
-            let g_l = 2.0 / (1.0 + (1.0 + a2 * (1.0 - l2).max(0.0) / l2.max(1e-8)).sqrt());
-            let g_v = 2.0 / (1.0 + (1.0 + a2 * (1.0 - v2).max(0.0) / v2.max(1e-8)).sqrt());
-            let (eta, c) = (points.eta.0[lane], l_dot_h.abs());
-            let g = (eta * eta - 1.0 + c * c).max(0.0).sqrt();
-            let p = (g - c) / (g + c).max(1e-6);
-            let q = ((g + c) * c - 1.0) / ((g - c) * c + 1.0);
-            let base = (eta - 1.0) / (eta + 1.0) * ((eta - 1.0) / (eta + 1.0));
-            let rise = ((0.5 * p * p * (1.0 + q * q) - base) / (1.0 - base)).clamp(0.0, 1.0);
-            let fresnel = points.reflectance.0[lane] * (1.0 - rise) + rise;
-            let value = fresnel * distribution * g_l * g_v * 0.25 / n_dot_v.max(1e-6);
-            let counts = n_dot_l > 0.0 && n_dot_v > 0.0 && points.eta.0[lane] > 1.0;
+            let lobe = Lobe::new(points, direction, alpha.0[lane], lane);
+            let value = lobe.times(points.reflectance.0[lane] * (1.0 - lobe.rise) + lobe.rise);
+            let counts = lobe.is_seen && points.eta.0[lane] > 1.0;
             values.0[lane] = if counts { value } else { 0.0 };
+        }
+    }
+}
+
+multiversion! {
+    /// What [`lobe`] has per unit albedo: the reflection of metals.
+    pub(super) fn metal_lobe(points: &PointLanes, direction: &Vectors, alpha: &Floats, values: &mut Floats) {
+        for lane in 0..WIDTH {
+            let lobe = Lobe::new(points, direction, alpha.0[lane], lane);
+            let value = lobe.times(points.metallic.0[lane] * (1.0 - lobe.rise));
+            values.0[lane] = if lobe.is_seen { value } else { 0.0 };
         }
     }
 }
@@ -155,35 +194,6 @@ multiversion! {
             directions[0].0[lane] = x * inverse;
             directions[1].0[lane] = y * inverse;
             directions[2].0[lane] = z * inverse;
-        }
-    }
-}
-
-multiversion! {
-    /// What [`lobe`] has per unit albedo: the reflection of metals.
-    pub(super) fn metal_lobe(points: &PointLanes, direction: &Vectors, alpha: &Floats, values: &mut Floats) {
-        for lane in 0..WIDTH {
-            let (n_dot_l, n_dot_v) = (dot(&points.normal, direction, lane), points.n_dot_v.0[lane]);
-            let l_dot_v = dot(&points.view, direction, lane);
-            let scale = 1.0 / (2.0 + 2.0 * l_dot_v).max(1e-6).sqrt();
-            let n_dot_h = (n_dot_l + n_dot_v) * scale;
-            let l_dot_h = (1.0 + l_dot_v) * scale;
-            let a2 = alpha.0[lane] * alpha.0[lane];
-            let d = n_dot_h * n_dot_h * (a2 - 1.0) + 1.0;
-            let distribution = a2 * FRAC_1_PI / (d * d);
-            let (l2, v2) = (n_dot_l * n_dot_l, n_dot_v * n_dot_v);
-            let g_l = 2.0 / (1.0 + (1.0 + a2 * (1.0 - l2).max(0.0) / l2.max(1e-8)).sqrt());
-            let g_v = 2.0 / (1.0 + (1.0 + a2 * (1.0 - v2).max(0.0) / v2.max(1e-8)).sqrt());
-            let (eta, c) = (points.eta.0[lane], l_dot_h.abs());
-            let g = (eta * eta - 1.0 + c * c).max(0.0).sqrt();
-            let p = (g - c) / (g + c).max(1e-6);
-            let q = ((g + c) * c - 1.0) / ((g - c) * c + 1.0);
-            let base = (eta - 1.0) / (eta + 1.0) * ((eta - 1.0) / (eta + 1.0));
-            let rise = ((0.5 * p * p * (1.0 + q * q) - base) / (1.0 - base)).clamp(0.0, 1.0);
-            let reflectance = points.metallic.0[lane] * (1.0 - rise);
-            let value = reflectance * distribution * g_l * g_v * 0.25 / n_dot_v.max(1e-6);
-            let counts = n_dot_l > 0.0 && n_dot_v > 0.0;
-            values.0[lane] = if counts { value } else { 0.0 };
         }
     }
 }
