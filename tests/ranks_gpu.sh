@@ -186,7 +186,7 @@ if [ -n "${CUDA_MPS_PIPE_DIRECTORY-}" ]; then
   unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
 fi
 for how in KILL STOP; do
-  ranks 2 "$work/log" train "${data[@]}" "${small[@]}" --set epochs=10000 --run "$work/lost$how"
+  ranks 2 "$work/log" train "${data[@]}" "${small[@]}" --set epochs=40 --run "$work/lost$how"
   for _ in $(seq 1200); do [ -n "$(checkpoint "$work/lost$how")" ] && break; sleep 0.05; done
   victim=$(inner "${pids[1]}")
   began=$(date +%s)
@@ -199,6 +199,6 @@ for how in KILL STOP; do
   verdict=BAD; [ $took -le 60 ] && [ $status -ne 0 ] && grep -q 'rank 1' <<< "$said" && verdict=ok
   line "rank 1 gets SIG$how" $verdict "$took s: $said"
 done
-ranks 2 "$work/log" train --device "$device" --quiet --set epochs=8 --resume "$work/lostKILL"
+ranks 2 "$work/log" train --device "$device" --quiet --resume "$work/lostKILL"
 join && line "the run of the killed rank resumes" ok "" || line "the run of the killed rank resumes" BAD "$(grep -h error "$work/log.0")"
 exit $failed

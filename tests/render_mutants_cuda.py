@@ -36,7 +36,7 @@ MUTANTS = [
     ("position + LIFT * face", "position", "shadows: rays not lifted"),
     ("texel_pair(1.0f - (map.scale[1] * uv.y", "texel_pair((map.scale[1] * uv.y", "textures: upside down"),
     ("start + y1 * width + x1), fx);\n    return mix(top, bottom, fy);", "start + y1 * width + x1), fx);\n    return top;", "textures: not filtered down"),
-    ("return vec(srgb_decode(b, value.x), srgb_decode(b, value.y), srgb_decode(b, value.z));", "return (1.0f / 255.0f) * value;", "textures: taken for linear"),
+    ("return vec(srgb_decode(b, value.x), srgb_decode(b, value.y), srgb_decode(b, value.z));", "return (1.0f / 255.0f) * vec(value.x, value.y, value.z);", "textures: taken for linear"),
     ("return mix(b->sun_table[i], b->sun_table[i + 1], x - (float)i);", "return 0.9f * b->sun_table[i];", "light: sun 10 % weaker"),
     ("#define WORLD_RADIANCE 0.05f", "#define WORLD_RADIANCE 0.06f", "light: world brighter"),
     ("cone.x * dot(normal, facing) + cone.y * dot(normal, outward)", "cone.x * dot(normal, facing)", "light: lamp's moment left out"),
