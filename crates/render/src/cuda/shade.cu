@@ -7,7 +7,7 @@
 
 struct Point {
     float3 position, normal, face, view, origin;
-    float n_dot_v, roughness, reflectance, eta, alpha, metallic, lobe_chance, diffuse_chance;
+    float n_dot_v, roughness, reflectance, base, eta_squared, alpha, metallic;
     bool has_lobe;
     u32 behind;
 };
@@ -19,19 +19,17 @@ DEVICE float schlick(float x) {
 
 /// What lobes reflect: x in white, y per unit albedo (metals).
 DEVICE float2 fresnel(const Point& p, float l_dot_h) {
-    float eta = p.eta, c = fabsf(l_dot_h);
-    float g = root(fmaxf(eta * eta - 1.0f + c * c, 0.0f));
-    float a = quotient(g - c, fmaxf(g + c, 1e-6f));
-    float q = quotient((g + c) * c - 1.0f, (g - c) * c + 1.0f);
-    float ratio = quotient(eta - 1.0f, eta + 1.0f), base = ratio * ratio;
-    float rise = clamp(quotient(0.5f * a * a * (1.0f + q * q) - base, 1.0f - base), 0.0f, 1.0f);
+    float c = fabsf(l_dot_h), g = root(fmaxf(p.eta_squared - 1.0f + c * c, 0.0f));
+    // Both polarisations over one denominator: divisions are dear.
+    float a = g - c, b = g + c, q = b * c - 1.0f, r = a * c + 1.0f;
+    float both = quotient(0.5f * a * a * (r * r + q * q), fmaxf(b * b * (r * r), 1e-12f));
+    float rise = clamp(quotient(both - p.base, 1.0f - p.base), 0.0f, 1.0f);
     return make_float2(p.reflectance * (1.0f - rise) + rise, p.metallic * (1.0f - rise));
 }
 
 DEVICE float smith(float cosine, float alpha_squared) {
     float square = cosine * cosine;
-    float tangent = quotient(fmaxf(1.0f - square, 0.0f), fmaxf(square, 1e-8f));
-    return quotient(2.0f, 1.0f + root(1.0f + alpha_squared * tangent));
+    return quotient(2.0f * cosine, cosine + root(square + alpha_squared * fmaxf(1.0f - square, 0.0f)));
 }
 
 /// The surface of a sample; where it lies and how it is seen is not set.
@@ -48,7 +46,9 @@ DEVICE void load_surface(const View& view, const Sample& sample, Point& p) {
     }
     p.has_lobe = specular > 0.0f || p.metallic > 0.0f;
     p.reflectance = 0.08f * specular * (1.0f - p.metallic);
-    p.eta = quotient(2.0f, 1.0f - root(clamp(0.08f * specular, 0.0f, 0.99f))) - 1.0f;
+    p.base = clamp(0.08f * specular, 0.0f, 0.99f);
+    float eta = quotient(2.0f, 1.0f - root(p.base)) - 1.0f;
+    p.eta_squared = eta * eta;
     p.alpha = fmaxf(p.roughness * p.roughness, MIN_ALPHA);
 }
 
@@ -66,28 +66,6 @@ DEVICE Point load_point(const Batch* b, const View& view, u32 slot) {
     return p;
 }
 
-/// How likely Cycles is to continue a path along the lobe or the diffuse part: see bsdf.rs.
-DEVICE void load_chances(const Batch* b, const View& view, u32 slot, Point& p) {
-    p.lobe_chance = 0.0f;
-    p.diffuse_chance = 1.0f;
-    if (!p.has_lobe || p.n_dot_v <= 0.0f) return;
-    float4 albedo = b->samples[view.sample_start + slot].albedo;
-    float mean = (albedo.x + albedo.y + albedo.z) * (1.0f / 3.0f);
-    float2 seen = fresnel(p, p.n_dot_v);
-    float lobe = seen.x + seen.y * mean;
-    float chance = quotient(lobe, fmaxf(lobe + mean * (1.0f - p.metallic), 1e-6f));
-    p.lobe_chance = chance * 0.25f * quotient(smith(p.n_dot_v, p.alpha * p.alpha), fmaxf(p.n_dot_v, 1e-6f));
-    p.diffuse_chance = 1.0f - chance;
-}
-
-/// The share of the light from a surface in a direction that Cycles counts without glossy bounces.
-DEVICE float counted_share(const Point& p, float3 l, float cosine) {
-    float l_dot_v = dot(p.view, l), n_dot_h = dot(p.normal, l) + p.n_dot_v, a2 = p.alpha * p.alpha;
-    float d = quotient(n_dot_h * n_dot_h, fmaxf(2.0f + 2.0f * l_dot_v, 1e-6f)) * (a2 - 1.0f) + 1.0f;
-    float diffuse = p.diffuse_chance * cosine;
-    return quotient(diffuse, fmaxf(diffuse + quotient(p.lobe_chance * a2, d * d), 1e-12f));
-}
-
 /// The diffuse terms of a direction; returns whether it can light the point.
 DEVICE bool evaluate(const Point& p, float3 l, float& cosine, float& diffuse) {
     float n_dot_l = dot(p.normal, l), l_dot_v = dot(p.view, l);
@@ -98,16 +76,35 @@ DEVICE bool evaluate(const Point& p, float3 l, float& cosine, float& diffuse) {
     return n_dot_l > 0.0f && dot(p.face, l) > 0.0f;
 }
 
-/// The GGX lobe times `n.l`: in white, and per unit albedo.
-DEVICE float2 lobe(const Point& p, float3 l, float alpha) {
+/// What does not change from direction to direction in a lobe of this alpha.
+struct Lobe {
+    float a2, view;
+};
+DEVICE Lobe lobe_of(const Point& p, float alpha) {
+    float a2 = alpha * alpha;
+    return {a2, p.n_dot_v > 0.0f ? 0.25f * quotient(smith(p.n_dot_v, a2), fmaxf(p.n_dot_v, 1e-6f)) : 0.0f};
+}
+
+/// The GGX lobe times `n.l`: in white, and per unit albedo. `spread` is its distribution times pi.
+DEVICE float2 lobe(const Point& p, float3 l, const Lobe& of, float& spread) {
     float n_dot_l = dot(p.normal, l), l_dot_v = dot(p.view, l);
+    spread = 0.0f;
     if (!(n_dot_l > 0.0f && p.n_dot_v > 0.0f && p.has_lobe)) return make_float2(0.0f, 0.0f);
     float scale = rsqrtf(fmaxf(2.0f + 2.0f * l_dot_v, 1e-6f));
-    float n_dot_h = (n_dot_l + p.n_dot_v) * scale, a2 = alpha * alpha;
-    float d = n_dot_h * n_dot_h * (a2 - 1.0f) + 1.0f;
-    float distribution = quotient(a2 * INVERSE_PI, d * d);
-    float masking = smith(n_dot_l, a2) * smith(p.n_dot_v, a2);
-    return distribution * masking * quotient(0.25f, fmaxf(p.n_dot_v, 1e-6f)) * fresnel(p, (1.0f + l_dot_v) * scale);
+    float n_dot_h = (n_dot_l + p.n_dot_v) * scale;
+    float d = n_dot_h * n_dot_h * (of.a2 - 1.0f) + 1.0f;
+    spread = quotient(of.a2, d * d);
+    return INVERSE_PI * spread * smith(n_dot_l, of.a2) * of.view * fresnel(p, (1.0f + l_dot_v) * scale);
+}
+
+/// How likely Cycles is to continue a path along the lobe instead of the diffuse part: see bsdf.rs.
+DEVICE float lobe_chance(const Batch* b, const View& view, u32 slot, const Point& p) {
+    if (!p.has_lobe || p.n_dot_v <= 0.0f) return 0.0f;
+    float4 albedo = b->samples[view.sample_start + slot].albedo;
+    float mean = (albedo.x + albedo.y + albedo.z) * (1.0f / 3.0f);
+    float2 seen = fresnel(p, p.n_dot_v);
+    float lobe = seen.x + seen.y * mean;
+    return quotient(lobe, fmaxf(lobe + mean * (1.0f - p.metallic), 1e-6f));
 }
 
 /// The world, and, in a narrow lobe, the sun, as the lobe reflects them (visible normals: Heitz, 2018).
@@ -186,9 +183,11 @@ TRACE_KERNEL shade_sun(const Batch* b, int unused) {
         float visible = 0.0f;
         float light = 0.0f;
         float2 shine = make_float2(0.0f, 0.0f);
+        Lobe of = lobe_of(p, p.alpha);
         for (int i = 0; i < b->sun_count; i++) {
             float cosine;
             float diffuse;
+            float spread;
             float3 l = xyz(sun[i].world);
             bool lit = evaluate(p, l, cosine, diffuse) && active;
             rays += lit ? 1 : 0;
@@ -196,7 +195,7 @@ TRACE_KERNEL shade_sun(const Batch* b, int unused) {
             total += cosine;
             visible += open * cosine;
             light += open * diffuse;
-            if (open > 0.0f && p.has_lobe) shine = shine + open * lobe(p, l, p.alpha);
+            if (open > 0.0f && p.has_lobe) shine = shine + open * lobe(p, l, of, spread);
         }
         if (active) {
             float share = total > 0.0f ? visible / total : 0.0f;
@@ -223,9 +222,11 @@ TRACE_KERNEL shade_spot(const Batch* b, int unused) {
         float light = 0.0f;
         float lit_points = 0.0f;
         float2 shine = make_float2(0.0f, 0.0f);
+        Lobe of = lobe_of(p, fmaxf(p.alpha, LAMP_LOBE));
         for (int first = 0; first < b->lamp_count; first += SPOT_GROUP) {
             float cosine;
             float diffuse;
+            float spread;
             int i = first + lane_index() % SPOT_GROUP;
             bool counts = i < b->lamp_count;
             i = counts ? i : 0;
@@ -241,7 +242,7 @@ TRACE_KERNEL shade_spot(const Batch* b, int unused) {
             visible += open * cosine;
             light += open * diffuse;
             lit_points += weight;
-            if (open > 0.0f && p.has_lobe) shine = shine + open * lobe(p, l, fmaxf(p.alpha, LAMP_LOBE));
+            if (open > 0.0f && p.has_lobe) shine = shine + open * lobe(p, l, of, spread);
         }
         total = group_sum(total, SPOT_GROUP);
         light = group_sum(light, SPOT_GROUP);
@@ -272,14 +273,11 @@ struct Found {
 #define ENCLOSURE 0.7f
 
 __shared__ Found found_hits[BLOCK / WARP][2 * WARP];
-__shared__ float4 found_light[BLOCK / WARP][WARP];
-__shared__ float4 found_indirect[BLOCK / WARP][WARP];
-/// Sums of the lanes' points, here because registers are few: light that is indirect at what they see, and light in white.
-__shared__ float gathered[BLOCK / WARP][6][WARP];
+/// Sums of the lanes' points, here because registers are few: light of hits, of it what is indirect there, and light in white.
+__shared__ float gathered[BLOCK / WARP][9][WARP];
 
-DEVICE void gather(int first, float3 value) {
+DEVICE void gather(int first, int lane, float3 value) {
     float(*sums)[WARP] = gathered[threadIdx.x / WARP];
-    int lane = lane_index();
     sums[first][lane] += value.x;
     sums[first + 1][lane] += value.y;
     sums[first + 2][lane] += value.z;
@@ -289,32 +287,38 @@ DEVICE float3 gathered_sum(int first) {
     int lane = lane_index();
     return vec(sums[first][lane], sums[first + 1][lane], sums[first + 2][lane]);
 }
+DEVICE float3 of_lane(float3 value, int lane) {
+    return vec(__shfl_sync(FULL, value.x, lane), __shfl_sync(FULL, value.y, lane), __shfl_sync(FULL, value.z, lane));
+}
 
 /// The light of the first hits of the warp's queue, one a lane, added to the points they belong to.
-DEVICE void add_found(const Batch* b, const View& view, int index, const float4* floor, int count, float3& light,
-                      u32& rays) {
+DEVICE void add_found(const Batch* b, const View& view, int index, const float4* floor, int count, u32& rays) {
     int warp = threadIdx.x / WARP, lane = lane_index();
     bool is_hit = lane < count;
-    {
-        Found found = found_hits[warp][is_hit ? lane : 0];
-        Hit hit = {found.t, found.u, found.v, found.triangle};
-        int turn = (int)(found.ray >> 8);
-        float3 direction = xyz(sphere_set(b, index)[turn].world);
-        float3 indirect;
-        float3 radiance = object_radiance(b, view, index, floor, hit, is_hit, direction, turn, rays, indirect);
-        found_light[warp][lane] = extend(radiance, __uint_as_float(is_hit ? found.ray & 0xff : NONE));
-        found_indirect[warp][lane] = extend(indirect, 0.0f);
-    }
-    sync_warp();
-    for (int i = 0; i < count; i++) {
-        float4 value = found_light[warp][i];
-        if (__float_as_uint(value.w) == (u32)lane) {
-            float3 indirect = xyz(found_indirect[warp][i]);
-            float weight = found_hits[warp][i].weight, white = found_hits[warp][i].white;
-            light = light + weight * xyz(value);
-            gather(0, weight * indirect);
-            if (white > 0.0f) gather(3, white * (xyz(value) + indirect));
+    Found found = found_hits[warp][is_hit ? lane : 0];
+    Hit hit = {found.t, found.u, found.v, found.triangle};
+    int turn = (int)(found.ray >> 8);
+    float3 indirect;
+    float3 radiance = object_radiance(b, view, index, floor, hit, is_hit, xyz(sphere_set(b, index)[turn].world), turn, rays,
+                                      indirect);
+    // Read again: nothing of it is kept over the walks.
+    found = found_hits[warp][is_hit ? lane : 0];
+    float3 white = found.white * (radiance + indirect);
+    radiance = found.weight * radiance;
+    indirect = found.weight * indirect;
+    // The first of the hits of a point adds all of them, in the order of the queue.
+    int owner = is_hit ? (int)(found.ray & 0xff) : WARP + lane;
+    u32 left = __match_any_sync(FULL, owner);
+    if (!is_hit || (left & ((1u << lane) - 1)) != 0) left = 0;
+    while (ballot(left != 0) != 0) {
+        int from = left != 0 ? __ffs(left) - 1 : lane;
+        float3 a = of_lane(radiance, from), c = of_lane(indirect, from), d = of_lane(white, from);
+        if (left != 0) {
+            gather(0, owner, a);
+            gather(3, owner, c);
+            gather(6, owner, d);
         }
+        left &= left - 1;
     }
     sync_warp();
 }
@@ -326,8 +330,9 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
         const Both* sphere = sphere_set(b, index);
         const float4* floor = b->coarse_floor + (u64)index * (COARSE_CELLS + 1) * (COARSE_CELLS + 1);
         Found* queue = found_hits[threadIdx.x / WARP];
-        load_chances(b, view, slot, p);
-        for (int k = 0; k < 6; k++) gathered[threadIdx.x / WARP][k][lane_index()] = 0.0f;
+        Lobe of = lobe_of(p, p.alpha);
+        float chance = lobe_chance(b, view, slot, p);
+        for (int k = 0; k < 9; k++) gathered[threadIdx.x / WARP][k][lane_index()] = 0.0f;
         int queued = 0;
         float total = 0.0f;
         float enclosed = 0.0f;
@@ -349,8 +354,12 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
                 float white = 0.0f;
                 // Light of the world counts wholly, and the lobe's part of it is in `gleam`.
                 if (p.has_lobe && (is_hit || (lit && l.z < 0.0f))) {
-                    float share = counted_share(p, l, cosine);
-                    float2 reflected = share * lobe(p, l, p.alpha);
+                    // The share of the light from a surface that Cycles counts without glossy bounces.
+                    float spread;
+                    float2 reflected = lobe(p, l, of, spread);
+                    float even = (1.0f - chance) * cosine;
+                    float share = quotient(even, fmaxf(even + chance * of.view * spread, 1e-12f));
+                    reflected = share * reflected;
                     weight = share * weight + reflected.y;
                     white = reflected.x;
                 }
@@ -360,7 +369,7 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
                         incoming = coarse_radiance(view, floor, p.position.x + limit * l.x, p.position.y + limit * l.y);
                     }
                     light = light + weight * incoming;
-                    if (white > 0.0f) gather(3, white * incoming);
+                    if (white > 0.0f) gather(6, lane_index(), white * incoming);
                 }
                 u32 hits = ballot(is_hit);
                 if (is_hit) {
@@ -373,7 +382,7 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
             }
             if (queued >= WARP || (is_end && queued > 0)) {
                 int taken = min(queued, WARP);
-                add_found(b, view, index, floor, taken, light, rays);
+                add_found(b, view, index, floor, taken, rays);
                 queued -= taken;
                 if (lane_index() < queued) queue[lane_index()] = queue[WARP + lane_index()];
                 sync_warp();
@@ -383,8 +392,8 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
             // Where a point sees much of the object, what it sees does too, and so gets less light from around.
             float open = fmaxf(1.0f - ENCLOSURE * enclosed / total, 0.0f);
             float4 old = shade[1];
-            shade[0] = extend(xyz(shade[0]) + (PI / total) * (light + open * gathered_sum(0)), 0.0f);
-            shade[1] = extend(xyz(old) + (PI / total) * gathered_sum(3), old.w);
+            shade[0] = extend(xyz(shade[0]) + (PI / total) * (light + gathered_sum(0) + open * gathered_sum(3)), 0.0f);
+            shade[1] = extend(xyz(old) + (PI / total) * gathered_sum(6), old.w);
         }
     })
 }
