@@ -121,6 +121,7 @@ impl Warp {
             spot_hue: 0.0,
             translation: Some(self.pose.translation),
             shape: Some(Shape { scale: [x, y, 1.0], shear: Some(self.pose.deformation.shear) }),
+            camera: None,
         }
     }
 }
