@@ -187,6 +187,26 @@ fn all_methods_train_on_a_folder_of_pictures() {
         assert!(found["representations"][task]["value"]["value"].is_number(), "{task}: {found}");
     }
     assert!(found["retrieval"]["val"]["mrr"].is_number(), "{found}");
+    // Ranges are kept in the run, also for evaluations; other ones are another run.
+    let small = root.path().join("small");
+    let ranges = ["photos.angle=[-0.25,0.25]", "photos.hue=[0,0]"];
+    ok(set(&mut train(&small, &photos, "image-rotation", "equicaps"), &ranges));
+    let config = std::fs::read_to_string(small.join("config.toml")).unwrap();
+    assert!(config.contains("angle = [-0.25, 0.25]") && config.contains("hue = [0.0, 0.0]"), "{config}");
+    ok(equicaps(&["evaluate", "--preset", "quick", "--quiet"]).arg(&small));
+    let mut other = equicaps(&["train", "--quiet", "--set", "photos.angle=[-0.5,0.5]", "--resume"]);
+    let (status, message) = failure(other.arg(&small));
+    assert!(status == 2 && message.contains("--set photos.angle would change what"), "{message}");
+    for (setting, expected) in [
+        ("photos.scale=[2,1]", "photos.scale is 2 to 1: it ends before it begins"),
+        ("photos.scale=2", "photos.scale takes two numbers such as [0.5, 2], not 2"),
+        ("photos.perspective=[0,1]", "photos.perspective is 0 to 1, but must be within -0.4 to 0.4"),
+        ("photos.scale=[0.011,1]", "at least 0.05 is needed"),
+    ] {
+        let run = root.path().join("wrong");
+        let (_, message) = failure(set(&mut train(&run, &photos, "image-affine", "equicaps"), &[setting]));
+        assert!(message.contains(expected) && !run.exists(), "{setting}: {message}");
+    }
     // The same steps, interrupted or not.
     let again = root.path().join("again");
     ok(set(
