@@ -19,14 +19,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # File, what is there once, what a mutant has instead, what that means.
 MUTANTS = [
-    ("camera.rs", "(x / size - 0.5) * RIGHT", "(0.5 - x / size) * RIGHT", "image mirrored (path tracer)"),
+    ("camera.rs", "self.ray(x / size - 0.5, ", "self.ray(0.5 - x / size, ", "image mirrored (path tracer)"),
     ("camera.rs", "(relative.dot(RIGHT) * scale + 0.5) * size", "(relative.dot(RIGHT) * scale + 0.49) * size", "projection shifted"),
     ("camera.rs", "0.14128 * (2.0 * v).cos()", "0.14128 * (2.0 * v).sin()", "pixel filter not symmetric"),
     ("camera.rs", "z * z - radius * radius", "z * z", "object's bounds too small"),
     ("image.rs", "(x as f32 + 0.5) * scale - 0.5;", "(x as f32) * scale - 0.5;", "camera rays half a sample aside"),
-    ("image.rs", "u * camera::RIGHT + v * camera::UP", "u * camera::RIGHT - v * camera::UP", "object upside down"),
+    ("image.rs", "camera.ray(u, v)", "camera.ray(u, -v)", "object upside down"),
     ("image.rs", "(t * (x * scale - 0.5)) * camera::RIGHT", "(t * (x * scale - 0.5)) * -camera::RIGHT", "floor mirrored"),
-    ("image.rs", "(0.5 - y * scale) * camera::UP", "(0.5 - y * scale) * 1.02 * camera::UP", "floor 2 % taller"),
+    ("image.rs", "(0.5 - y * scale) * camera.up", "(0.5 - y * scale) * 1.02 * camera.up", "floor 2 % taller"),
     ("image.rs", "top + (bottom - top) * fy", "top", "floor not interpolated down"),
     ("view.rs", "self.object_from_world * point - self.translation", "self.object_from_world * point", "translation left out (to object)"),
     ("view.rs", "self.world_from_object * (point + self.translation)", "self.world_from_object * point + self.translation", "translation after the rotation"),

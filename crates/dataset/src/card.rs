@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::import::Imported;
 use crate::jpeg::ChannelOrder;
+use crate::latent_table::LatentColumns;
 use crate::object::{Split, SplitBy};
 use crate::split::held_out_views;
 
@@ -332,8 +333,10 @@ pub fn named_ranges(ranges: &LatentRanges) -> Vec<(&'static str, [f64; 2])> {
     let base = [ranges.floor_hue, ranges.spot_theta, ranges.spot_phi, ranges.spot_hue];
     let scale = ranges.scale.map(ScaleRange::axes);
     let optional = [ranges.translation, scale, ranges.shear].into_iter().flatten().flatten();
-    let all = ranges.rotation.into_iter().chain(base).chain(optional);
-    crate::latent_table::ALL_NAMES.into_iter().zip(all.map(Into::into)).collect()
+    let camera = [ranges.camera_distance, ranges.camera_elevation].into_iter().flatten();
+    let all = ranges.rotation.into_iter().chain(base).chain(optional).chain(camera);
+    let names = LatentColumns::rendered(ranges.width()).map(LatentColumns::names).unwrap_or_default();
+    names.into_iter().zip(all.map(Into::into)).collect()
 }
 
 /// JSON as all files of a dataset have it: indented, with a final line break.

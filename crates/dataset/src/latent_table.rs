@@ -1,15 +1,15 @@
 //! The latents of many views as one table, in the published order of columns, of which imported data may lack some.
 
-use scene::{Latents, Shape};
+use scene::{Camera, Latents, Shape};
 
 /// Columns of 3DIEBench: rotations, floor hue, spot theta, spot phi, spot hue.
 pub const WIDTH: usize = 7;
 /// Columns of 3DIEBench-T: the same and the translation.
 pub(crate) const WIDTH_WITH_TRANSLATION: usize = 10;
-/// Columns of all latents: the same, scale and shear.
-const WIDTH_OF_ALL: usize = 16;
+/// Columns of all latents: the same, scale, shear and camera.
+const WIDTH_OF_ALL: usize = 18;
 
-/// Names of all columns that a rendered dataset may have, in order: the published ones, scale and shear.
+/// Names of all columns that a rendered dataset may have, in order: the published ones, scale, shear and camera.
 pub const ALL_NAMES: [&str; WIDTH_OF_ALL] = [
     "rot_x",
     "rot_y",
@@ -27,6 +27,8 @@ pub const ALL_NAMES: [&str; WIDTH_OF_ALL] = [
     "shear_xy",
     "shear_xz",
     "shear_yz",
+    "camera_distance",
+    "camera_elevation",
 ];
 
 /// Names of the published columns, as the command line, cards and statistics call them.
@@ -48,29 +50,36 @@ pub struct LatentColumns {
     pub scale: bool,
     /// Its shear.
     pub shear: bool,
+    /// Distance and elevation of the camera.
+    pub camera: bool,
 }
 
 impl LatentColumns {
     /// The columns of a rendered dataset with so many of them.
     pub fn rendered(width: usize) -> Option<Self> {
+        // All but the camera come in threes, after the first.
+        let camera = width % 3 == 0;
+        let object = if camera { width.checked_sub(2)? } else { width };
         let columns = Self {
             rotation: true,
             light: true,
-            translation: width >= WIDTH_WITH_TRANSLATION,
-            scale: width >= 13,
-            shear: width >= WIDTH_OF_ALL,
+            translation: object >= WIDTH_WITH_TRANSLATION,
+            scale: object >= 13,
+            shear: object >= 16,
+            camera,
         };
         (columns.width() == width).then_some(columns)
     }
 
     /// The parts of a row of [`ALL_NAMES`] that are there.
-    fn parts(self) -> [(bool, std::ops::Range<usize>); 5] {
+    fn parts(self) -> [(bool, std::ops::Range<usize>); 6] {
         [
             (self.rotation, 0..3),
             (self.light, 3..WIDTH),
             (self.translation, WIDTH..WIDTH_WITH_TRANSLATION),
             (self.scale, WIDTH_WITH_TRANSLATION..13),
-            (self.shear, 13..WIDTH_OF_ALL),
+            (self.shear, 13..16),
+            (self.camera, 16..WIDTH_OF_ALL),
         ]
     }
 
@@ -116,7 +125,8 @@ pub struct LatentTable {
 }
 
 impl LatentTable {
-    /// A table of a rendered dataset, of `values.len() / width` rows; `width` must be 7, 10, 13 or 16.
+    /// A table of a rendered dataset, of `values.len() / width` rows; `width` must be 7, 10, 13 or 16,
+    /// or two more with the camera.
     pub fn new(width: usize, values: Vec<f64>) -> Option<Self> {
         let columns = LatentColumns::rendered(width)?;
         let fits = values.len().is_multiple_of(width);
@@ -165,8 +175,8 @@ impl LatentTable {
             }
         }
         let [x, y, z, floor_hue, spot_theta, spot_phi, spot_hue, rest @ ..] = all;
-        let [tx, ty, tz, sx, sy, sz, shear @ ..] = rest;
-        let shape = Shape { scale: [sx, sy, sz], shear: self.columns.shear.then_some(shear) };
+        let [tx, ty, tz, sx, sy, sz, xy, xz, yz, distance, elevation] = rest;
+        let shape = Shape { scale: [sx, sy, sz], shear: self.columns.shear.then_some([xy, xz, yz]) };
         Latents {
             rotation: [x, y, z],
             floor_hue,
@@ -175,6 +185,7 @@ impl LatentTable {
             spot_hue,
             translation: self.columns.translation.then_some([tx, ty, tz]),
             shape: self.columns.scale.then_some(shape),
+            camera: self.columns.camera.then_some(Camera { distance, elevation }),
         }
     }
 }
@@ -197,7 +208,18 @@ mod tests {
         let table = LatentTable::new(13, values[..13].to_vec()).unwrap();
         assert_eq!(table.get(0).to_vec(), &values[..13]);
         assert_eq!(table.columns().names(), &ALL_NAMES[..13]);
-        assert!(LatentTable::new(9, vec![0.0; 9]).is_none() && LatentTable::new(7, vec![0.0; 8]).is_none());
+        for width in [9, 12, 15, 18] {
+            let table = LatentTable::new(width, values[..width].to_vec()).unwrap();
+            assert_eq!(table.get(0).to_vec(), &values[..width]);
+            let camera = Camera { distance: values[width - 2], elevation: values[width - 1] };
+            assert_eq!(table.get(0).camera, Some(camera));
+            assert_eq!(table.columns().names()[width - 2..], ["camera_distance", "camera_elevation"]);
+            assert_eq!(table.columns().names()[..width - 2], ALL_NAMES[..width - 2]);
+        }
+        assert!(
+            [0, 2, 3, 6, 8, 11, 19, 21].into_iter().all(|width| LatentColumns::rendered(width).is_none())
+        );
+        assert!(LatentTable::new(8, vec![0.0; 8]).is_none() && LatentTable::new(7, vec![0.0; 8]).is_none());
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use image_list::Image;
 pub use loader::{Allocate, Batch, Item, Loader, LoaderOptions, Memory, Pixels};
 pub use object::{Class, Object, Split, SplitBy};
 pub use on_the_fly::{OnTheFly, OnTheFlyOptions};
-pub use photos::{Photos, PhotosOptions, Picture, Warp, Warps};
+pub use photos::{Photos, PhotosOptions, Picture, Warp, WarpRanges, Warps};
 pub use printable::{printable, printable_lines, printable_path};
 pub use reader::Dataset;
 pub use resize::Resize;

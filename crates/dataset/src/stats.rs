@@ -1,7 +1,6 @@
 //! `dataset stats`: how latents and classes are distributed.
 
 use crate::card::named_ranges;
-use crate::latent_table::ALL_NAMES;
 use crate::object::Split;
 use crate::reader::Dataset;
 use crate::views::Views;
@@ -51,15 +50,15 @@ impl Histogram {
         Self { name: name.to_owned(), low, high, counts, outside, mean, deviation }
     }
 
-    /// One line: name, range, bars, mean.
-    pub fn to_line(&self) -> String {
+    /// One line: name (of `width` letters), range, bars, mean.
+    pub fn to_line(&self, width: usize) -> String {
         const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let most = self.counts.iter().copied().max().unwrap_or(0).max(1);
         let bars: String =
             self.counts.iter().map(|&count| LEVELS[(count * 8).div_ceil(most) as usize]).collect();
         let outside = if self.outside > 0 { format!("  {} outside", self.outside) } else { String::new() };
         format!(
-            "{:<10} {:>7.3} |{bars}| {:<6.3} mean {:>6.3}, sd {:.3}{outside}",
+            "{:<width$} {:>7.3} |{bars}| {:<6.3} mean {:>6.3}, sd {:.3}{outside}",
             self.name, self.low, self.high, self.mean, self.deviation
         )
     }
@@ -79,6 +78,11 @@ pub fn latent_histograms(dataset: &Dataset) -> Vec<Histogram> {
     let ranges = match dataset.card() {
         Some(card) => card.settings.ranges.unwrap_or(scene::LatentRanges::BENCH),
         None => match table.columns() {
+            // Nothing is published about where a camera could be.
+            columns if columns.camera => {
+                let names = columns.names().into_iter().enumerate();
+                return names.map(|(column, name)| of_values(name, latent_values(dataset, column))).collect();
+            }
             columns if columns.shear => scene::LatentRanges::BENCH_A,
             columns if columns.scale => scene::LatentRanges::BENCH_S,
             columns if columns.translation => scene::LatentRanges::BENCH_T,
@@ -88,7 +92,6 @@ pub fn latent_histograms(dataset: &Dataset) -> Vec<Histogram> {
     let histogram = |(column, (name, [low, high])): (usize, (&str, [f64; 2]))| {
         Histogram::new(name, low, high, BINS, (0..table.rows()).map(|row| table.row(row)[column]))
     };
-    debug_assert!(table.width() <= ALL_NAMES.len());
     named_ranges(&ranges).into_iter().take(table.width()).enumerate().map(histogram).collect()
 }
 
@@ -133,7 +136,7 @@ mod tests {
         let histogram = Histogram::new("x", 0.0, 1.0, 4, values.into_iter());
         assert_eq!(histogram.counts, [2, 0, 1, 2]);
         assert_eq!(histogram.outside, 3);
-        assert!(histogram.to_line().contains("3 outside"));
+        assert!(histogram.to_line(10).contains("3 outside"));
         assert!((histogram.mean - 3.99 / 7.0).abs() < 1e-12);
         let empty = Histogram::new("y", 1.0, 1.0, 3, [1.0].into_iter());
         assert_eq!(empty.counts.iter().sum::<u64>(), 1);

@@ -100,6 +100,7 @@ impl SceneQuery {
             spot_hue: self.spot_hue.rem_euclid(1.0),
             translation: has_translation.then_some(translation),
             shape: None,
+            camera: None,
         })
     }
 }

@@ -177,6 +177,15 @@ fn fit(old: &Value, value: Value) -> std::result::Result<Value, Value> {
         (Value::Integer(_), Value::Float(number)) if number.fract() == 0.0 && number.abs() < 9e15 => {
             Ok(Value::Integer(number as i64))
         }
+        (Value::Array(old), Value::Array(items)) if is_range(old) => {
+            let number = |item: &Value| match item {
+                Value::Integer(whole) => Some(Value::Float(*whole as f64)),
+                Value::Float(number) if number.is_finite() => Some(item.clone()),
+                _ => None,
+            };
+            let numbers: Option<Vec<Value>> = items.iter().map(number).collect();
+            numbers.filter(|numbers| numbers.len() == old.len()).map(Value::Array).ok_or(Value::Array(items))
+        }
         (Value::Array(_), Value::Array(items)) => {
             if items.iter().all(|item| matches!(item, Value::Integer(whole) if *whole >= 0)) {
                 Ok(Value::Array(items))
@@ -190,12 +199,18 @@ fn fit(old: &Value, value: Value) -> std::result::Result<Value, Value> {
     }
 }
 
+/// Whether a list is one of numbers, not of whole ones: its length stays.
+fn is_range(items: &[Value]) -> bool {
+    matches!(items.first(), Some(Value::Float(_)))
+}
+
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "a word",
         Value::Integer(_) => "a whole number, 0 or more",
         Value::Float(_) => "a number",
         Value::Boolean(_) => "true or false",
+        Value::Array(items) if is_range(items) => "two numbers such as [0.5, 2]",
         Value::Array(_) => "a list of whole numbers such as [100, 500]",
         Value::Datetime(_) | Value::Table(_) => "something else",
     }
@@ -205,7 +220,8 @@ fn kind(value: &Value) -> &'static str {
 mod tests {
     use super::*;
 
-    const DEFAULTS: &str = "epochs = 10\nname = \"a\"\n[loss]\nvariance = 1.5\nsteps = [1, 2]\non = true\n";
+    const DEFAULTS: &str =
+        "epochs = 10\nname = \"a\"\n[loss]\nvariance = 1.5\nsteps = [1, 2]\non = true\nrange = [0.5, 2.0]\n";
 
     fn message(assignment: &str) -> String {
         Settings::new(DEFAULTS).unwrap().set(assignment).unwrap_err().to_string()
@@ -220,7 +236,7 @@ mod tests {
         );
         assert_eq!(
             message("loss=3"),
-            "--set: \"loss\" is a group of settings: loss.on, loss.steps, loss.variance"
+            "--set: \"loss\" is a group of settings: loss.on, loss.range, loss.steps, loss.variance"
         );
         assert!(message("epochs").contains("has no '='"));
     }
@@ -233,6 +249,10 @@ mod tests {
         assert!(message("loss.on=1").starts_with("--set: loss.on takes true or false"));
         assert!(message("loss.variance=nan").starts_with("--set: loss.variance takes a number"));
         assert!(message("loss.steps=[1.5]").starts_with("--set: loss.steps takes a list"));
+        for wrong in ["1", "[1]", "[1, 2, 3]", "[0, nan]", "[0, \"a\"]", "pi"] {
+            let text = message(&format!("loss.range={wrong}"));
+            assert!(text.starts_with("--set: loss.range takes two numbers such as [0.5, 2]"), "{text}");
+        }
     }
 
     #[test]
@@ -244,6 +264,7 @@ mod tests {
             "loss.variance=2",
             "loss.steps=[3]",
             "loss.on = false",
+            "loss.range=[-1, 0.5]",
             "name=7",
         ] {
             settings.set(assignment).unwrap();
@@ -253,6 +274,7 @@ mod tests {
         assert_eq!(table["name"], Value::String("7".to_owned()));
         assert_eq!(table["loss"]["variance"], Value::Float(2.0));
         assert_eq!(table["loss"]["on"], Value::Boolean(false));
+        assert_eq!(table["loss"]["range"], Value::Array(vec![Value::Float(-1.0), Value::Float(0.5)]));
     }
 
     #[test]

@@ -7,8 +7,8 @@
 use glam::{Vec2, Vec3};
 use simd::{Floats, WIDTH};
 
-use crate::camera;
-use crate::lights::FLOOR_Z;
+use crate::camera::{self, Camera};
+use crate::lights::{FLOOR_Z, WORLD_RADIANCE};
 use crate::lit_scene::LitScene;
 use crate::packet::Fan;
 use crate::points::{LAMP_LOBE, PointPacket, Shade, lamp_mirrored};
@@ -27,6 +27,8 @@ const BLOCK: usize = 4;
 const COVER_BOXES: usize = 128;
 /// Sum of interpolation weights below which a sample gets a shaded point of its own.
 const MIN_WEIGHT: f32 = 0.1;
+/// How steeply rays come down at least, for the points of the floor to be within reach of single precision.
+const LEAST_DESCENT: f32 = -1e-3;
 /// Cosine between normals at which two points stop being of the same surface.
 const MIN_COSINE: f32 = 0.9;
 
@@ -57,21 +59,22 @@ struct Region {
 
 impl Region {
     /// Direction of a camera ray in an image of `size` pixels; not normalized.
-    fn direction(&self, x: usize, y: usize, size: u32) -> Vec3 {
+    fn direction(&self, camera: &Camera, x: usize, y: usize, size: u32) -> Vec3 {
         let scale = 1.0 / (self.supersampling as f32 * size as f32);
         let u = self.x0 as f32 / size as f32 + (x as f32 + 0.5) * scale - 0.5;
         let v = 0.5 - self.y0 as f32 / size as f32 - (y as f32 + 0.5) * scale;
-        camera::FOCAL * camera::FORWARD + u * camera::RIGHT + v * camera::UP
+        camera.ray(u, v)
     }
 }
 
 /// Scene-linear pixels, row 0 on top.
 pub(crate) fn render_linear(scene: &LitScene<'_>, size: u32, rays: &mut u64) -> Vec<Vec3> {
     let mut pixels = floor_pixels(scene, size);
+    add_sky(scene.view.camera.horizon(size as f32), size, &mut pixels);
     if scene.view.mesh.is_empty() {
         return pixels;
     }
-    let bounds = camera::sphere_bounds(scene.view.centre(), scene.view.radius, MARGIN, size);
+    let bounds = scene.view.camera.sphere_bounds(scene.view.centre(), scene.view.radius, MARGIN, size);
     let [x0, x1, y0, y1] = bounds;
     let supersampling = scene.settings.supersampling;
     let region = Region {
@@ -94,7 +97,7 @@ pub(crate) fn render_linear(scene: &LitScene<'_>, size: u32, rays: &mut u64) -> 
 /// The floor as if the object did not hide it: found at every `floor_step`-th pixel corner and interpolated, or at
 /// every pixel.
 fn floor_pixels(scene: &LitScene<'_>, size: u32) -> Vec<Vec3> {
-    let row = |y: f32| floor_row(y, size);
+    let row = |y: f32| floor_row(&scene.view.camera, y, size);
     let step = scene.settings.floor_step;
     let mut pixels = Vec::with_capacity((size * size) as usize);
     if step == 1 {
@@ -124,12 +127,24 @@ fn floor_pixels(scene: &LitScene<'_>, size: u32) -> Vec<Vec3> {
     pixels
 }
 
+/// Shows the world in the rows above the horizon, and in its share of the row that the horizon crosses.
+fn add_sky(horizon: f32, size: u32, pixels: &mut [Vec3]) {
+    for (y, row) in pixels.chunks_mut(size as usize).enumerate() {
+        let share = (horizon - y as f32).clamp(0.0, 1.0);
+        if share == 0.0 {
+            return;
+        }
+        row.iter_mut().for_each(|pixel| *pixel += (Vec3::splat(WORLD_RADIANCE) - *pixel) * share);
+    }
+}
+
 /// The points of the floor along a row of an image of `size` pixels, by x: it moves along x alone.
-fn floor_row(y: f32, size: u32) -> impl Fn(f32) -> Vec2 {
+/// What is far away or above the horizon stands for the end of the floor.
+fn floor_row(camera: &Camera, y: f32, size: u32) -> impl Fn(f32) -> Vec2 + use<> {
     let scale = 1.0 / size as f32;
-    let ray = camera::FOCAL * camera::FORWARD + (0.5 - y * scale) * camera::UP;
-    let t = (FLOOR_Z - camera::POSITION.z) / ray.z;
-    let start = camera::POSITION + t * ray;
+    let ray = camera::FOCAL * camera.forward + (0.5 - y * scale) * camera.up;
+    let t = (FLOOR_Z - camera.position.z) / ray.z.min(LEAST_DESCENT);
+    let start = camera.position + t * ray;
     move |x: f32| (start + (t * (x * scale - 0.5)) * camera::RIGHT).truncate()
 }
 
@@ -142,7 +157,7 @@ fn covered_blocks(scene: &LitScene<'_>, region: &Region, size: u32) -> Vec<bool>
         let node = &nodes[node as usize];
         let (mut low, mut high) = ([f32::INFINITY; 2], [f32::NEG_INFINITY; 2]);
         for corner in node.corners() {
-            let Some((x, y, _)) = camera::project(scene.view.to_world(corner), size as f32) else {
+            let Some((x, y, _)) = scene.view.camera.project(scene.view.to_world(corner), size as f32) else {
                 return vec![true; columns * rows];
             };
             for (axis, value) in [(0, x - region.x0 as f32), (1, y - region.y0 as f32)] {
@@ -176,8 +191,8 @@ fn trace_samples(
     let view = scene.view;
     let mut first = vec![NONE; region.width * region.height];
     let mut samples = Vec::with_capacity(first.len() / 2);
-    let direction_at = |x: usize, y: usize| region.direction(x, y, size);
-    let origin = view.to_object(camera::POSITION);
+    let direction_at = |x: usize, y: usize| region.direction(&view.camera, x, y, size);
+    let origin = view.to_object(view.camera.position);
     let covered = covered_blocks(scene, region, size);
     // Between neighbouring rays, over their distance.
     let spacing = 1.0 / (region.supersampling as f32 * size as f32);
@@ -193,7 +208,7 @@ fn trace_samples(
                 let (x, y) = (bx + lane % BLOCK, by + lane / BLOCK);
                 if x < region.width && y < region.height {
                     let direction = direction_at(x, y);
-                    let to_floor = (FLOOR_Z - camera::POSITION.z) / direction.z;
+                    let to_floor = (FLOOR_Z - view.camera.position.z) / direction.z;
                     packet.limit.0[lane] = if direction.z < 0.0 { to_floor } else { f32::INFINITY };
                     packet.active |= 1 << lane;
                     let direction = view.object_from_world * direction;
@@ -252,7 +267,7 @@ fn add_layers(
             return;
         }
         let start = hit.t + 1e-4;
-        let origin = view.to_object(camera::POSITION + start * direction);
+        let origin = view.to_object(view.camera.position + start * direction);
         *rays += 1;
         let next = view.mesh.geometry.nearest_one(origin, view.object_from_world * direction, limit - start);
         if next.triangle == MISS {
@@ -354,7 +369,7 @@ fn shade_points(scene: &LitScene<'_>, points: &[u32], samples: &[Sample], rays: 
         batch.clear();
         batch.extend(chunk.iter().map(|&sample| {
             let sample = &samples[sample as usize];
-            let view = (camera::POSITION - sample.point.position).normalize_or(Vec3::Z);
+            let view = (scene.view.camera.position - sample.point.position).normalize_or(Vec3::Z);
             (sample.point, view, sample.albedo)
         }));
         let packet = PointPacket::new(scene, &batch);

@@ -122,7 +122,8 @@ pub fn render_with_stats(
 ) -> (Image, RenderStats) {
     let empty = PreparedMesh::new(&scene::Mesh::default());
     let mut view = view::View::new(prepared.unwrap_or(&empty), latents);
-    view.simple = quality != Quality::Reference && size <= simplify::MAX_SIZE;
+    view.simple = quality != Quality::Reference
+        && size as f32 <= simplify::MAX_SIZE as f32 * view.camera.distance_ratio;
     let mut rays = 0;
     let scene = lit_scene::LitScene::new(&view, settings::Settings::new(quality), &mut rays);
     let linear = image::render_linear(&scene, size, &mut rays);
@@ -137,16 +138,20 @@ pub fn render_by_paths(prepared: Option<&PreparedMesh>, latents: &Latents, size:
     encode(&path::trace_image(&view, size, samples), size)
 }
 
-/// Image right, image up and the viewing direction of the camera, in the world.
-pub fn camera_axes() -> [[f64; 3]; 3] {
-    camera::axes()
+/// Image right, image up and the viewing direction of a camera, in the world; of the published one for `None`.
+pub fn camera_axes(camera: Option<scene::Camera>) -> [[f64; 3]; 3] {
+    let (sine, cosine) = match camera {
+        None => (std::f64::consts::FRAC_1_SQRT_2, std::f64::consts::FRAC_1_SQRT_2),
+        Some(camera) => camera.elevation.sin_cos(),
+    };
+    [[-1.0, 0.0, 0.0], [0.0, -sine, cosine], [0.0, -cosine, -sine]]
 }
 
-/// Where a point of the world is in an image, from the upper left corner, in shares of its width and height; `None` at or
-/// behind the camera.
-pub fn image_position(point: [f64; 3]) -> Option<[f64; 2]> {
+/// Where a point of the world is in an image of a camera, from the upper left corner, in shares of its width and height;
+/// `None` at or behind the camera.
+pub fn image_position(point: [f64; 3], camera: Option<scene::Camera>) -> Option<[f64; 2]> {
     let point = glam::Vec3::from(point.map(|value| value as f32));
-    camera::project(point, 1.0).map(|(x, y, _)| [f64::from(x), f64::from(y)])
+    camera::Camera::from(camera).project(point, 1.0).map(|(x, y, _)| [f64::from(x), f64::from(y)])
 }
 
 /// The camera's response to scene-linear light.

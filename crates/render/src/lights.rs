@@ -14,7 +14,7 @@ use crate::colour;
 use crate::sampling;
 
 /// Height of the floor.
-pub const FLOOR_Z: f32 = -1.0;
+pub const FLOOR_Z: f32 = scene::FLOOR_HEIGHT as f32;
 /// Radiance of the world in every direction.
 pub const WORLD_RADIANCE: f32 = 0.05;
 /// Irradiance of the sun on a surface that faces a sampled direction.
@@ -272,7 +272,7 @@ impl BlurredCone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::camera;
+    use crate::camera::Camera;
 
     fn latents(theta: f64, phi: f64) -> Latents {
         Latents {
@@ -283,6 +283,7 @@ mod tests {
             spot_hue: 0.0,
             translation: None,
             shape: None,
+            camera: None,
         }
     }
 
@@ -321,13 +322,14 @@ mod tests {
             (1.1, 1.2, 0.01646),
             (1.2, 1.4, 0.00014),
         ];
+        let camera = Camera::from(None);
         // The bands were averaged over pixels, so pixels it is here.
         for (inner, outer, expected) in bands {
             let (mut sum, mut count) = (0.0, 0);
             for pixel in 0..256 * 256 {
                 let direction =
-                    camera::direction((pixel % 256) as f32 + 0.5, (pixel / 256) as f32 + 0.5, 256.0);
-                let point = camera::POSITION + direction * ((FLOOR_Z - camera::POSITION.z) / direction.z);
+                    camera.direction((pixel % 256) as f32 + 0.5, (pixel / 256) as f32 + 0.5, 256.0);
+                let point = camera.position + direction * ((FLOOR_Z - camera.position.z) / direction.z);
                 let radius = point.truncate().length();
                 if radius >= inner && radius < outer {
                     sum += 0.6 / PI * spot.intensity.x * spot.irradiance(point, Vec3::Z);

@@ -42,9 +42,12 @@ pub(crate) fn trace_image(view: &View<'_>, size: u32, samples: u32) -> Vec<Vec3>
             for index in 0..samples {
                 let mut sampler = Sampler { index, seed: hash(pixel), pair: 0 };
                 let offset = sampler.next().map(camera::sample_filter);
-                let direction =
-                    camera::direction(x as f32 + 0.5 + offset[0], y as f32 + 0.5 + offset[1], size as f32);
-                sum += radiance(view, camera::POSITION, direction, &mut sampler);
+                let direction = view.camera.direction(
+                    x as f32 + 0.5 + offset[0],
+                    y as f32 + 0.5 + offset[1],
+                    size as f32,
+                );
+                sum += radiance(view, view.camera.position, direction, &mut sampler);
             }
             sum / samples as f32
         })

@@ -14,7 +14,6 @@ use simd::{Floats, Mask, WIDTH};
 
 use crate::bsdf::{self, Reflected};
 use crate::bundle::Bundle;
-use crate::camera;
 use crate::lights::{self, LAMP_RADIUS, SUN_STRENGTH, WORLD_RADIANCE};
 use crate::lit_scene::{LitScene, object_radiance};
 use crate::view::{SurfacePoint, View, floor_distance};
@@ -349,7 +348,7 @@ pub(crate) fn lamp_mirrored(
     surface: &bsdf::Surface,
     albedo: Vec3,
 ) -> Vec3 {
-    let towards = (camera::POSITION - point.position).normalize_or(Vec3::Z);
+    let towards = (view.camera.position - point.position).normalize_or(Vec3::Z);
     let l = 2.0 * point.normal.dot(towards) * point.normal - towards;
     let lamp = view.spot.mirrored(point.position, l, surface.alpha());
     if lamp == 0.0 {

@@ -4,6 +4,7 @@ use glam::{DMat3, Mat3, Vec2, Vec3};
 use scene::Latents;
 
 use crate::bsdf::{Surface, valid_normal};
+use crate::camera::Camera;
 use crate::colour;
 use crate::lights::{FLOOR_Z, Spot};
 use crate::mesh::{ObjectPoint, PreparedMesh, Shape};
@@ -28,6 +29,7 @@ pub(crate) struct View<'a> {
     pub radius: f32,
     pub floor_albedo: Vec3,
     pub spot: Spot,
+    pub camera: Camera,
     /// Whether rays that look for light see the simplified object, where there is one.
     pub simple: bool,
 }
@@ -62,6 +64,7 @@ impl<'a> View<'a> {
             radius: placed.stretch.map_or(mesh.radius, |most| most * mesh.radius),
             floor_albedo: colour::floor_albedo(latents.floor_hue),
             spot: Spot::new(latents),
+            camera: Camera::from(latents.camera),
             simple: false,
         }
     }
@@ -261,6 +264,7 @@ mod tests {
             spot_hue: 0.0,
             translation: Some([0.0, 0.5, 0.0]),
             shape: None,
+            camera: None,
         };
         let view = View::new(&mesh, &latents);
         // y -> z about x, z stays about z; x -> y about z.

@@ -15,6 +15,7 @@ fn latents() -> Latents {
         spot_hue: 0.1,
         translation: Some([0.0; 3]),
         shape: None,
+        camera: None,
     }
 }
 

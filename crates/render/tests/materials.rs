@@ -146,6 +146,7 @@ fn materials_look_as_in_cycles() {
             spot_hue: 0.55,
             translation: Some([0.0; 3]),
             shape: None,
+            camera: None,
         };
         let reference = image::open(data(name)).expect("a reference").to_rgb8().into_raw();
         let prepared = PreparedMesh::new(&mesh);

@@ -121,6 +121,7 @@ fn showing(instance: usize, instances: usize) -> Latents {
         spot_hue: 0.12,
         translation: None,
         shape: None,
+        camera: None,
     }
 }
 

@@ -36,7 +36,7 @@ const SHARE: f64 = 0.35;
 
 /// The axes of a view, those that point away from the camera first; without those that cannot be seen.
 pub fn of_view(latents: &Latents, seen: Seen) -> Vec<AxisLine> {
-    let [right, up, forward] = render::camera_axes();
+    let [right, up, forward] = render::camera_axes(latents.camera);
     let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
     let motion = latents.pose().motion::<BaseFrame>();
     let turned = |axis: usize| {
@@ -56,7 +56,10 @@ pub fn of_view(latents: &Latents, seen: Seen) -> Vec<AxisLine> {
             Seen::Rendered => {
                 let origin = motion.translation();
                 let tip = std::array::from_fn(|k| origin[k] + LENGTH * direction[k]);
-                (render::image_position(origin)?, render::image_position(tip)?)
+                (
+                    render::image_position(origin, latents.camera)?,
+                    render::image_position(tip, latents.camera)?,
+                )
             }
         };
         Some(AxisLine { axis, from, to })
@@ -90,6 +93,7 @@ mod tests {
             spot_hue: 0.3,
             translation: Some(translation),
             shape: None,
+            camera: None,
         }
     }
 

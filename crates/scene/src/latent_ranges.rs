@@ -5,7 +5,8 @@ use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
 use random::{Random, Stream};
 use serde::{Deserialize, Serialize};
 
-use crate::latents::{LatentError, Latents, Shape};
+use crate::camera::Camera;
+use crate::latents::{LatentError, Latents, OBJECT_RADIUS, Shape};
 
 /// Values from `low` to `high`; a constant where both are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +44,10 @@ pub enum Distribution {
 }
 
 impl Distribution {
+    fn is_uniform(&self) -> bool {
+        *self == Self::Uniform
+    }
+
     fn draw(self, range: Range, random: &mut Random) -> f64 {
         let Range { low, high } = range;
         match self {
@@ -73,6 +78,10 @@ pub struct Distributions {
     pub translation: Distribution,
     pub scale: Distribution,
     pub shear: Distribution,
+    #[serde(skip_serializing_if = "Distribution::is_uniform")]
+    pub camera_distance: Distribution,
+    #[serde(skip_serializing_if = "Distribution::is_uniform")]
+    pub camera_elevation: Distribution,
 }
 
 impl Distributions {
@@ -87,6 +96,8 @@ impl Distributions {
             "spot_theta" => self.spot_theta,
             "spot_phi" => self.spot_phi,
             "spot_hue" => self.spot_hue,
+            "camera_distance" => self.camera_distance,
+            "camera_elevation" => self.camera_elevation,
             name if name.starts_with("rot") => self.rotation,
             name if name.starts_with("trans") => self.translation,
             name if name.starts_with("scale") => self.scale,
@@ -146,6 +157,12 @@ pub struct LatentRanges {
     /// Shears xy, xz, yz; `None` in the published sets. Needs `scale`, which may be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shear: Option<[Range; 3]>,
+    /// Distance of the camera from the origin; `None` in the published sets, whose camera is [`Camera::PUBLISHED`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub camera_distance: Option<Range>,
+    /// Angle of the camera above the floor in radians. It goes with `camera_distance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub camera_elevation: Option<Range>,
     /// How values are spread over their ranges: evenly in the published sets.
     #[serde(default, skip_serializing_if = "Distributions::is_uniform")]
     pub distribution: Distributions,
@@ -163,6 +180,8 @@ impl LatentRanges {
         translation: None,
         scale: None,
         shear: None,
+        camera_distance: None,
+        camera_elevation: None,
         distribution: Distributions {
             rotation: Distribution::Uniform,
             floor_hue: Distribution::Uniform,
@@ -172,6 +191,8 @@ impl LatentRanges {
             translation: Distribution::Uniform,
             scale: Distribution::Uniform,
             shear: Distribution::Uniform,
+            camera_distance: Distribution::Uniform,
+            camera_elevation: Distribution::Uniform,
         },
     };
 
@@ -230,6 +251,20 @@ impl LatentRanges {
                 return Err(LatentError::Needs { name: "shear", needs: "scale", neutral: "[1, 1]" });
             }
         }
+        match (self.camera_distance, self.camera_elevation) {
+            (Some(distance), Some(elevation)) => {
+                named.extend([("camera distance", distance), ("camera elevation", elevation)]);
+            }
+            (Some(_), None) => {
+                let (name, needs, neutral) = ("camera distance", "camera elevation", "[\"pi/4\", \"pi/4\"]");
+                return Err(LatentError::Needs { name, needs, neutral });
+            }
+            (None, Some(_)) => {
+                let (name, needs, neutral) = ("camera elevation", "camera distance", "[2.5, 2.5]");
+                return Err(LatentError::Needs { name, needs, neutral });
+            }
+            (None, None) => {}
+        }
         for &(name, Range { low, high }) in &named {
             let column = name.replace("rotation about", "rot").replace(' ', "_");
             if self.distribution.name_of(&column) == "log-uniform" && low <= 0.0 {
@@ -249,8 +284,29 @@ impl LatentRanges {
         }
         match named.into_iter().find(|(_, r)| !(r.low.is_finite() && r.high.is_finite() && r.low <= r.high)) {
             Some((name, Range { low, high })) => Err(LatentError::Range { name, low, high }),
-            None => Ok(()),
+            None => self.validate_camera(),
         }
+    }
+
+    /// Refuses a camera that can stand below the floor, or in an object that is as large and as far from the origin as it
+    /// can be.
+    fn validate_camera(&self) -> Result<(), LatentError> {
+        let Some((distance, elevation)) = self.camera_distance.zip(self.camera_elevation) else {
+            return Ok(());
+        };
+        let farthest = |range: Range| range.low.abs().max(range.high.abs());
+        let translation = self.translation.map_or([0.0; 3], |axes| axes.map(farthest));
+        let shape = self.scale.map_or(1.0, |scale| {
+            let shear = self.shear.map(|axes| axes.map(farthest));
+            Shape { scale: scale.axes().map(|range| range.high), shear }.longest()
+        });
+        let reach = translation.iter().map(|t| t * t).sum::<f64>().sqrt() + OBJECT_RADIUS * shape;
+        for distance in [distance.low, distance.high] {
+            for elevation in [elevation.low, elevation.high] {
+                Camera { distance, elevation }.check(reach)?;
+            }
+        }
+        Ok(())
     }
 
     /// The latents of view `view` of the object named `object_id` (`CLASS/OBJECT`): a pure function of its
@@ -285,13 +341,18 @@ impl LatentRanges {
                 },
                 shear: self.shear.map(|axes| axes.map(|range| draw(range, spread.shear))),
             }),
+            camera: self.camera_distance.zip(self.camera_elevation).map(|(distance, elevation)| Camera {
+                distance: draw(distance, spread.camera_distance),
+                elevation: draw(elevation, spread.camera_elevation),
+            }),
         }
     }
 
     /// Columns of the latents.
     pub fn width(&self) -> usize {
         let optional = [self.translation.is_some(), self.scale.is_some(), self.shear.is_some()];
-        7 + 3 * optional.into_iter().filter(|is_there| *is_there).count()
+        let camera = if self.camera_distance.is_some() { 2 } else { 0 };
+        7 + 3 * optional.into_iter().filter(|is_there| *is_there).count() + camera
     }
 }
 
@@ -397,6 +458,38 @@ mod tests {
             let text = serde_json::to_string(&ranges).unwrap();
             assert_eq!(serde_json::from_str::<LatentRanges>(&text).unwrap(), ranges);
         }
+    }
+
+    #[test]
+    fn cameras_are_drawn_last_and_checked_against_the_largest_object() {
+        let ranges = LatentRanges {
+            camera_distance: Some([2.0, 3.0].into()),
+            camera_elevation: Some([0.1, FRAC_PI_2].into()),
+            ..LatentRanges::BENCH_T
+        };
+        assert_eq!((ranges.validate(), ranges.width()), (Ok(()), 12));
+        let view = ranges.sample(7, "mug/x", 3);
+        assert_eq!(view.to_vec()[..10], LatentRanges::BENCH_T.sample(7, "mug/x", 3).to_vec());
+        assert_eq!(Latents::try_from(&view.to_vec()[..]), Ok(view));
+        let camera = view.camera.unwrap();
+        assert!((2.0..3.0).contains(&camera.distance) && (0.1..FRAC_PI_2).contains(&camera.elevation));
+        let text = serde_json::to_string(&ranges).unwrap();
+        assert!(text.contains("\"camera_distance\":[2.0,3.0]"), "{text}");
+        assert_eq!(serde_json::from_str::<LatentRanges>(&text).unwrap(), ranges);
+        // A range of one value is that value.
+        let still = LatentRanges {
+            camera_distance: Some([2.5, 2.5].into()),
+            camera_elevation: Some([FRAC_PI_4, FRAC_PI_4].into()),
+            ..ranges
+        };
+        assert_eq!(still.sample(7, "mug/x", 3).camera, Some(Camera::PUBLISHED));
+        // Corners of objects that are half a unit away along each axis reach 1.37.
+        let near = LatentRanges { camera_distance: Some([1.3, 3.0].into()), ..ranges };
+        assert!(near.validate().unwrap_err().to_string().contains("can be inside the object"));
+        assert_eq!(LatentRanges { translation: None, ..near }.validate(), Ok(()));
+        let half = LatentRanges { camera_distance: None, ..ranges };
+        let needed = half.validate().unwrap_err().to_string();
+        assert_eq!(needed, "camera elevation needs a range of camera distance, too ([2.5, 2.5] for none)");
     }
 
     #[test]

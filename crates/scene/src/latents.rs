@@ -2,6 +2,8 @@
 
 use pose::{BaseFrame, Deformation, Motion, ViewPose};
 
+use crate::camera::Camera;
+
 /// Scene parameters of one view, in radians and scene units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latents {
@@ -19,6 +21,8 @@ pub struct Latents {
     pub translation: Option<[f64; 3]>,
     /// Scale and shear of the object about its centre, applied first of all; `None` in the published sets.
     pub shape: Option<Shape>,
+    /// Where the camera stands; `None` where it is that of the published sets.
+    pub camera: Option<Camera>,
 }
 
 /// How an object is stretched: sheared, then scaled along its axes.
@@ -30,12 +34,24 @@ pub struct Shape {
     pub shear: Option<[f64; 3]>,
 }
 
+impl Shape {
+    /// No length becomes more than this many times as long.
+    pub(crate) fn longest(&self) -> f64 {
+        let shear = self.shear.unwrap_or_default().iter().map(|shear| shear * shear).sum::<f64>().sqrt();
+        self.scale.iter().fold(0.0, |most: f64, scale| most.max(*scale)) * (1.0 + shear)
+    }
+}
+
+/// Half the diagonal of an object: nothing of it is farther from its centre.
+pub(crate) const OBJECT_RADIUS: f64 = 0.5;
+
 /// Latents or ranges that make no sense.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LatentError {
-    /// Neither 7 nor 10, 13 or 16 numbers.
+    /// Neither 7 nor 10, 13 or 16 numbers, nor two more.
     #[error(
-        "expected 7 latents (3DIEBench), 10 (3DIEBench-T), 13 (with scale) or 16 (with shear), found {0}"
+        "expected 7 latents (3DIEBench), 10 (3DIEBench-T), 13 (with scale) or 16 (with shear), or two more (with the \
+         camera), found {0}"
     )]
     Count(usize),
     /// A scale that is not above zero.
@@ -53,6 +69,16 @@ pub enum LatentError {
         index: usize,
         /// What was there.
         value: f64,
+    },
+    /// A camera from which nothing can be seen.
+    #[error("the camera at a distance of {distance} and an elevation of {elevation} radians {why}")]
+    Camera {
+        /// Distance from the origin.
+        distance: f64,
+        /// Angle above the floor.
+        elevation: f64,
+        /// What is wrong with it.
+        why: &'static str,
     },
     /// A latent that needs another one.
     #[error("{name} needs a range of {needs}, too ({neutral} for none)")]
@@ -99,8 +125,9 @@ pub enum LatentError {
 
 impl Latents {
     /// The entries of `latent_i.npy`: `[rot_x, rot_y, rot_z, floor_hue, spot_theta, spot_phi, spot_hue]`, followed by
-    /// `[trans_x, trans_y, trans_z]` where there is a translation, `[scale_x, scale_y, scale_z]` where there is a scale, and
-    /// `[shear_xy, shear_xz, shear_yz]` where there is a shear.
+    /// `[trans_x, trans_y, trans_z]` where there is a translation, `[scale_x, scale_y, scale_z]` where there is a scale,
+    /// `[shear_xy, shear_xz, shear_yz]` where there is a shear, and `[camera_distance, camera_elevation]` where the camera
+    /// is not the published one.
     pub fn to_vec(&self) -> Vec<f64> {
         let [x, y, z] = self.rotation;
         let mut entries = vec![x, y, z, self.floor_hue, self.spot_theta, self.spot_phi, self.spot_hue];
@@ -109,6 +136,7 @@ impl Latents {
             entries.extend(shape.scale);
             entries.extend(shape.shear.iter().flatten());
         }
+        entries.extend(self.camera.iter().flat_map(|camera| [camera.distance, camera.elevation]));
         entries
     }
 
@@ -133,6 +161,14 @@ impl Latents {
         })
     }
 
+    /// Refuses a camera that stands below the floor or in the sphere around the object.
+    pub fn check_camera(&self) -> Result<(), LatentError> {
+        let Some(camera) = self.camera else { return Ok(()) };
+        let shape = self.shape.map_or(1.0, |shape| shape.longest());
+        let translation = self.translation.unwrap_or_default();
+        camera.check(translation.iter().map(|t| t * t).sum::<f64>().sqrt() + OBJECT_RADIUS * shape)
+    }
+
     /// `p_world = R (p + t)`, where `p` is a point of the object after its [`Shape`].
     pub fn world_from_object(&self) -> Motion<BaseFrame> {
         self.pose().motion()
@@ -144,12 +180,18 @@ impl TryFrom<&[f64]> for Latents {
 
     /// Reads the entries in the order of [`Latents::to_vec`].
     fn try_from(entries: &[f64]) -> Result<Self, LatentError> {
-        let (Some(&[x, y, z, floor_hue, spot_theta, spot_phi, spot_hue]), 7 | 10 | 13 | 16) =
-            (entries.first_chunk(), entries.len())
-        else {
+        let (object, camera) = match entries.len() {
+            7 | 10 | 13 | 16 => (entries, None),
+            9 | 12 | 15 | 18 => {
+                let (object, camera) = entries.split_at(entries.len() - 2);
+                (object, Some(Camera { distance: camera[0], elevation: camera[1] }))
+            }
+            count => return Err(LatentError::Count(count)),
+        };
+        let Some(&[x, y, z, floor_hue, spot_theta, spot_phi, spot_hue]) = object.first_chunk() else {
             return Err(LatentError::Count(entries.len()));
         };
-        let three = |start: usize| entries.get(start..).and_then(|rest| rest.first_chunk::<3>()).copied();
+        let three = |start: usize| object.get(start..).and_then(|rest| rest.first_chunk::<3>()).copied();
         if let Some(index) = entries.iter().position(|entry| !entry.is_finite()) {
             return Err(LatentError::NotFinite { index, value: entries[index] });
         }
@@ -160,7 +202,18 @@ impl TryFrom<&[f64]> for Latents {
             return Err(LatentError::Scale { index: 10 + axis, value });
         }
         let translation = three(7);
-        Ok(Self { rotation: [x, y, z], floor_hue, spot_theta, spot_phi, spot_hue, translation, shape })
+        let latents = Self {
+            rotation: [x, y, z],
+            floor_hue,
+            spot_theta,
+            spot_phi,
+            spot_hue,
+            translation,
+            shape,
+            camera,
+        };
+        latents.check_camera()?;
+        Ok(latents)
     }
 }
 
@@ -181,7 +234,10 @@ mod tests {
         assert_eq!(latents.to_vec(), ten);
         let seven = Latents::try_from(&ten[..7]).expect("seven entries");
         assert_eq!((seven.translation, seven.to_vec()), (None, ten[..7].to_vec()));
-        for count in [0, 3, 6, 8, 9] {
+        let nine = Latents::try_from(&[&ten[..7], &[2.0, 0.5]].concat()[..]).expect("seven and the camera");
+        assert_eq!((nine.camera, nine.translation), (Some(Camera { distance: 2.0, elevation: 0.5 }), None));
+        assert_eq!(nine.to_vec(), [&ten[..7], &[2.0, 0.5]].concat());
+        for count in [0, 3, 6, 8] {
             assert_eq!(Latents::try_from(&ten[..count]), Err(LatentError::Count(count)));
         }
         assert_eq!(Latents::try_from(&[0.0; 11][..]), Err(LatentError::Count(11)));

@@ -1,5 +1,6 @@
 //! Meshes, materials and the latents of a view: everything an image is made from, before there are pixels.
 
+pub mod camera;
 pub mod latent_ranges;
 pub mod latents;
 pub mod load;
@@ -9,6 +10,7 @@ pub mod objects;
 pub mod placement;
 pub mod views;
 
+pub use camera::{Camera, FLOOR_HEIGHT};
 pub use latent_ranges::{Distribution, Distributions, LatentRanges, Range, ScaleRange};
 pub use latents::{LatentError, Latents, Shape};
 pub use load::{LoadOptions, LoadedMesh, MeshError, Up, load_mesh};

@@ -8,7 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::latents::{Latents, Shape};
+use crate::camera::Camera;
+use crate::latents::{LatentError, Latents, Shape};
 
 /// One view to render.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +37,12 @@ pub struct ViewRecord {
     /// Shears xy, xz, yz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shear: Option<[f64; 3]>,
+    /// Distance of the camera from the origin; the published one where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub camera_distance: Option<f64>,
+    /// Angle of the camera above the floor in radians; the published one where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub camera_elevation: Option<f64>,
     /// Samples a pixel of the renderer that made the reference; kept, not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u32>,
@@ -83,6 +90,16 @@ pub enum ViewsError {
         /// Position in the list, from 0.
         index: usize,
     },
+    /// A camera from which nothing can be seen.
+    #[error("{path}, record {index}: {source}")]
+    Camera {
+        /// The file.
+        path: PathBuf,
+        /// Position in the list, from 0.
+        index: usize,
+        /// What is wrong with it.
+        source: LatentError,
+    },
 }
 
 impl ViewRecord {
@@ -97,6 +114,10 @@ impl ViewRecord {
             translation: self.translation_xyz,
             shape: (self.scale_xyz.is_some() || self.shear.is_some())
                 .then(|| Shape { scale: self.scale_xyz.unwrap_or([1.0; 3]), shear: self.shear }),
+            camera: (self.camera_distance.is_some() || self.camera_elevation.is_some()).then(|| Camera {
+                distance: self.camera_distance.unwrap_or(Camera::PUBLISHED.distance),
+                elevation: self.camera_elevation.unwrap_or(Camera::PUBLISHED.elevation),
+            }),
         }
     }
 
@@ -136,6 +157,11 @@ pub fn parse_views(bytes: &[u8], path: &Path) -> Result<Vec<ViewRecord>, ViewsEr
         if !record.is_finite() {
             return Err(ViewsError::Latents { path: path.to_path_buf(), index });
         }
+        record.latents().check_camera().map_err(|source| ViewsError::Camera {
+            path: path.to_path_buf(),
+            index,
+            source,
+        })?;
     }
     Ok(records)
 }
@@ -175,6 +201,14 @@ mod tests {
         assert_eq!((shape.scale, shape.shear), ([1.0, 2.0, 3.0], None));
         let flat = scaled.replace("[1, 2, 3], \"samples\"", "[1, 0, 3], \"samples\"");
         assert!(parse(&flat).unwrap_err().to_string().contains("scales above 0"));
+        let above = record("a.png", "null").replace("\"samples\"", "\"camera_elevation\": 1.5, \"samples\"");
+        let camera = parse(&above).unwrap()[0].latents().camera.unwrap();
+        assert_eq!((camera.distance, camera.elevation), (2.5, 1.5));
+        let below = parse(&above.replace("1.5", "-1.5")).unwrap_err().to_string();
+        assert!(
+            below.contains("record 0: the camera at") && below.ends_with("is below the floor"),
+            "{below}"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod words;
 
 use std::path::Path;
 
-use dataset::Curriculum;
+use dataset::{Curriculum, WarpRanges};
 use engine::{AdamConfig, MuonConfig};
 use methods::presets::{self, DEFAULTS, EARLIER, SCALES};
 use methods::{MethodConfig, MethodName, Settings};
@@ -55,6 +55,7 @@ pub struct Config {
     pub muon: MuonConfig,
     pub loader: Loader,
     pub procedural: Procedural,
+    pub photos: WarpRanges,
     pub probes: Probes,
     pub checkpoints: Checkpoints,
     pub guards: Guards,
@@ -332,6 +333,8 @@ mod tests {
     fn slips_of_the_finger_are_refused_before_anything_begins() {
         for (assignment, start) in [
             ("procedural.latents=3diebench_t", "procedural.latents is \"3diebench_t\""),
+            ("photos.scale=[1.6, 0.8]", "photos.scale is 1.6 to 0.8: it ends before it begins"),
+            ("photos.scale=[0, 1]", "photos.scale is 0 to 1, but must be within"),
             ("procedural.quality=best", "procedural.quality is \"best\""),
             ("procedural.memory_mib=17592186044416", "procedural.memory_mib must be at most"),
             ("loader.workers=1000000", "loader.workers must be at most"),

@@ -257,6 +257,7 @@ fn photos_options(config: &Config) -> PhotosOptions {
     let (views, held_out_views) = view_numbers(config);
     PhotosOptions {
         group: config.method.transform.group(),
+        ranges: config.photos,
         views,
         held_out_views,
         side: config.method.image_size,

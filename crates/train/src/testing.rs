@@ -105,6 +105,7 @@ impl Views for FakeViews {
             spot_hue: random.uniform(),
             translation: self.translates.then(|| std::array::from_fn(|_| random.range(-0.5, 0.5))),
             shape: None,
+            camera: None,
         }
     }
     fn image(&self, object: usize, view: usize, _side: usize, pixels: &mut [u8]) -> dataset::Result<()> {

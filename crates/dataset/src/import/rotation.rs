@@ -25,7 +25,7 @@ pub enum PoseFrame {
 impl PoseFrame {
     /// The rotation that takes its axes to the renderer's world: in its columns, where the axes of the frame point.
     fn to_world(self) -> Rotation {
-        let [right, up, forward] = render::camera_axes();
+        let [right, up, forward] = render::camera_axes(None);
         let minus = |axis: [f64; 3]| axis.map(|value| -value);
         let columns = match self {
             Self::World => return Rotation::IDENTITY,

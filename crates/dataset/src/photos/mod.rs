@@ -5,6 +5,7 @@
 //! of [`crate::OnTheFly`].
 
 mod picture;
+mod ranges;
 mod warp;
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use pose::{Group, Part, Space, ViewPose};
 use scene::Latents;
 
 pub use picture::Picture;
+pub use ranges::WarpRanges;
 pub use warp::{Warp, Warps};
 
 use crate::error::{Error, Result};
@@ -29,11 +31,16 @@ use crate::views::Views;
 /// The class of photographs that lie in no folder of their own.
 const NO_CLASS: &str = "photographs";
 
+/// The part of a photograph's side that an unwarped view shows at least.
+const LEAST_REACH: f64 = 0.05;
+
 /// How views of photographs are made.
 #[derive(Clone, Debug)]
 pub struct PhotosOptions {
     /// What the warps are.
     pub group: Group,
+    /// How far they go.
+    pub ranges: WarpRanges,
     /// Views of each photograph that evaluations see; with a split by views, those for training.
     pub views: usize,
     /// Views of each photograph that are held out, besides; 0 for a split by photographs.
@@ -60,6 +67,15 @@ pub struct Photos {
 impl Photos {
     /// The photographs in `folder` and in all folders below it: `CLASS/PHOTO.jpg`, or all of one class.
     pub fn open(folder: &Path, options: PhotosOptions) -> Result<Self> {
+        options.ranges.validate().map_err(Error::Request)?;
+        let warps = Warps::within(options.group, options.ranges);
+        if warps.reach() < LEAST_REACH {
+            return Err(Error::Request(format!(
+                "photos.scale, .translation, .shear and .perspective go so far that views would show {:.3} of the side of a \
+                 photograph, so as not to reach its edge; at least {LEAST_REACH} is needed",
+                warps.reach()
+            )));
+        }
         let list = image_list::collect(&[OsString::from(folder)])?;
         let mut named: Vec<((String, String), PathBuf)> = list
             .images
@@ -82,7 +98,7 @@ impl Photos {
         let files: std::result::Result<Vec<PathBuf>, usize> = objects.iter().map(file).collect();
         let files = files.map_err(|_| Error::Request("two photographs have the same name".to_owned()))?;
         Ok(Self {
-            warps: Warps::of(options.group),
+            warps,
             classes: classes(&objects),
             kept: objects.iter().map(|_| OnceLock::new()).collect(),
             objects,
@@ -182,6 +198,9 @@ impl Views for Photos {
     fn images_digest(&self) -> Option<u64> {
         let mut hash = random::Fnv1a::new();
         hash.add(self.options.group.name.as_bytes());
+        if self.options.ranges != WarpRanges::default() {
+            hash.add(&self.options.ranges.bytes());
+        }
         for file in &self.files {
             let bytes = std::fs::metadata(file).map_or(0, |found| found.len());
             hash.add(&bytes.to_le_bytes());

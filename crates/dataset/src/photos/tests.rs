@@ -7,7 +7,8 @@ use image::RgbImage;
 use random::{Random, Stream};
 
 fn options(group: Group) -> PhotosOptions {
-    PhotosOptions { group, views: 6, held_out_views: 0, side: 16, seed: 4, memory: 1 << 20 }
+    let ranges = WarpRanges::default();
+    PhotosOptions { group, ranges, views: 6, held_out_views: 0, side: 16, seed: 4, memory: 1 << 20 }
 }
 
 /// A photograph of smooth noise, which looks alike in every direction.
@@ -63,6 +64,19 @@ fn folders_are_classes_and_views_are_known_warps() {
     assert_ne!(found[0], found[1]);
     assert_eq!(photos.pose(2, 3), photos.warp(2, 3).pose);
     assert!(photos.has(Part::Shear) && !photos.has(Part::Perspective) && !photos.has_light());
+    // Colours alone make other images.
+    let ranges = WarpRanges { hue: [0.0, 0.0].into(), ..WarpRanges::default() };
+    let other = PhotosOptions { ranges, ..options(Group::IMAGE_AFFINE) };
+    let grey = Photos::open(root.path(), other.clone()).unwrap();
+    assert_eq!(photos.pose(2, 3), grey.pose(2, 3));
+    assert_ne!(photos.images_digest(), grey.images_digest());
+    let ranges = WarpRanges { hue: [1.0, 0.0].into(), ..ranges };
+    let wrong = Photos::open(root.path(), PhotosOptions { ranges, ..other }).err().unwrap().to_string();
+    assert!(wrong.contains("photos.hue is 1 to 0: it ends before it begins"), "{wrong}");
+    let ranges = WarpRanges { scale: [0.02, 1.0].into(), ..WarpRanges::default() };
+    let far = PhotosOptions { ranges, ..options(Group::IMAGE_AFFINE) };
+    let wrong = Photos::open(root.path(), far).err().unwrap().to_string();
+    assert!(wrong.contains("at least 0.05 is needed"), "{wrong}");
     let nothing = tempfile::tempdir().unwrap();
     let message = Photos::open(nothing.path(), options(Group::IMAGE_AFFINE)).err().unwrap().to_string();
     assert!(message.contains("holds no images (jpg, jpeg, png, webp)"), "{message}");

@@ -1,33 +1,19 @@
 //! The warp of a photograph that makes a view of it: where it is sampled, and how its colours change. A pure function of
 //! (seed, photograph, view).
 
-use std::f64::consts::PI;
-
 use pose::{Deformation, Group, Part, Space, ViewPose};
 use random::{Random, Stream, fnv1a};
 use scene::{Latents, Range, Shape};
 
+use super::ranges::WarpRanges;
+
 const WARPS: Stream = Stream::new("photo-warps");
-
-/// Half a turn either way.
-const ANGLE: Range = Range { low: -PI, high: PI };
-/// In halves of the side of a view.
-const TRANSLATION: Range = Range { low: -0.2, high: 0.2 };
-/// Factors, all ratios as likely.
-const SCALE: Range = Range { low: 0.8, high: 1.6 };
-const SHEAR: Range = Range { low: -0.3, high: 0.3 };
-const PERSPECTIVE: Range = Range { low: -0.12, high: 0.12 };
-
-/// Factors of brightness, contrast and saturation, and the turn of hues in radians.
-const BRIGHTNESS: Range = Range { low: 0.7, high: 1.3 };
-const CONTRAST: Range = Range { low: 0.7, high: 1.3 };
-const SATURATION: Range = Range { low: 0.6, high: 1.4 };
-const HUE: Range = Range { low: -0.3, high: 0.3 };
 
 /// From where the warps of a group are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Warps {
     group: Group,
+    ranges: WarpRanges,
     /// Half of the side of the part of a photograph that an unwarped view shows, in halves of the photograph's side: so
     /// little that no warp reaches beyond the photograph. A border would tell where it was cut.
     reach: f64,
@@ -45,10 +31,15 @@ pub struct Warp {
 }
 
 impl Warps {
-    /// The warps of an image group.
+    /// The warps of an image group, as far as they usually go.
     pub fn of(group: Group) -> Self {
+        Self::within(group, WarpRanges::default())
+    }
+
+    /// The warps of an image group within ranges that are valid.
+    pub fn within(group: Group, ranges: WarpRanges) -> Self {
         debug_assert_eq!(group.space, Space::Image);
-        Self { group, reach: reach(group) }
+        Self { group, ranges, reach: reach(group, ranges) }
     }
 
     /// The group.
@@ -67,11 +58,17 @@ impl Warps {
         let index = fnv1a(id.as_bytes()).wrapping_add(view.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut random = Random::new(seed, WARPS, index);
         let mut draw = |range: Range| random.range(range.low, range.high);
-        let angle = draw(ANGLE);
-        let translation = [draw(TRANSLATION), draw(TRANSLATION)];
-        let scale = [draw(logarithm(SCALE)), draw(logarithm(SCALE))];
-        let (shear, perspective) = (draw(SHEAR), [draw(PERSPECTIVE), draw(PERSPECTIVE)]);
-        let colour = colours(draw(BRIGHTNESS), draw(CONTRAST), draw(SATURATION), draw(HUE));
+        let ranges = &self.ranges;
+        let angle = draw(ranges.angle);
+        let translation = [draw(ranges.translation), draw(ranges.translation)];
+        let scale = [draw(logarithm(ranges.scale)), draw(logarithm(ranges.scale))];
+        let (shear, perspective) = (draw(ranges.shear), [draw(ranges.perspective), draw(ranges.perspective)]);
+        let colour = colours(
+            draw(ranges.brightness),
+            draw(ranges.contrast),
+            draw(ranges.saturation),
+            draw(ranges.hue),
+        );
         let pose = self.pose(angle, translation, scale, shear, perspective);
         Warp { pose, colour, photo_from_view: self.photo_from_view(&pose) }
     }
@@ -121,6 +118,7 @@ impl Warp {
             spot_hue: 0.0,
             translation: Some(self.pose.translation),
             shape: Some(Shape { scale: [x, y, 1.0], shear: Some(self.pose.deformation.shear) }),
+            camera: None,
         }
     }
 }
@@ -129,20 +127,21 @@ fn logarithm(range: Range) -> Range {
     Range { low: range.low.ln(), high: range.high.ln() }
 }
 
-/// The largest window that stays inside for all warps of a group.
-fn reach(group: Group) -> f64 {
-    let (all, mut farthest) = (Warps { group, reach: 1.0 }, 0.0_f64);
+/// The largest window that stays inside for all warps of a group: where a corner of a view comes from goes up or down
+/// with each of the numbers but the angle, so that the ends of their ranges tell.
+fn reach(group: Group, ranges: WarpRanges) -> f64 {
+    let (all, mut farthest) = (Warps { group, ranges, reach: 1.0 }, 0.0_f64);
     let ends = |range: Range| [range.low, range.high];
-    let scale = logarithm(SCALE);
-    for degrees in (0..360).step_by(3) {
+    let scale = logarithm(ranges.scale);
+    for angle in ranges.angles() {
         for choice in 0..128_usize {
             let end = |bit: usize, range: Range| ends(range)[choice >> bit & 1];
             let pose = all.pose(
-                f64::from(degrees).to_radians(),
-                [end(0, TRANSLATION), end(1, TRANSLATION)],
+                angle,
+                [end(0, ranges.translation), end(1, ranges.translation)],
                 [end(2, scale), end(3, scale)],
-                end(4, SHEAR),
-                [end(5, PERSPECTIVE), end(6, PERSPECTIVE)],
+                end(4, ranges.shear),
+                [end(5, ranges.perspective), end(6, ranges.perspective)],
             );
             let Some(inverse) = group.matrix(&pose).inverse() else { continue };
             for corner in [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]] {
@@ -199,6 +198,44 @@ mod tests {
             assert!((0.8..=1.0).contains(&farthest), "{group}: {farthest}");
         }
         assert!((Warps::of(Group::IMAGE_ROTATION).reach() - std::f64::consts::FRAC_1_SQRT_2).abs() < 0.01);
+    }
+
+    #[test]
+    fn windows_follow_the_ranges() {
+        let narrow = WarpRanges {
+            angle: [-0.2, 0.4].into(),
+            translation: [0.0, 0.1].into(),
+            scale: [0.9, 1.1].into(),
+            shear: [0.0, 0.1].into(),
+            perspective: [0.0, 0.02].into(),
+            ..WarpRanges::default()
+        };
+        let far = WarpRanges {
+            translation: [-0.5, 0.9].into(),
+            scale: [0.3, 3.0].into(),
+            shear: [-1.0, 0.5].into(),
+            perspective: [-0.3, 0.3].into(),
+            ..WarpRanges::default()
+        };
+        for group in groups() {
+            for ranges in [narrow, far] {
+                let warps = Warps::within(group, ranges);
+                for view in 0..20_000 {
+                    let warp = warps.draw(3, "a/b", view);
+                    let m = warp.photo_from_view;
+                    for [x, y] in [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]] {
+                        let row = |i: usize| m[3 * i] * x + m[3 * i + 1] * y + m[3 * i + 2];
+                        let farthest = (row(0) / row(2)).abs().max((row(1) / row(2)).abs());
+                        assert!(row(2) > 0.0 && farthest <= 1.0, "{group}: {farthest}");
+                    }
+                    let angle = warp.pose.rotation.to_radians()[2];
+                    assert!((ranges.angle.low - 1e-6..ranges.angle.high + 1e-6).contains(&angle), "{angle}");
+                }
+            }
+            let [usual, narrow, far] =
+                [WarpRanges::default(), narrow, far].map(|ranges| Warps::within(group, ranges).reach());
+            assert!(narrow > usual && usual >= far, "{group}: {narrow} {usual} {far}");
+        }
     }
 
     #[test]

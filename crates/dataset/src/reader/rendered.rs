@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::arrays;
 use crate::error::{Error, Result};
-use crate::latent_table::LatentTable;
+use crate::latent_table::{LatentColumns, LatentTable};
 use crate::lists;
 use crate::object::{Object, SplitBy};
 use crate::storage::file_names;
@@ -54,7 +54,9 @@ pub fn read_latents(
         if LatentTable::new(columns, Vec::new()).is_none() || width.is_some_and(|width| width != columns) {
             return Err(Error::content(
                 &source,
-                format!("expected 7, 10, 13 or 16 latents everywhere, found {columns}"),
+                format!(
+                    "expected 7, 10, 13 or 16 latents everywhere, or two more with the camera, found {columns}"
+                ),
             ));
         }
         if !objects.is_empty() {
@@ -70,7 +72,8 @@ pub fn read_latents(
 fn refuse_not_finite(path: &Path, values: &[f64], columns: usize) -> Result<()> {
     let Some(at) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
     let (row, column) = (at / columns.max(1), at % columns.max(1));
-    let name = crate::latent_table::ALL_NAMES.get(column).copied().unwrap_or("a latent");
+    let names = LatentColumns::rendered(columns).map(LatentColumns::names).unwrap_or_default();
+    let name = names.get(column).copied().unwrap_or("a latent");
     Err(Error::content(path, format!("{name} in row {row} is {}, expected a finite number", values[at])))
 }
 
@@ -82,11 +85,16 @@ fn read_single_latents(root: &Path, objects: &[&Object], views: usize) -> Result
             let path = folder.join(&file_names(view)[1]);
             let (shape, values) = arrays::read_floats(&path)?;
             match shape[..] {
-                [7 | 10] => {
+                [columns] if LatentColumns::rendered(columns).is_some() => {
                     refuse_not_finite(&path, &values, values.len())?;
                     Ok(values)
                 }
-                _ => Err(Error::content(&path, format!("expected 7 or 10 latents, found shape {shape:?}"))),
+                _ => Err(Error::content(
+                    &path,
+                    format!(
+                        "expected 7, 10, 13 or 16 latents, or two more with the camera, found shape {shape:?}"
+                    ),
+                )),
             }
         };
         (0..views).map(file).collect()

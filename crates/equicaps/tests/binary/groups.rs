@@ -99,6 +99,44 @@ fn objects_are_scaled_and_sheared_from_the_latents_to_the_probes() {
 }
 
 #[test]
+fn cameras_are_latents_of_views() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let file = at("camera.toml");
+    let latents = file.to_str().unwrap();
+    std::fs::write(&file, "camera_distance = [2, 3]\ncamera_elevation = [0.1, \"pi/2\"]\n").unwrap();
+    ok(&mut render(&at("moved"), &["--preset", "3diebench", "--views", "3", "--latents", latents]));
+    let card = std::fs::read_to_string(at("moved").join("README.md")).unwrap();
+    assert!(card.contains("| camera_distance | 2 to 3 |"), "{card}");
+    let views = dataset::Dataset::open(&at("moved")).unwrap();
+    let table = views.latent_table();
+    assert_eq!(table.columns().names()[7..], ["camera_distance", "camera_elevation"]);
+    assert!((0..table.rows()).all(|row| (2.0..3.0).contains(&table.row(row)[7])));
+    ok(equicaps(&["dataset", "check"]).arg(at("moved")));
+    let stats = ok(equicaps(&["dataset", "stats"]).arg(at("moved")).arg("--out").arg(at("stats.svg")));
+    assert!(stats.contains("camera_elevation   0.100 |"), "{stats}");
+
+    // The published camera, given as such, makes the published images; another one does not.
+    let image = |name: &str, more: &[&str]| {
+        ok(&mut render(&at(name), &[&["--preset", "3diebench", "--views", "1"], more].concat()));
+        let views = dataset::Dataset::open(&at(name)).unwrap();
+        std::fs::read(views.image_name(0, 0)).unwrap()
+    };
+    let published = image("published", &[]);
+    assert_eq!(published, image("given", &["--range", "camera_distance=2.5,2.5"]));
+    assert_ne!(published, image("other", &["--range", "camera_distance=2.4,2.4"]));
+    for (range, expected) in [
+        ("camera_distance=0,1", "the distance must be above 0"),
+        ("camera_distance=0.3,1", "can be inside the object"),
+        ("camera_elevation=0,2", "the elevation must be from -pi/2 to pi/2"),
+        ("camera_elevation=-0.5,0", "is below the floor"),
+    ] {
+        let (status, message) = failure(&mut render(&at("wrong"), &["--range", range]));
+        assert!(status == 2 && message.contains(expected), "{range}: {message}");
+    }
+}
+
+#[test]
 fn rotations_fill_the_corner_of_a_4x4_matrix() {
     let root = tempfile::tempdir().unwrap();
     let run = root.path().join("run");
@@ -149,6 +187,26 @@ fn all_methods_train_on_a_folder_of_pictures() {
         assert!(found["representations"][task]["value"]["value"].is_number(), "{task}: {found}");
     }
     assert!(found["retrieval"]["val"]["mrr"].is_number(), "{found}");
+    // Ranges are kept in the run, also for evaluations; other ones are another run.
+    let small = root.path().join("small");
+    let ranges = ["photos.angle=[-0.25,0.25]", "photos.hue=[0,0]"];
+    ok(set(&mut train(&small, &photos, "image-rotation", "equicaps"), &ranges));
+    let config = std::fs::read_to_string(small.join("config.toml")).unwrap();
+    assert!(config.contains("angle = [-0.25, 0.25]") && config.contains("hue = [0.0, 0.0]"), "{config}");
+    ok(equicaps(&["evaluate", "--preset", "quick", "--quiet"]).arg(&small));
+    let mut other = equicaps(&["train", "--quiet", "--set", "photos.angle=[-0.5,0.5]", "--resume"]);
+    let (status, message) = failure(other.arg(&small));
+    assert!(status == 2 && message.contains("--set photos.angle would change what"), "{message}");
+    for (setting, expected) in [
+        ("photos.scale=[2,1]", "photos.scale is 2 to 1: it ends before it begins"),
+        ("photos.scale=2", "photos.scale takes two numbers such as [0.5, 2], not 2"),
+        ("photos.perspective=[0,1]", "photos.perspective is 0 to 1, but must be within -0.4 to 0.4"),
+        ("photos.scale=[0.011,1]", "at least 0.05 is needed"),
+    ] {
+        let run = root.path().join("wrong");
+        let (_, message) = failure(set(&mut train(&run, &photos, "image-affine", "equicaps"), &[setting]));
+        assert!(message.contains(expected) && !run.exists(), "{setting}: {message}");
+    }
     // The same steps, interrupted or not.
     let again = root.path().join("again");
     ok(set(

@@ -44,6 +44,7 @@ pub fn draw(prepared: &PreparedMesh, mesh: &Mesh, degrees: V, size: usize) -> Im
         spot_hue: 0.1,
         translation: None,
         shape: None,
+        camera: None,
     };
     let image = render::render(Some(prepared), &latents, size as u32, Quality::Fast);
     Image { rgb: image.pixels, seen: facing(mesh, degrees, size) }

@@ -1,7 +1,6 @@
 // Camera rays around the object, and which of their hits get light computed: the algorithm of image.rs. A ray has
 // `layers` slots for the surfaces it crosses; `own` tells of every slot what it is.
 
-#define CAMERA_HEIGHT 1.76776695f  // 2.5 / sqrt 2
 #define SQRT_HALF 0.707106781f
 #define FOCAL 1.388889f
 #define MIN_WEIGHT 0.1f
@@ -12,10 +11,15 @@
 #define INTERPOLATED 0xfffffffeu
 #define OWNER 0x80000000u
 
-DEVICE float3 camera_position() { return vec(0.0f, CAMERA_HEIGHT, CAMERA_HEIGHT); }
+DEVICE float3 camera_position(const View& view) { return vec(0.0f, view.camera_ahead, view.camera_height); }
 
 /// Direction through image-plane coordinates, not normalized.
-DEVICE float3 camera_direction(float u, float v) {
+DEVICE float3 camera_direction(const View& view, float u, float v) {
+    if (view.has_camera) {
+        float sine = view.camera_sine, cosine = view.camera_cosine;
+        return vec(-u, -(FOCAL * cosine + sine * v), cosine * v - FOCAL * sine);
+    }
+    // The published camera, half way between level and straight down.
     return vec(-u, -SQRT_HALF * (FOCAL + v), SQRT_HALF * (v - FOCAL));
 }
 
@@ -94,9 +98,9 @@ TRACE_KERNEL trace_camera(const Batch* b, int unused) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < end; i += gridDim.x * blockDim.x) {
         int tile = i / 32, x = (tile % tiles) * 8 + i % 8, y = (tile / tiles) * 4 + i % 32 / 8;
         bool active = x < view.width && y < view.height;
-        float3 direction = camera_direction((float)view.x0 * inverse_size + ((float)x + 0.5f) * scale - 0.5f,
+        float3 direction = camera_direction(view, (float)view.x0 * inverse_size + ((float)x + 0.5f) * scale - 0.5f,
                                             0.5f - (float)view.y0 * inverse_size - ((float)y + 0.5f) * scale);
-        float limit = direction.z < 0.0f ? (FLOOR_Z - CAMERA_HEIGHT) / direction.z : INFINITE;
+        float limit = direction.z < 0.0f ? (FLOOR_Z - view.camera_height) / direction.z : INFINITE;
         float3 along = turn_to_object(view, direction);
         u64 slot = view.sample_start + (u64)(y * view.width + x) * view.layers;
         float left = 1.0f, start = 0.0f;
@@ -105,7 +109,7 @@ TRACE_KERNEL trace_camera(const Batch* b, int unused) {
         float3 emitted = splat(0.0f);
         for (int layer = 0; layer < view.layers; layer++) {
             rays += active ? 1 : 0;
-            float3 from = to_object(view, camera_position() + start * direction);
+            float3 from = to_object(view, camera_position(view) + start * direction);
             Hit hit = nearest<false>(view, from, along, limit - start, active);
             active = active && hit.triangle != MISS;
             if (active) {

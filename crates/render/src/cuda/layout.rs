@@ -81,6 +81,16 @@ shared! {
         pub layers: i32,
         pub image: i32,
         pub has_emission: i32,
+        /// Whether the camera is not the published one.
+        pub has_camera: i32,
+        /// Where the camera stands: along +Y, and up.
+        pub camera_ahead: f32,
+        pub camera_height: f32,
+        /// Of its elevation.
+        pub camera_sine: f32,
+        pub camera_cosine: f32,
+        /// The row of the image, in pixels, above which there is no floor.
+        pub horizon: f32,
     }
 
     /// What the device finds out about a view before it is shaded; only the device reads and writes it.

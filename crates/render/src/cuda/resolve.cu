@@ -1,14 +1,19 @@
 // From samples and shaded points to pixels: interpolation, pixel filter, the floor behind, and the camera's response.
 
-/// The floor as if the object did not hide it, at every `floor_step`-th pixel corner, or (step 1) at pixel centres.
+/// How steeply rays come down at least, for the points of the floor to be within reach of single precision.
+#define LEAST_DESCENT -1e-3f
+
+/// The floor as if the object did not hide it, at every `floor_step`-th pixel corner, or (step 1) at pixel centres. What
+/// is far away or above the horizon stands for the end of the floor.
 KERNEL fill_floor_lattice(const Batch* b, int unused) {
     int index = blockIdx.y, node = blockIdx.x * blockDim.x + threadIdx.x, nodes = b->floor_nodes;
     if (node >= nodes * nodes) return;
     float offset = b->floor_step == 1 ? 0.5f : 0.0f, scale = 1.0f / (float)b->size;
     float x = (float)(node % nodes * b->floor_step) + offset, y = (float)(node / nodes * b->floor_step) + offset;
-    float3 direction = camera_direction(x * scale - 0.5f, 0.5f - y * scale);
-    float t = (FLOOR_Z - CAMERA_HEIGHT) / direction.z;
-    float3 point = camera_position() + t * direction;
+    const View& view = b->views[index];
+    float3 direction = camera_direction(view, x * scale - 0.5f, 0.5f - y * scale);
+    float t = (FLOOR_Z - view.camera_height) / fminf(direction.z, LEAST_DESCENT);
+    float3 point = camera_position(view) + t * direction;
     b->floor_lattice[(u64)index * nodes * nodes + node] = extend(floor_radiance(b, index, point.x, point.y, true), 0.0f);
 }
 
@@ -87,6 +92,9 @@ KERNEL write_pixels(const Batch* b, int unused) {
         const float4* at = lattice + y / step * nodes + x / step;
         value = mix(mix(xyz(at[0]), xyz(at[1]), fx), mix(xyz(at[nodes]), xyz(at[nodes + 1]), fx), fy);
     }
+    // The world in the rows above the horizon, and in its share of the row that the horizon crosses.
+    float sky = clamp(view.horizon - (float)y, 0.0f, 1.0f);
+    if (sky > 0.0f) value = mix(value, splat(WORLD_RADIANCE), sky);
     int per_pixel = b->supersampling;
     int rx = (x - view.x0) * per_pixel - per_pixel, ry = (y - view.y0) * per_pixel - per_pixel;
     if (!view.is_empty && rx >= -per_pixel && ry >= -per_pixel && rx + per_pixel < view.width &&

@@ -59,7 +59,7 @@ DEVICE Point load_point(const Batch* b, const View& view, u32 slot) {
     p.normal = xyz(sample.normal);
     p.face = xyz(sample.face);
     p.behind = __float_as_uint(sample.face.w);
-    p.view = normalized(camera_position() - p.position, vec(0.0f, 0.0f, 1.0f));
+    p.view = normalized(camera_position(view) - p.position, vec(0.0f, 0.0f, 1.0f));
     p.origin = ray_start(view, p.position, p.face);
     p.n_dot_v = dot(p.normal, p.view);
     load_surface(view, sample, p);
@@ -138,7 +138,7 @@ static __device__ __noinline__ float3 lamp_mirrored(const Batch* b, const View& 
     Point p;
     p.position = xyz(sample.position);
     p.normal = xyz(sample.normal);
-    p.view = normalized(camera_position() - p.position, vec(0.0f, 0.0f, 1.0f));
+    p.view = normalized(camera_position(view) - p.position, vec(0.0f, 0.0f, 1.0f));
     p.n_dot_v = dot(p.normal, p.view);
     load_surface(view, sample, p);
     float3 l = 2.0f * p.n_dot_v * p.normal - p.view, to_lamp = vec(view.spot_position) - p.position;

@@ -35,6 +35,7 @@ fn irradiance(mesh: &PreparedMesh, point: Vec2) -> Vec3 {
         spot_hue: 0.0,
         translation: None,
         shape: None,
+        camera: None,
     };
     let mut view = View::new(mesh, &latents);
     view.spot = lights::Spot { position: Vec3::new(40.0, 0.0, 4.0), axis: Vec3::X, intensity: Vec3::ONE };

@@ -100,6 +100,7 @@ fn on_a_plate<T>(roughness: f32, look: impl FnOnce(&LitScene<'_>, &PointPacket, 
         spot_hue: 0.5,
         translation: None,
         shape: None,
+        camera: None,
     };
     let mut view = View::new(&plate, &latents);
     view.spot = Spot { position: 4.0 * MIRRORED, axis: -MIRRORED, intensity: Vec3::ONE };

@@ -82,6 +82,7 @@ impl Config {
             self.procedural.memory_mib <= MOST_MEMORY_MIB,
             &format!("procedural.memory_mib must be at most {MOST_MEMORY_MIB}"),
         )?;
+        self.photos.validate().map_err(Error::Setting)?;
         rule(
             (1..=MOST_WORKERS).contains(&self.loader.queue),
             &format!("loader.queue must be between 1 and {MOST_WORKERS}"),

@@ -68,8 +68,9 @@ struct Class {
 impl fmt::Display for Stats {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(formatter, "{}\n", self.description)?;
+        let width = self.latents.iter().map(|latent| latent.name.len()).max().unwrap_or(0).max(10);
         for latent in &self.latents {
-            writeln!(formatter, "{}", latent.to_line())?;
+            writeln!(formatter, "{}", latent.to_line(width))?;
         }
         let width = self.classes.iter().map(|class| class.name.chars().count()).max().unwrap_or(0).max(5);
         let most = self.classes.iter().map(|class| class.train + class.val).max().unwrap_or(0).max(1);

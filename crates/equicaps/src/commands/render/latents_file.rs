@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use anyhow::Context;
-use scene::{Distribution, LatentRanges, Range, ScaleRange};
+use scene::{Camera, Distribution, LatentRanges, Range, ScaleRange};
 use toml::{Table, Value};
 
-use super::options::parse_number;
+use super::options::{constant, parse_number};
 use crate::UsageError;
 
 /// Latents with one range.
-const SINGLE: [&str; 4] = ["floor_hue", "spot_theta", "spot_phi", "spot_hue"];
+const SINGLE: [&str; 6] =
+    ["floor_hue", "spot_theta", "spot_phi", "spot_hue", "camera_distance", "camera_elevation"];
 /// All keys of the file.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 12] = [
     "rotation",
     "rotation_gap",
     "floor_hue",
@@ -22,6 +23,8 @@ const KEYS: [&str; 10] = [
     "translation",
     "scale",
     "shear",
+    "camera_distance",
+    "camera_elevation",
     "distribution",
 ];
 
@@ -49,6 +52,8 @@ fn overlay(text: &str, ranges: &mut LatentRanges) -> Result<(), String> {
             "scale" if is_pair(value) => ranges.scale = Some(ScaleRange::Uniform(one()?)),
             "scale" => ranges.scale = Some(ScaleRange::Axes(three(key, value)?)),
             "shear" => ranges.shear = Some(three(key, value)?),
+            "camera_distance" => ranges.camera_distance = Some(one()?),
+            "camera_elevation" => ranges.camera_elevation = Some(one()?),
             "distribution" => distribute(value, ranges)?,
             other => return Err(unknown("latent", other, &KEYS)),
         }
@@ -59,6 +64,10 @@ fn overlay(text: &str, ranges: &mut LatentRanges) -> Result<(), String> {
     }
     if ranges.scale.is_some() && ranges.translation.is_none() {
         ranges.translation = Some([[0.0, 0.0].into(); 3]);
+    }
+    if ranges.camera_distance.is_some() || ranges.camera_elevation.is_some() {
+        ranges.camera_distance.get_or_insert(constant(Camera::PUBLISHED.distance));
+        ranges.camera_elevation.get_or_insert(constant(Camera::PUBLISHED.elevation));
     }
     Ok(())
 }
@@ -87,6 +96,8 @@ fn distribute(value: &Value, ranges: &mut LatentRanges) -> Result<(), String> {
             "translation" => spread.translation = kind,
             "scale" => spread.scale = kind,
             "shear" => spread.shear = kind,
+            "camera_distance" => spread.camera_distance = kind,
+            "camera_elevation" => spread.camera_elevation = kind,
             other => {
                 let known: Vec<&str> =
                     SINGLE.into_iter().chain(["rotation", "translation", "scale", "shear"]).collect();
@@ -166,6 +177,10 @@ mod tests {
         assert_eq!(scaled.distribution.scale, Distribution::LogUniform);
         assert_eq!(scaled.distribution.spot_phi, Distribution::Normal);
         assert_eq!(read(""), LatentRanges::BENCH);
+        let moved = read("camera_elevation = [0.2, \"pi/2\"]\n[distribution]\ncamera_elevation = \"normal\"");
+        assert_eq!(moved.camera_distance, Some(Range { low: 2.5, high: 2.5 }));
+        assert_eq!(moved.camera_elevation, Some(Range { low: 0.2, high: PI / 2.0 }));
+        assert_eq!(moved.distribution.camera_elevation, Distribution::Normal);
     }
 
     #[test]
@@ -187,5 +202,16 @@ mod tests {
         let mut ranges = LatentRanges::BENCH;
         overlay("scale = [0, 1]", &mut ranges).unwrap();
         assert!(ranges.validate().unwrap_err().to_string().contains("above 0"));
+        for (text, expected) in [
+            ("camera_distance = [0, 2]", "the camera at a distance of 0 and an elevation of"),
+            ("camera_elevation = [0, 2]", "the elevation must be from -pi/2 to pi/2"),
+            ("camera_elevation = [-1, 1]", "is below the floor"),
+            ("camera_distance = [0.5, 2]", "can be inside the object"),
+        ] {
+            let mut ranges = LatentRanges::BENCH;
+            overlay(text, &mut ranges).unwrap();
+            let message = ranges.validate().unwrap_err().to_string();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
     }
 }

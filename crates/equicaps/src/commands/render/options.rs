@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use dataset::jpeg::ChannelOrder;
 use dataset::latent_table::ALL_NAMES as NAMES;
 use dataset::work::Shard;
-use scene::{LatentRanges, Range, ScaleRange};
+use scene::{Camera, LatentRanges, Range, ScaleRange};
 
 /// The published datasets, and one beyond their range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -189,6 +189,11 @@ pub(super) fn parse_number(text: &str) -> Result<f64, String> {
     if value.is_finite() { Ok(value) } else { Err(wrong()) }
 }
 
+/// A range of one value.
+pub(super) fn constant(value: f64) -> Range {
+    Range { low: value, high: value }
+}
+
 impl RangeOption {
     /// Changes `ranges`.
     pub fn apply(&self, ranges: &mut LatentRanges) -> Result<(), String> {
@@ -210,6 +215,12 @@ impl RangeOption {
                 ScaleRange::Axes(axes) => *axes = [self.range; 3],
             },
             "shear" => *ranges.shear.as_mut().ok_or_else(no_scale)? = [self.range; 3],
+            "camera_distance" | "camera_elevation" => {
+                // The other one stays where it is.
+                let distance = ranges.camera_distance.get_or_insert(constant(Camera::PUBLISHED.distance));
+                let elevation = ranges.camera_elevation.get_or_insert(constant(Camera::PUBLISHED.elevation));
+                *if self.name == "camera_distance" { distance } else { elevation } = self.range;
+            }
             column => {
                 let place = NAMES.iter().position(|name| *name == column).unwrap_or(0);
                 let axis = (place + 2) % 3;
@@ -254,6 +265,7 @@ mod tests {
         for name in NAMES {
             let changed = apply(&format!("{name}=0.125,0.25"));
             let named = dataset::card::named_ranges(&changed);
+            assert_eq!(changed.width(), if name.starts_with("camera") { 18 } else { 16 });
             let moved: Vec<_> = named.iter().filter(|(_, range)| *range == [0.125, 0.25]).collect();
             assert!(moved.len() == 1 && moved[0].0 == name);
         }

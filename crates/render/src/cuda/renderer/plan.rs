@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::super::layout::{Both, ViewData};
 use super::super::object::Object;
 use super::{COARSE_NODES, MOST_VIEWS, Renderer, SLOT_BYTES, Shot};
+use crate::PreparedMesh;
 use crate::image::{MARGIN, MAX_LAYERS};
 use crate::view::View;
-use crate::{PreparedMesh, camera};
 
 /// A view of a batch, and the memory it takes.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Renderer {
         let centre = view.centre();
         let settings = &self.settings;
         let reach = view.irradiance_reach();
-        let [x0, x1, y0, y1] = camera::sphere_bounds(centre, view.radius, MARGIN, size);
+        let [x0, x1, y0, y1] = view.camera.sphere_bounds(centre, view.radius, MARGIN, size);
         let width = (x1 - x0).max(0) as usize * settings.supersampling;
         let height = (y1 - y0).max(0) as usize * settings.supersampling;
         let (columns, rows) = (width.div_ceil(settings.shading_step), height.div_ceil(settings.shading_step));
@@ -51,6 +51,12 @@ impl Renderer {
             columns: columns as i32,
             rows: rows as i32,
             image: image as i32,
+            has_camera: i32::from(!view.camera.is_published),
+            camera_ahead: view.camera.position.y,
+            camera_height: view.camera.position.z,
+            camera_sine: -view.camera.forward.z,
+            camera_cosine: view.camera.up.z,
+            horizon: view.camera.horizon(size as f32),
             ..bytemuck::Zeroable::zeroed()
         };
         object.place(0, &mut data);
