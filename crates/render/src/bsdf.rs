@@ -28,6 +28,7 @@ fn schlick(x: f32) -> f32 {
 }
 
 /// Unpolarised reflectance of a dielectric of relative index `eta` for the cosine `cos`.
+#[inline(always)]
 fn fresnel_dielectric(cos: f32, eta: f32) -> f32 {
     let c = cos.abs();
     let g = eta * eta - 1.0 + c * c;
@@ -41,7 +42,7 @@ fn fresnel_dielectric(cos: f32, eta: f32) -> f32 {
 }
 
 /// Smith's masking of GGX for one direction.
-#[inline]
+#[inline(always)]
 fn smith_g1(cos: f32, alpha_squared: f32) -> f32 {
     let cos_squared = cos * cos;
     let tan_squared = (1.0 - cos_squared).max(0.0) / cos_squared.max(1e-8);
@@ -81,12 +82,15 @@ impl Surface {
         2.0 / (1.0 - (0.08 * self.specular).clamp(0.0, 0.99).sqrt()) - 1.0
     }
 
+    /// The lobe.
+    fn lobe(&self) -> Lobe {
+        let (reflectance, eta) = (self.normal_reflectance(), self.eta());
+        Lobe { reflectance, eta, metallic: self.metallic, alpha: self.alpha() }
+    }
+
     /// Fresnel reflectance of the lobe for the cosine between light and half-vector: in white, and per unit albedo.
     pub fn fresnel(&self, cos: f32) -> Reflected {
-        let (normal_reflectance, eta) = (self.normal_reflectance(), self.eta());
-        let base = fresnel_dielectric(1.0, eta);
-        let rise = ((fresnel_dielectric(cos, eta) - base) / (1.0 - base)).clamp(0.0, 1.0);
-        Reflected { white: normal_reflectance * (1.0 - rise) + rise, albedo: self.metallic * (1.0 - rise) }
+        self.lobe().fresnel(cos)
     }
 
     /// The GGX lobe times `n.l`; `alpha` as from [`Self::alpha`] or wider.
@@ -135,6 +139,7 @@ pub struct Reflected {
 impl std::ops::Mul<f32> for Reflected {
     type Output = Self;
 
+    #[inline(always)]
     fn mul(self, factor: f32) -> Self {
         Self { white: self.white * factor, albedo: self.albedo * factor }
     }
@@ -187,16 +192,27 @@ fn turned_normal(face: Vec3, v: Vec3, n: Vec3, threshold: f32) -> Vec3 {
     (new.x * across + new.y * face).normalize_or(face)
 }
 
+/// What [`sample_reflection`] takes of a point of the unit square: a radius, and cosine and sine of an angle.
+pub fn lobe_sample(u: [f32; 2]) -> [f32; 3] {
+    let angle = std::f32::consts::TAU * u[1];
+    [u[0].sqrt(), angle.cos(), angle.sin()]
+}
+
+/// Sample `i` of `count` that cover the lobe evenly.
+pub fn even_lobe_sample(i: usize, count: usize) -> [f32; 3] {
+    lobe_sample([(i as f32 + 0.5) / count as f32, (i as f32 * 0.618_034).fract()])
+}
+
 /// Samples a visible normal of GGX for the view direction `v` about `n` (Heitz, 2018), and returns the light
 /// direction it reflects to.
-pub fn sample_reflection(n: Vec3, v: Vec3, alpha: f32, u: [f32; 2]) -> Vec3 {
+#[inline(always)]
+pub fn sample_reflection(n: Vec3, v: Vec3, alpha: f32, [radius, cos, sin]: [f32; 3]) -> Vec3 {
     let (s, t) = crate::sampling::frame(n);
     let view = Vec3::new(alpha * v.dot(s), alpha * v.dot(t), v.dot(n)).normalize_or(Vec3::Z);
     let (a, b) = crate::sampling::frame(view);
-    let (radius, angle) = (u[0].sqrt(), std::f32::consts::TAU * u[1]);
-    let x = radius * angle.cos();
+    let x = radius * cos;
     let blend = 0.5 * (1.0 + view.z);
-    let y = (1.0 - blend) * (1.0 - x * x).max(0.0).sqrt() + blend * radius * angle.sin();
+    let y = (1.0 - blend) * (1.0 - x * x).max(0.0).sqrt() + blend * radius * sin;
     let z = (1.0 - x * x - y * y).max(0.0).sqrt();
     let local = x * a + y * b + z * view;
     let half = Vec3::new(alpha * local.x, alpha * local.y, local.z.max(0.0)).normalize_or(Vec3::Z);
@@ -204,15 +220,42 @@ pub fn sample_reflection(n: Vec3, v: Vec3, alpha: f32, u: [f32; 2]) -> Vec3 {
     (2.0 * v.dot(half) * half - v).normalize_or(n)
 }
 
-impl Surface {
+/// The lobe of a surface.
+#[derive(Clone, Copy, Debug)]
+pub struct Lobe {
+    /// [`Surface::normal_reflectance`].
+    pub reflectance: f32,
+    /// [`Surface::eta`].
+    pub eta: f32,
+    /// [`Surface::metallic`].
+    pub metallic: f32,
+    /// [`Surface::alpha`].
+    pub alpha: f32,
+}
+
+impl Lobe {
+    #[inline(always)]
+    fn fresnel(&self, cos: f32) -> Reflected {
+        let base = fresnel_dielectric(1.0, self.eta);
+        let rise = ((fresnel_dielectric(cos, self.eta) - base) / (1.0 - base)).clamp(0.0, 1.0);
+        Reflected { white: self.reflectance * (1.0 - rise) + rise, albedo: self.metallic * (1.0 - rise) }
+    }
+
     /// What a direction from [`sample_reflection`] contributes per unit radiance.
+    #[inline(always)]
     pub fn reflection_weight(&self, n: Vec3, l: Vec3, v: Vec3) -> Reflected {
         if n.dot(l) <= 0.0 || n.dot(v) <= 0.0 {
             return Reflected::default();
         }
         let half = (l + v).normalize_or(n);
-        let alpha = self.alpha();
-        self.fresnel(l.dot(half)) * smith_g1(n.dot(l), alpha * alpha)
+        self.fresnel(l.dot(half)) * smith_g1(n.dot(l), self.alpha * self.alpha)
+    }
+}
+
+impl Surface {
+    /// [`Lobe::reflection_weight`].
+    pub fn reflection_weight(&self, n: Vec3, l: Vec3, v: Vec3) -> Reflected {
+        self.lobe().reflection_weight(n, l, v)
     }
 }
 
@@ -231,8 +274,8 @@ mod tests {
             let l = sampling::sphere(i, count, 0.0);
             by_area +=
                 surface.specular(n, l, v, surface.alpha()) * (4.0 * std::f32::consts::PI / count as f32);
-            let u = sampling::sobol(i as u32, 0, 9);
-            let l = sample_reflection(n, v, surface.alpha(), u);
+            let sample = lobe_sample(sampling::sobol(i as u32, 0, 9));
+            let l = sample_reflection(n, v, surface.alpha(), sample);
             by_lobe += surface.reflection_weight(n, l, v) * (1.0 / count as f32);
         }
         for (area, lobe) in [(by_area.white, by_lobe.white), (by_area.albedo, by_lobe.albedo)] {

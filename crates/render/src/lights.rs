@@ -39,7 +39,7 @@ pub fn sun_direction(point: Vec2) -> Vec3 {
 }
 
 /// Radiance of the sun in the unit direction `direction`.
-#[inline]
+#[inline(always)]
 pub fn sun_radiance(direction: Vec3) -> f32 {
     let cos = direction.z;
     if cos > std::f32::consts::FRAC_1_SQRT_2 { SUN_STRENGTH / (PI * cos * cos * cos) } else { 0.0 }

@@ -169,7 +169,8 @@ fn direct_light(
         sum += view.spot.intensity * open(lamp.direction, lamp.distance) * value;
     }
     if !is_floor && seen_by_camera && surface.has_specular() {
-        let l = bsdf::sample_reflection(n, towards, surface.alpha(), sampler.next());
+        let sample = bsdf::lobe_sample(sampler.next());
+        let l = bsdf::sample_reflection(n, towards, surface.alpha(), sample);
         let weight = surface.reflection_weight(n, l, towards);
         let weight = albedo * weight.albedo + Vec3::splat(weight.white);
         if weight != Vec3::ZERO && !through_floor(l) {

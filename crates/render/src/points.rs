@@ -20,8 +20,8 @@ use crate::view::{SurfacePoint, View, floor_distance};
 
 mod lanes;
 use lanes::{
-    PointLanes, Sums, Terms, Vectors, ZERO, accumulate, counted_share, directions_to, evaluate, lobe,
-    metal_lobe, set,
+    PointLanes, ReflectedLanes, Sums, Terms, Vectors, ZERO, accumulate, add_reflected, counted_share,
+    directions_to, evaluate, lobe, metal_lobe, set,
 };
 
 /// Width of the lobe below which the sun's gleam is sampled by reflection instead of by direction.
@@ -40,9 +40,9 @@ const DENSE: f32 = 20_000.0;
 pub(crate) struct PointPacket {
     count: usize,
     points: [SurfacePoint; WIDTH],
-    views: [Vec3; WIDTH],
     lanes: PointLanes,
-    has_specular: bool,
+    /// Lanes with a lobe.
+    with_lobe: Mask,
     has_metal: bool,
     /// Starts of rays, object frame.
     origin: Vectors,
@@ -98,12 +98,17 @@ impl PointPacket {
         Self {
             count: points.len().min(WIDTH),
             points: points_of,
-            views,
             lanes,
-            has_specular: surfaces.iter().any(bsdf::Surface::has_specular),
+            with_lobe: (0..WIDTH)
+                .filter(|&lane| surfaces[lane].has_specular())
+                .fold(0, |mask, lane| mask | 1 << lane),
             has_metal: surfaces.iter().any(|surface| surface.metallic > 0.0),
             origin: vectors(&|lane| scene.view.to_object(points_of[lane].lifted(scene.view.lift()))),
         }
+    }
+
+    fn has_lobe(&self) -> bool {
+        self.with_lobe != 0
     }
 
     fn used(&self) -> Mask {
@@ -117,11 +122,11 @@ impl PointPacket {
         let sun_share = self.add_sun(scene, (&mut shades, &mut metal), rays);
         self.add_spot(scene, (&mut shades, &mut metal), rays);
         self.add_indirect(scene, (&mut shades, &mut metal), rays);
-        if self.has_specular {
-            for lane in 0..self.count {
-                let gleam = self.gleam(scene, lane, sun_share[lane]);
-                shades[lane].specular += Vec3::splat(gleam.white);
-                metal[lane] += Vec3::splat(gleam.albedo);
+        if self.has_lobe() {
+            let gleam = self.gleam(scene, &sun_share);
+            for lane in lanes_of(self.with_lobe & self.used()) {
+                shades[lane].specular += Vec3::splat(gleam.white.0[lane]);
+                metal[lane] += Vec3::splat(gleam.albedo.0[lane]);
             }
         }
         if self.has_metal {
@@ -147,7 +152,7 @@ impl PointPacket {
         let mut sums = Sums::NONE;
         let mut gleam = ZERO;
         for (i, towards) in sun.iter().enumerate() {
-            if self.has_specular && open[i] != ZERO {
+            if self.has_lobe() && open[i] != ZERO {
                 let direction = towards.world.to_array().map(Floats::splat);
                 lobe(&self.lanes, &direction, &self.lanes.alpha, &mut gleam);
                 add_products(&mut sums.specular, &open[i], &gleam);
@@ -209,7 +214,7 @@ impl PointPacket {
         let mut gleam = ZERO;
         let alpha = Floats(self.lanes.alpha.0.map(|alpha| alpha.max(LAMP_LOBE)));
         for i in 0..lamp.len() {
-            if self.has_specular && open[i] != ZERO {
+            if self.has_lobe() && open[i] != ZERO {
                 lobe(&self.lanes, &directions[i], &alpha, &mut gleam);
                 add_products(&mut sums.specular, &open[i], &gleam);
                 if self.has_metal {
@@ -226,7 +231,7 @@ impl PointPacket {
             }
             if self.lanes.alpha.0[lane] < LAMP_LOBE && total > 0.0 {
                 shades[lane].lamp = sums.visible_cosine.0[lane] / total;
-            } else if self.has_specular {
+            } else if self.has_lobe() {
                 let facing = spot.facing_irradiance(self.points[lane].position);
                 let mean = sums.specular.0[lane] / lamp.len() as f32;
                 shades[lane].specular += spot.intensity * (facing * mean);
@@ -281,7 +286,7 @@ impl PointPacket {
             object_radiance(scene.view, surroundings, &hits[turn], towards.world, turn, found, rays);
             // Light of the world counts wholly, and the lobe's part of it is in `gleam`.
             let surfaces = if towards.world.z < 0.0 { wanted[turn] } else { hits[turn].mask };
-            if self.has_specular && surfaces != 0 {
+            if self.has_lobe() && surfaces != 0 {
                 let direction = towards.world.to_array().map(Floats::splat);
                 counted_share(&self.lanes, &direction, &terms[turn], &mut shares);
                 lobe(&self.lanes, &direction, &self.lanes.alpha, &mut gleam);
@@ -305,7 +310,7 @@ impl PointPacket {
             let total = sums.cosine.0[lane];
             if total > 0.0 {
                 shades[lane].diffuse += PI * light[lane] / total;
-                if self.has_specular {
+                if self.has_lobe() {
                     shades[lane].specular += PI * white[lane] / total;
                     metal[lane] += PI * coloured[lane] / total;
                 }
@@ -319,25 +324,18 @@ impl PointPacket {
         Bundle { geometry, origin: &self.origin, wanted, by_point }
     }
 
-    /// The world, and, in a narrow lobe, the sun, as the lobe reflects them.
-    fn gleam(&self, scene: &LitScene<'_>, lane: usize, sun_share: f32) -> Reflected {
-        let (point, view) = (&self.points[lane], self.views[lane]);
-        let surface = scene.view.surface(point);
-        if !surface.has_specular() {
-            return Reflected::default();
-        }
-        let narrow = surface.alpha() < NARROW_LOBE;
+    /// The world, and, in narrow lobes, the sun, as the lobes reflect them.
+    fn gleam(&self, scene: &LitScene<'_>, sun_share: &[f32; WIDTH]) -> ReflectedLanes {
+        let is_narrow = |lane: usize| self.lanes.alpha.0[lane] < NARROW_LOBE;
+        let sun_share =
+            Floats(std::array::from_fn(|lane| if is_narrow(lane) { sun_share[lane] } else { 0.0 }));
+        let mut sums = ReflectedLanes { white: ZERO, albedo: ZERO };
         let count = scene.settings.lobe_samples;
-        let mut sum = Reflected::default();
         for i in 0..count {
-            let u = [(i as f32 + 0.5) / count as f32, (i as f32 * 0.618_034).fract()];
-            let l = bsdf::sample_reflection(point.normal, view, surface.alpha(), u);
-            if l.z > 0.0 && l.dot(point.face_normal) > 0.0 {
-                let sun = if narrow { sun_share * lights::sun_radiance(l) } else { 0.0 };
-                sum += surface.reflection_weight(point.normal, l, view) * (WORLD_RADIANCE + sun);
-            }
+            add_reflected(&self.lanes, bsdf::even_lobe_sample(i, count), &sun_share, &mut sums);
         }
-        Reflected { white: sum.white / count as f32, albedo: sum.albedo / count as f32 }
+        let mean = |sum: Floats| Floats(sum.0.map(|sum| sum / count as f32));
+        ReflectedLanes { white: mean(sums.white), albedo: mean(sums.albedo) }
     }
 }
 

@@ -35,7 +35,7 @@ pub fn square_to_disc(u: [f32; 2]) -> Vec2 {
 }
 
 /// Two unit vectors that complete the unit vector `n` to a right-handed frame (Duff et al., 2017).
-#[inline]
+#[inline(always)]
 pub fn frame(n: Vec3) -> (Vec3, Vec3) {
     let sign = 1.0_f32.copysign(n.z);
     let a = -1.0 / (sign + n.z);

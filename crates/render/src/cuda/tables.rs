@@ -5,7 +5,7 @@ use gpu::{Buffer, Context, Result};
 use super::layout::BatchData;
 use super::packed::Packed;
 use crate::settings::Settings;
-use crate::{camera, colour, lights, sampling};
+use crate::{bsdf, camera, colour, lights, sampling};
 
 /// A preset's tables on a device.
 #[derive(Debug)]
@@ -55,9 +55,8 @@ impl Tables {
         let count = settings.lobe_samples;
         let lobe: Vec<[f32; 4]> = (0..count)
             .map(|i| {
-                let u = [(i as f32 + 0.5) / count as f32, (i as f32 * 0.618_034).fract()];
-                let (sin, cos) = (std::f32::consts::TAU * u[1]).sin_cos();
-                [u[0].sqrt(), cos, sin, 0.0]
+                let [radius, cos, sin] = bsdf::even_lobe_sample(i, count);
+                [radius, cos, sin, 0.0]
             })
             .collect();
         let filter = camera::filter_weights(settings.supersampling);

@@ -8,6 +8,9 @@ use std::f32::consts::FRAC_1_PI;
 use glam::Vec3;
 use simd::{Floats, Mask, WIDTH, multiversion};
 
+use crate::bsdf;
+use crate::lights::{WORLD_RADIANCE, sun_radiance};
+
 /// Sixteen vectors, by axis.
 pub(super) type Vectors = [Floats; 3];
 
@@ -65,6 +68,11 @@ pub(super) fn set(vectors: &mut Vectors, lane: usize, value: Vec3) {
     for axis in 0..3 {
         vectors[axis].0[lane] = value[axis];
     }
+}
+
+#[inline(always)]
+fn at(vectors: &Vectors, lane: usize) -> Vec3 {
+    Vec3::new(vectors[0].0[lane], vectors[1].0[lane], vectors[2].0[lane])
 }
 
 #[inline(always)]
@@ -168,6 +176,38 @@ multiversion! {
             let lobe = Lobe::new(points, direction, alpha.0[lane], lane);
             let value = lobe.times(points.metallic.0[lane] * (1.0 - lobe.rise));
             values.0[lane] = if lobe.is_seen { value } else { 0.0 };
+        }
+    }
+}
+
+/// What lobes reflect: in white, and per unit albedo.
+pub(super) struct ReflectedLanes {
+    pub white: Floats,
+    pub albedo: Floats,
+}
+
+multiversion! {
+    /// Adds what the lobes reflect of the world and of the sun, `sun_share` of it, in the direction of a sample.
+    pub(super) fn add_reflected(
+        points: &PointLanes,
+        sample: [f32; 3],
+        sun_share: &Floats,
+        sums: &mut ReflectedLanes,
+    ) {
+        for lane in 0..WIDTH {
+            let (n, v) = (at(&points.normal, lane), at(&points.view, lane));
+            let lobe = bsdf::Lobe {
+                reflectance: points.reflectance.0[lane],
+                eta: points.eta.0[lane],
+                metallic: points.metallic.0[lane],
+                alpha: points.alpha.0[lane],
+            };
+            let l = bsdf::sample_reflection(n, v, lobe.alpha, sample);
+            let light = WORLD_RADIANCE + sun_share.0[lane] * sun_radiance(l);
+            let weight = lobe.reflection_weight(n, l, v) * light;
+            let is_open = (l.z > 0.0) & (l.dot(at(&points.face, lane)) > 0.0);
+            sums.white.0[lane] += if is_open { weight.white } else { 0.0 };
+            sums.albedo.0[lane] += if is_open { weight.albedo } else { 0.0 };
         }
     }
 }

@@ -137,7 +137,7 @@ fn a_narrow_lobe_is_a_mirror_of_world_and_sun() {
         let reflected = surface.fresnel(VIEWER.z).white;
         for share in [0.0, 0.5, 1.0] {
             let expected = reflected * (WORLD_RADIANCE + share * lights::sun_radiance(MIRRORED));
-            let found = packet.gleam(scene, 0, share).white;
+            let found = packet.gleam(scene, &[share; WIDTH]).white.0[0];
             assert!(is_near(found, expected, 0.05), "{share}: {found} {expected}");
         }
     });
