@@ -271,6 +271,86 @@ def check_runs(page, is_training):
         assert "running" in page.ask("document.querySelector('table').textContent")
 
 
+def set_number(page, label, value):
+    """Types a number beside a slider, of the motion where there is one."""
+    page.ask(f"(() => {{ const all = [...document.querySelectorAll('input[type=number]')].filter((field) => field.getAttribute('aria-label').trim() === {json.dumps(label)}); const field = all.at(-1); field.value = {value}; field.dispatchEvent(new Event('change')); }})()")
+
+
+GROUPS = "[...document.querySelectorAll('%s .group')].map((title) => title.textContent).join()"
+
+
+def check_affine(page):
+    """A run of an affine group: sliders for scale and shear, in Turn and in Steer."""
+    page.wait(f"{VIEW}.looked")
+    assert page.ask(GROUPS % ".controls") == "Rotation, degrees,Translation,Scale,Shear,Light"
+    before = page.ask("document.querySelector('.stage img').src")
+    set_number(page, "xy", 0.5)
+    page.wait(f"document.querySelector('.stage img').src !== {json.dumps(before)}")
+    page.ask("location.hash = 'steer'")
+    page.wait(f"{VIEW}.steered")
+    assert page.ask(GROUPS % ".motion") == "Rotation, degrees,Translation,Scale,Shear"
+    steered = page.ask(f"{VIEW}.steered")
+    set_number(page, "yz", 0.25)
+    page.wait(f"{VIEW}.steered !== '{steered}'")
+    assert page.ask("['translation', 'scale', 'shear'].every((part) => document.querySelector(`[data-off=${part}]`))")
+    # A matrix that no rotation is; the sliders follow it.
+    values = ["1.5", "0", "0", "0", "1", "0", "0", "0", "1"]
+    page.ask(f"(() => {{ const values = {json.dumps(values)}; document.querySelectorAll('.matrix input').forEach((cell, i) => {{ cell.value = values[i]; }}); document.querySelector('.matrix input').dispatchEvent(new Event('change')); }})()")
+    page.wait("document.getElementById('asked-angle').textContent === '0.0°' && [...document.querySelectorAll('.motion input[type=number]')].some((field) => Number(field.value) === 1.5)")
+    page.wait("[...document.querySelectorAll('.pair img')].length >= 3 && [...document.querySelectorAll('.pair img')].every((image) => image.complete && image.naturalWidth > 0)")
+
+
+def check_photographs(page):
+    """A run on photographs: its stored views, one sentence on why there are no others, and all views without a complaint."""
+    page.wait(f"{VIEW}.looked")
+    assert "photographs" in page.ask("document.querySelector('.not-live').textContent")
+    assert page.ask(GROUPS % ".controls") == ""
+    x, y, width, _ = page.middle(".stage")
+    page.drag((x - width / 4, y), (x + width / 4, y))
+    page.key("ArrowRight")
+    page.key(".")
+    page.wait("document.querySelector('.stage img').naturalWidth > 0")
+    page.ask("location.hash = 'steer'")
+    page.wait(f"{VIEW}.steered")
+    assert page.ask("document.querySelectorAll('.matrix input').length") == 4
+    assert page.ask(GROUPS % ".motion") == "Rotation, degrees,Translation,Scale,Shear"
+    assert page.ask("document.getElementById('asked-angle').textContent") == "45.0°"
+    for name, ready in [("map", "points"), ("errors", "errors"), ("runs", "drawn")]:
+        page.ask(f"location.hash = '{name}'")
+        page.wait(f"{VIEW}.{ready}")
+
+
+def check_other_groups(equicaps, page, work, started):
+    """Runs whose views are deformed, or are photographs; returns the addresses of their pages."""
+    def run(*words):
+        subprocess.run([equicaps, *words, "--quiet"], check=True, cwd=work, stdout=subprocess.DEVNULL)
+
+    run("render", "--procedural", "3x6", "--preset", "3diebench", "--views", "1", "--size", "64", "--quality", "fast", "--out", "pictures")
+    addresses = []
+    for name, data, transform, check in [("affine", "procedural:2x4", "affine", check_affine), ("photographs", "pictures", "image-affine", check_photographs)]:
+        settings = ["epochs=1", "batch=8", "network.width=8", "procedural.views=8"]
+        run("train", "--data", data, "--transform", transform, "--preset", "demo", "--device", "cpu", "--run", name, *(word for setting in settings for word in ("--set", setting)))
+        server, address = explore(equicaps, [name], started, work)
+        addresses.append(address)
+        page.call("Page.navigate", url=address)
+        page.wait("document.querySelectorAll('.tabs a').length === 5")
+        check(page)
+        page.quiet()
+        page.call("Page.navigate", url="about:blank")
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=20) == 0, "the explorer does not end as it should"
+        print(f"{name}: ok", flush=True)
+    return addresses
+
+
+def explore(equicaps, runs, started, folder=None):
+    """An explorer of some runs, and its address."""
+    command = [equicaps, "explore", *runs, "--port", "0", "--no-open", "--device", "cpu", "--quiet"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sys.stderr, cwd=folder)
+    started.append(server)
+    return server, first_line(server)
+
+
 def check_widths(page):
     for width in (390, 768, 1280, 2560):
         page.size(width, 900)
@@ -369,12 +449,9 @@ def main():
             while not (work / "run" / "metrics.jsonl").exists():
                 assert time.time() < end and started[0].poll() is None, "the run does not start"
                 time.sleep(0.1)
-        explore = [arguments.equicaps, "explore", *runs, "--port", "0", "--no-open", "--device", "cpu", "--quiet"]
         server, address = None, arguments.address
         if not address:
-            server = subprocess.Popen(explore, stdout=subprocess.PIPE, stderr=sys.stderr)
-            started.append(server)
-            address = first_line(server)
+            server, address = explore(arguments.equicaps, runs, started)
         assert address.startswith("http://127.0.0.1:"), address
         browser, page = browse(arguments.chromium, work / "browser")
         started.append(browser)
@@ -399,7 +476,11 @@ def main():
             screenshots(page, arguments.screenshots)
             page.quiet()
             print(f"screenshots in {arguments.screenshots}", flush=True)
-        elsewhere = [url for url in page.requests if not url.startswith((address, "blob:" + address, "data:", "about:"))]
+        own = [address]
+        if is_training and not arguments.only_screenshots:
+            own += check_other_groups(os.path.abspath(arguments.equicaps), page, work, started)
+        known = tuple(prefix + one for one in own for prefix in ("", "blob:"))
+        elsewhere = [url for url in page.requests if not url.startswith((*known, "data:", "about:"))]
         assert not elsewhere, elsewhere
         if server:
             server.send_signal(signal.SIGINT)
