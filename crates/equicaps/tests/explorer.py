@@ -252,6 +252,39 @@ def check_map(page):
     while page.call("Page.captureScreenshot", format="png", clip=clip)["data"] == before:
         assert time.time() < end, "other colours do not show"
         time.sleep(0.2)
+    measure_map(page)
+
+
+# 100,000 points that are moved with every frame for some seconds.
+MANY = """(async () => {
+  const { points } = window.mapForTests;
+  const count = 100000;
+  const place = () => Float32Array.from({ length: count }, () => Math.random() + Math.random() + Math.random());
+  points.set(place(), place());
+  points.colours(Float32Array.from({ length: 3 * count }, Math.random));
+  await new Promise((done) => setTimeout(done, 500));
+  const [drawn, began] = [points.drawn, performance.now()];
+  let shown = 0;
+  await new Promise((done) => {
+    const step = (now) => {
+      points.centre = [0.2 * Math.sin(now / 200), 0.2 * Math.cos(now / 300)];
+      points.move();
+      shown = points.shown;
+      if (now - began > 4000) done(); else requestAnimationFrame(step);
+    };
+    requestAnimationFrame(step);
+  });
+  return [(points.drawn - drawn) / (performance.now() - began) * 1000, shown];
+})()"""
+
+
+def measure_map(page):
+    """How fast many points move; at rest all are drawn, and a click finds one."""
+    rate, shown = page.ask(MANY)
+    page.wait("!window.mapForTests.points.moving && window.mapForTests.points.shown === 100000")
+    found = page.ask("(() => { const p = window.mapForTests.points; return [3, 77777].every((i) => { const near = p.nearest([p.x[i], p.y[i]]); return p.x[near] === p.x[i] && p.y[near] === p.y[i]; }); })()")
+    assert found, "a point is not found where it is"
+    print(f"map of 100,000 points: {rate:.0f} frames/s while they move ({shown} of them drawn), all at rest", flush=True)
 
 
 def check_errors(page):
