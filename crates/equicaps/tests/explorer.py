@@ -252,6 +252,39 @@ def check_map(page):
     while page.call("Page.captureScreenshot", format="png", clip=clip)["data"] == before:
         assert time.time() < end, "other colours do not show"
         time.sleep(0.2)
+    measure_map(page)
+
+
+# 100,000 points that are moved with every frame for some seconds.
+MANY = """(async () => {
+  const { points } = window.mapForTests;
+  const count = 100000;
+  const place = () => Float32Array.from({ length: count }, () => Math.random() + Math.random() + Math.random());
+  points.set(place(), place());
+  points.colours(Float32Array.from({ length: 3 * count }, Math.random));
+  await new Promise((done) => setTimeout(done, 500));
+  const [drawn, began] = [points.drawn, performance.now()];
+  let shown = 0;
+  await new Promise((done) => {
+    const step = (now) => {
+      points.centre = [0.2 * Math.sin(now / 200), 0.2 * Math.cos(now / 300)];
+      points.move();
+      shown = points.shown;
+      if (now - began > 4000) done(); else requestAnimationFrame(step);
+    };
+    requestAnimationFrame(step);
+  });
+  return [(points.drawn - drawn) / (performance.now() - began) * 1000, shown];
+})()"""
+
+
+def measure_map(page):
+    """How fast many points move; at rest all are drawn, and a click finds one."""
+    rate, shown = page.ask(MANY)
+    page.wait("!window.mapForTests.points.moving && window.mapForTests.points.shown === 100000")
+    found = page.ask("(() => { const p = window.mapForTests.points; return [3, 77777].every((i) => { const near = p.nearest([p.x[i], p.y[i]]); return p.x[near] === p.x[i] && p.y[near] === p.y[i]; }); })()")
+    assert found, "a point is not found where it is"
+    print(f"map of 100,000 points: {rate:.0f} frames/s while they move ({shown} of them drawn), all at rest", flush=True)
 
 
 def check_errors(page):
@@ -269,6 +302,86 @@ def check_runs(page, is_training):
     if is_training:
         page.wait(f"Number({VIEW}.drawn) > {first}")
         assert "running" in page.ask("document.querySelector('table').textContent")
+
+
+def set_number(page, label, value):
+    """Types a number beside a slider, of the motion where there is one."""
+    page.ask(f"(() => {{ const all = [...document.querySelectorAll('input[type=number]')].filter((field) => field.getAttribute('aria-label').trim() === {json.dumps(label)}); const field = all.at(-1); field.value = {value}; field.dispatchEvent(new Event('change')); }})()")
+
+
+GROUPS = "[...document.querySelectorAll('%s .group')].map((title) => title.textContent).join()"
+
+
+def check_affine(page):
+    """A run of an affine group: sliders for scale and shear, in Turn and in Steer."""
+    page.wait(f"{VIEW}.looked")
+    assert page.ask(GROUPS % ".controls") == "Rotation, degrees,Translation,Scale,Shear,Light"
+    before = page.ask("document.querySelector('.stage img').src")
+    set_number(page, "xy", 0.5)
+    page.wait(f"document.querySelector('.stage img').src !== {json.dumps(before)}")
+    page.ask("location.hash = 'steer'")
+    page.wait(f"{VIEW}.steered")
+    assert page.ask(GROUPS % ".motion") == "Rotation, degrees,Translation,Scale,Shear"
+    steered = page.ask(f"{VIEW}.steered")
+    set_number(page, "yz", 0.25)
+    page.wait(f"{VIEW}.steered !== '{steered}'")
+    assert page.ask("['translation', 'scale', 'shear'].every((part) => document.querySelector(`[data-off=${part}]`))")
+    # A matrix that no rotation is; the sliders follow it.
+    values = ["1.5", "0", "0", "0", "1", "0", "0", "0", "1"]
+    page.ask(f"(() => {{ const values = {json.dumps(values)}; document.querySelectorAll('.matrix input').forEach((cell, i) => {{ cell.value = values[i]; }}); document.querySelector('.matrix input').dispatchEvent(new Event('change')); }})()")
+    page.wait("document.getElementById('asked-angle').textContent === '0.0°' && [...document.querySelectorAll('.motion input[type=number]')].some((field) => Number(field.value) === 1.5)")
+    page.wait("[...document.querySelectorAll('.pair img')].length >= 3 && [...document.querySelectorAll('.pair img')].every((image) => image.complete && image.naturalWidth > 0)")
+
+
+def check_photographs(page):
+    """A run on photographs: its stored views, one sentence on why there are no others, and all views without a complaint."""
+    page.wait(f"{VIEW}.looked")
+    assert "photographs" in page.ask("document.querySelector('.not-live').textContent")
+    assert page.ask(GROUPS % ".controls") == ""
+    x, y, width, _ = page.middle(".stage")
+    page.drag((x - width / 4, y), (x + width / 4, y))
+    page.key("ArrowRight")
+    page.key(".")
+    page.wait("document.querySelector('.stage img').naturalWidth > 0")
+    page.ask("location.hash = 'steer'")
+    page.wait(f"{VIEW}.steered")
+    assert page.ask("document.querySelectorAll('.matrix input').length") == 4
+    assert page.ask(GROUPS % ".motion") == "Rotation, degrees,Translation,Scale,Shear"
+    assert page.ask("document.getElementById('asked-angle').textContent") == "45.0°"
+    for name, ready in [("map", "points"), ("errors", "errors"), ("runs", "drawn")]:
+        page.ask(f"location.hash = '{name}'")
+        page.wait(f"{VIEW}.{ready}")
+
+
+def check_other_groups(equicaps, page, work, started):
+    """Runs whose views are deformed, or are photographs; returns the addresses of their pages."""
+    def run(*words):
+        subprocess.run([equicaps, *words, "--quiet"], check=True, cwd=work, stdout=subprocess.DEVNULL)
+
+    run("render", "--procedural", "3x6", "--preset", "3diebench", "--views", "1", "--size", "64", "--quality", "fast", "--out", "pictures")
+    addresses = []
+    for name, data, transform, check in [("affine", "procedural:2x4", "affine", check_affine), ("photographs", "pictures", "image-affine", check_photographs)]:
+        settings = ["epochs=1", "batch=8", "network.width=8", "procedural.views=8"]
+        run("train", "--data", data, "--transform", transform, "--preset", "demo", "--device", "cpu", "--run", name, *(word for setting in settings for word in ("--set", setting)))
+        server, address = explore(equicaps, [name], started, work)
+        addresses.append(address)
+        page.call("Page.navigate", url=address)
+        page.wait("document.querySelectorAll('.tabs a').length === 5")
+        check(page)
+        page.quiet()
+        page.call("Page.navigate", url="about:blank")
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=20) == 0, "the explorer does not end as it should"
+        print(f"{name}: ok", flush=True)
+    return addresses
+
+
+def explore(equicaps, runs, started, folder=None):
+    """An explorer of some runs, and its address."""
+    command = [equicaps, "explore", *runs, "--port", "0", "--no-open", "--device", "cpu", "--quiet"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sys.stderr, cwd=folder)
+    started.append(server)
+    return server, first_line(server)
 
 
 def check_widths(page):
@@ -369,12 +482,9 @@ def main():
             while not (work / "run" / "metrics.jsonl").exists():
                 assert time.time() < end and started[0].poll() is None, "the run does not start"
                 time.sleep(0.1)
-        explore = [arguments.equicaps, "explore", *runs, "--port", "0", "--no-open", "--device", "cpu", "--quiet"]
         server, address = None, arguments.address
         if not address:
-            server = subprocess.Popen(explore, stdout=subprocess.PIPE, stderr=sys.stderr)
-            started.append(server)
-            address = first_line(server)
+            server, address = explore(arguments.equicaps, runs, started)
         assert address.startswith("http://127.0.0.1:"), address
         browser, page = browse(arguments.chromium, work / "browser")
         started.append(browser)
@@ -399,7 +509,11 @@ def main():
             screenshots(page, arguments.screenshots)
             page.quiet()
             print(f"screenshots in {arguments.screenshots}", flush=True)
-        elsewhere = [url for url in page.requests if not url.startswith((address, "blob:" + address, "data:", "about:"))]
+        own = [address]
+        if is_training and not arguments.only_screenshots:
+            own += check_other_groups(os.path.abspath(arguments.equicaps), page, work, started)
+        known = tuple(prefix + one for one in own for prefix in ("", "blob:"))
+        elsewhere = [url for url in page.requests if not url.startswith((*known, "data:", "about:"))]
         assert not elsewhere, elsewhere
         if server:
             server.send_signal(signal.SIGINT)

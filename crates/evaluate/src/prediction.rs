@@ -34,6 +34,23 @@ pub struct PoseMatrices {
 }
 
 impl Transformation {
+    /// The group of the motions that embeddings follow.
+    pub fn group(self) -> Group {
+        match self {
+            Self::PoseMatrices(layout) => layout.group,
+            Self::Predictor { group } => group,
+        }
+    }
+
+    /// The view that a motion leads to, where [`Self::moved`] from the unturned view to `by` is its embedding: matrices are
+    /// multiplied, parameters added.
+    pub fn leads_to(self, first: &ViewPose, by: &ViewPose) -> ViewPose {
+        match self {
+            Self::PoseMatrices(layout) => layout.group.moved(first, by),
+            Self::Predictor { group } => group.shifted(first, by),
+        }
+    }
+
     /// The predictor's parameters from the first view to the second.
     pub fn parameters(group: Group, first: &ViewPose, second: &ViewPose) -> Vec<f32> {
         group.difference(first, second).into_iter().map(|value| value as f32).collect()

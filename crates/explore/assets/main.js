@@ -1,7 +1,7 @@
 // The page: which of the five views is shown, with which network, in which colours.
 import { el, toast } from "./elements.js";
 import { get, Later, pause, query } from "./server.js";
-import { change, scene, showStored, turn } from "./scene.js";
+import { change, scene, showStored, turn, UNMOVED } from "./scene.js";
 import * as turnView from "./turn.js";
 import * as steerView from "./steer.js";
 import * as mapView from "./map.js";
@@ -129,7 +129,7 @@ function keys(event) {
   else if (event.key === ",") showObject(scene.object - 1);
   else if (event.key === ".") showObject(scene.object + 1);
   else if (event.key === "r") randomView();
-  else if (event.key === "0" && live) change({ rx: 0, ry: 0, rz: 0, tx: 0, ty: 0, tz: 0 });
+  else if (event.key === "0" && live) change(UNMOVED);
   else if (event.key === "t") theme(true);
   else if (event.key === "?") document.getElementById("keys").showModal();
   else if (!page.view?.key?.(event.key)) return;

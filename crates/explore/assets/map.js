@@ -50,10 +50,8 @@ export function open(place) {
   const points = new Points(box, { picked: (index) => show(index === null ? [] : [index, ...nearby(index)]), enclosed: show });
   /** The points beside a clicked one: it is seldom alone. */
   const nearby = (index) => {
-    const distance = (i) => Math.hypot(points.x[i] - points.x[index], points.y[i] - points.y[index]);
-    const others = [];
-    for (let i = 0; i < points.count; i++) if (i !== index && distance(i) < 0.05 / points.zoom) others.push(i);
-    return others.sort((a, b) => distance(a) - distance(b)).slice(0, 23);
+    const near = points.cells().within([points.x[index], points.y[index]], 0.05 / points.zoom);
+    return near.filter((other) => other !== index).slice(0, 23);
   };
   const paint = () => {
     if (!map) return;

@@ -1,21 +1,32 @@
 // Points by WebGL: 100,000 of them move as one. Drags pan, the wheel zooms, Shift and drag (or the lasso) encloses.
+//
+// Everything about the points lies in buffers that are filled when they change, never for a frame. They are in a shuffled
+// order, so the first few are an even choice of all: that is what slow devices draw while something moves.
+import { Grid } from "./grid.js";
+import { Pace } from "./pace.js";
+
 const VERTEX = `
-attribute vec2 place; attribute vec3 colour; attribute float strong;
-uniform vec2 centre; uniform vec2 scale; uniform float size;
-varying vec3 shade; varying float weight;
+attribute vec2 from; attribute vec2 place; attribute vec3 colour;
+uniform vec2 centre; uniform vec2 scale; uniform float size; uniform float share;
+varying vec3 shade;
 void main() {
-  gl_Position = vec4((place - centre) * scale, 0.0, 1.0);
-  gl_PointSize = size * (strong > 0.5 ? 1.7 : 1.0);
-  shade = colour; weight = strong;
+  gl_Position = vec4((mix(from, place, share) - centre) * scale, 0.0, 1.0);
+  gl_PointSize = size;
+  shade = colour;
 }`;
 const FRAGMENT = `
-precision mediump float; varying vec3 shade; varying float weight; uniform float faint;
+precision mediump float; varying vec3 shade; uniform float opacity;
 void main() {
   float r = length(gl_PointCoord - 0.5);
   if (r > 0.5) discard;
-  float edge = smoothstep(0.5, 0.36, r);
-  gl_FragColor = vec4(shade, edge * (weight > 0.5 ? 1.0 : faint));
+  gl_FragColor = vec4(shade, smoothstep(0.5, 0.36, r) * opacity);
 }`;
+/** Milliseconds after the last motion until all points are drawn, and of a glide. */
+const [REST, GLIDE] = [160, 450];
+/** Pixels of a point, at most. */
+const LARGEST = 24;
+/** What a device manages is known from one map to the next. */
+const pace = new Pace();
 
 export class Points {
   /** `picked(index | null)`, `enclosed(indices)` tell what the hand does. */
@@ -24,9 +35,9 @@ export class Points {
     this.over = document.createElement("canvas");
     this.over.style.pointerEvents = "none";
     place.replaceChildren(this.canvas, this.over);
-    this.place = place;
-    this.gl = this.canvas.getContext("webgl", { antialias: false, premultipliedAlpha: false, alpha: true });
-    this.count = 0; this.x = new Float32Array(); this.y = new Float32Array();
+    this.gl = this.canvas.getContext("webgl", { antialias: false, depth: false, stencil: false, premultipliedAlpha: false, alpha: true });
+    this.count = 0; this.x = new Float32Array(); this.y = new Float32Array(); this.order = new Uint32Array();
+    this.chosen = []; this.share = 1; this.began = -Infinity; this.painted = 0;
     this.centre = [0, 0]; this.zoom = 1; this.lassoing = false;
     this.picked = picked; this.enclosed = enclosed;
     if (this.gl) this.prepare();
@@ -43,50 +54,66 @@ export class Points {
     gl.attachShader(program, compile(gl.FRAGMENT_SHADER, FRAGMENT));
     gl.linkProgram(program);
     gl.useProgram(program);
-    this.at = Object.fromEntries(["place", "colour", "strong"].map((name) => [name, gl.getAttribLocation(program, name)]));
-    this.uniform = Object.fromEntries(["centre", "scale", "size", "faint"].map((name) => [name, gl.getUniformLocation(program, name)]));
-    this.buffers = { place: gl.createBuffer(), colour: gl.createBuffer(), strong: gl.createBuffer() };
+    this.at = Object.fromEntries(["from", "place", "colour"].map((name) => [name, gl.getAttribLocation(program, name)]));
+    Object.values(this.at).forEach((attribute) => gl.enableVertexAttribArray(attribute));
+    this.uniform = Object.fromEntries(["centre", "scale", "size", "share", "opacity"].map((name) => [name, gl.getUniformLocation(program, name)]));
+    const buffers = () => ({ from: gl.createBuffer(), place: gl.createBuffer(), colour: gl.createBuffer(), count: 0 });
+    // All points, and those that are chosen once more, on top.
+    this.all = buffers(); this.strongs = buffers();
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
   }
 
-  fill(name, values, size) {
-    const gl = this.gl;
-    if (!gl) return;
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers[name]);
-    gl.bufferData(gl.ARRAY_BUFFER, values, gl.DYNAMIC_DRAW);
-    gl.enableVertexAttribArray(this.at[name]);
-    gl.vertexAttribPointer(this.at[name], size, gl.FLOAT, false, 0, 0);
+  fill(buffer, values) {
+    if (!this.gl) return;
+    this.gl.bindBuffer(this.gl.ARRAY_BUFFER, buffer);
+    this.gl.bufferData(this.gl.ARRAY_BUFFER, values, this.gl.STATIC_DRAW);
+  }
+
+  /** Puts the places of `order` into buffers. */
+  fillPlaces(buffers, order) {
+    const pairs = ([x, y]) => { const values = new Float32Array(2 * order.length); order.forEach((index, i) => { values[2 * i] = x[index]; values[2 * i + 1] = y[index]; }); return values; };
+    this.fill(buffers.from, pairs(this.from));
+    this.fill(buffers.place, pairs([this.x, this.y]));
+    buffers.count = order.length;
+  }
+
+  fillColours(buffers, order) {
+    const values = new Uint8Array(4 * order.length);
+    order.forEach((index, i) => { for (let channel = 0; channel < 3; channel++) values[4 * i + channel] = 255 * (this.rgb?.[3 * index + channel] ?? 0.5); });
+    this.fill(buffers.colour, values);
   }
 
   /** Other positions; the same number of points as before glides to them. */
   set(x, y) {
-    const from = this.count === x.length && this.count ? [this.x.slice(), this.y.slice()] : null;
-    this.count = x.length;
-    this.goal = [normal(x), normal(y)];
-    cancelAnimationFrame(this.moving);
-    const put = (share) => {
-      const eased = share * share * (3 - 2 * share);
-      this.x = from ? mix(from[0], this.goal[0], eased) : this.goal[0];
-      this.y = from ? mix(from[1], this.goal[1], eased) : this.goal[1];
-      const places = new Float32Array(2 * this.count);
-      for (let i = 0; i < this.count; i++) { places[2 * i] = this.x[i]; places[2 * i + 1] = this.y[i]; }
-      this.fill("place", places, 2);
-      this.draw();
-    };
-    if (!from) { put(1); return; }
-    const began = performance.now();
-    const step = (now) => { const share = Math.min(1, (now - began) / 450); put(share); if (share < 1) this.moving = requestAnimationFrame(step); };
-    this.moving = requestAnimationFrame(step);
+    const glides = this.count === x.length && this.count > 0;
+    const before = [this.x, this.y];
+    if (!glides) { this.count = x.length; this.order = shuffled(this.count); this.rgb = null; this.chosen = []; }
+    [this.x, this.y] = [normal(x), normal(y)];
+    this.from = glides ? before : [this.x, this.y];
+    this.grid = null;
+    if (!this.gl) return;
+    this.fillPlaces(this.all, this.order);
+    if (!glides) this.fillColours(this.all, this.order);
+    this.strong(this.chosen);
+    this.began = glides ? performance.now() : -Infinity;
+    if (glides) this.move(); else this.draw();
   }
 
-  colours(rgb) { this.fill("colour", rgb, 3); this.draw(); }
+  /** Red, green and blue of all points, 0 to 1. */
+  colours(rgb) {
+    this.rgb = rgb;
+    if (!this.gl) return;
+    this.fillColours(this.all, this.order);
+    this.strong(this.chosen);
+  }
 
+  /** Points that are drawn once more, larger and above the others. */
   strong(indices) {
-    const strong = new Float32Array(this.count);
-    indices.forEach((index) => { strong[index] = 1; });
-    this.any = indices.length > 0;
-    this.fill("strong", strong, 1);
+    this.chosen = indices;
+    if (!this.gl) return;
+    this.fillPlaces(this.strongs, indices);
+    this.fillColours(this.strongs, indices);
     this.draw();
   }
 
@@ -99,26 +126,64 @@ export class Points {
     return [(this.zoom * 0.92 * side) / (width || 1), (this.zoom * 0.92 * side) / (height || 1)];
   }
 
+  /** Something moves: from now on frames are timed, until it rests. */
+  move() {
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => {
+      this.moving = false;
+      pace.rest();
+      if (this.shown < this.count) this.draw();
+    }, Math.max(REST, this.began + GLIDE + 50 - performance.now()));
+    this.moving = true;
+    this.draw();
+  }
+
   draw() {
+    this.stale = true;
     if (!this.gl || this.waiting) return;
-    this.waiting = true;
-    requestAnimationFrame(() => {
-      this.waiting = false;
-      const gl = this.gl;
-      const ratio = window.devicePixelRatio || 1;
-      const [width, height] = [Math.round(this.canvas.clientWidth * ratio), Math.round(this.canvas.clientHeight * ratio)];
-      if (this.canvas.width !== width || this.canvas.height !== height) { this.canvas.width = width; this.canvas.height = height; }
-      gl.viewport(0, 0, width, height);
-      gl.clearColor(0, 0, 0, 0);
-      gl.clear(gl.COLOR_BUFFER_BIT);
-      gl.uniform2fv(this.uniform.centre, this.centre);
-      gl.uniform2fv(this.uniform.scale, this.scale());
-      const size = this.count > 40000 ? 3 : this.count > 8000 ? 5 : this.count > 2000 ? 7 : 10;
-      gl.uniform1f(this.uniform.size, size * ratio * Math.min(2, Math.max(1, this.zoom ** 0.3)));
-      gl.uniform1f(this.uniform.faint, this.any ? 0.42 : 0.85);
-      gl.drawArrays(gl.POINTS, 0, this.count);
-      this.drawn = (this.drawn ?? 0) + 1;
-    });
+    this.waiting = requestAnimationFrame((now) => this.frame(now));
+  }
+
+  /** A frame; while something moves there is always a next one, so that it can be timed. */
+  frame(now) {
+    this.waiting = this.moving ? requestAnimationFrame((next) => this.frame(next)) : null;
+    if (this.moving) pace.tick(now, this.painted, this.count);
+    const share = Math.max(0, Math.min(1, (performance.now() - this.began) / GLIDE));
+    const changes = this.stale || this.share !== share;
+    [this.share, this.stale] = [share, false];
+    if (changes) this.paint();
+    this.painted = changes ? this.shown : 0;
+  }
+
+  paint() {
+    const gl = this.gl;
+    const ratio = window.devicePixelRatio || 1;
+    const [width, height] = [Math.round(this.canvas.clientWidth * ratio), Math.round(this.canvas.clientHeight * ratio)];
+    if (this.canvas.width !== width || this.canvas.height !== height) { this.canvas.width = width; this.canvas.height = height; }
+    gl.viewport(0, 0, width, height);
+    gl.clearColor(0, 0, 0, 0);
+    gl.clear(gl.COLOR_BUFFER_BIT);
+    gl.uniform2fv(this.uniform.centre, this.centre);
+    gl.uniform2fv(this.uniform.scale, this.scale());
+    gl.uniform1f(this.uniform.share, this.share * this.share * (3 - 2 * this.share));
+    const base = this.count > 40000 ? 3 : this.count > 8000 ? 5 : this.count > 2000 ? 7 : 10;
+    const size = Math.min(LARGEST, base * Math.min(2, Math.max(1, this.zoom ** 0.3))) * ratio;
+    this.shown = this.moving ? pace.share(this.count) : this.count;
+    this.several(this.all, this.shown, size, this.chosen.length ? 0.42 : 0.85);
+    this.several(this.strongs, Math.min(this.strongs.count, this.shown), size * 1.7, 1);
+    this.drawn = (this.drawn ?? 0) + 1;
+  }
+
+  several(buffers, count, size, opacity) {
+    if (!count) return;
+    const gl = this.gl;
+    for (const [name, width, kind, step] of [["from", 2, gl.FLOAT, 8], ["place", 2, gl.FLOAT, 8], ["colour", 3, gl.UNSIGNED_BYTE, 4]]) {
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffers[name]);
+      gl.vertexAttribPointer(this.at[name], width, kind, kind === gl.UNSIGNED_BYTE, step, 0);
+    }
+    gl.uniform1f(this.uniform.size, size);
+    gl.uniform1f(this.uniform.opacity, opacity);
+    gl.drawArrays(gl.POINTS, 0, count);
   }
 
   /** From the canvas to the map. */
@@ -128,17 +193,13 @@ export class Points {
     return [((event.clientX - box.left) / box.width * 2 - 1) / sx + this.centre[0], (1 - (event.clientY - box.top) / box.height * 2) / sy + this.centre[1]];
   }
 
+  /** The points in a grid, made when somebody looks for one. */
+  cells() { return (this.grid ??= new Grid(this.x, this.y)); }
+
   /** The point nearest to a place of the map, within a few pixels. */
-  nearest([x, y]) {
-    const [sx, sy] = this.scale();
-    const [w, h] = [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2];
-    let [best, index] = [14 * 14, null];
-    for (let i = 0; i < this.count; i++) {
-      const dx = (this.x[i] - x) * sx * w, dy = (this.y[i] - y) * sy * h;
-      const distance = dx * dx + dy * dy;
-      if (distance < best) { best = distance; index = i; }
-    }
-    return index;
+  nearest(place) {
+    const pixels = (this.scale()[0] * this.canvas.clientWidth) / 2;
+    return this.cells().within(place, 14 / pixels)[0] ?? null;
   }
 
   /** Where a point is on the canvas. */
@@ -164,12 +225,12 @@ export class Points {
       this.centre[0] -= (dx / this.canvas.clientWidth) * 2 / sx;
       this.centre[1] += (dy / this.canvas.clientHeight) * 2 / sy;
       from = [event.clientX, event.clientY];
-      this.draw();
+      this.move();
     });
     const end = (event) => {
       if (!from) return;
       from = null;
-      if (path && moved) this.enclosed(this.inside(path));
+      if (path && moved) this.enclosed(this.cells().inside(path));
       else if (!moved) this.picked(this.nearest(this.toMap(event)));
       path = null;
       this.outline([]);
@@ -183,21 +244,8 @@ export class Points {
       this.zoom = Math.min(200, Math.max(0.5, this.zoom * Math.exp(-event.deltaY * 0.0015)));
       const after = this.toMap(event);
       this.centre = [this.centre[0] + before[0] - after[0], this.centre[1] + before[1] - after[1]];
-      this.draw();
+      this.move();
     }, { passive: false });
-  }
-
-  inside(path) {
-    const found = [];
-    for (let i = 0; i < this.count; i++) {
-      let is = false;
-      for (let a = 0, b = path.length - 1; a < path.length; b = a++) {
-        const [ax, ay] = path[a], [bx, by] = path[b];
-        if (ay > this.y[i] !== by > this.y[i] && this.x[i] < ((bx - ax) * (this.y[i] - ay)) / (by - ay) + ax) is = !is;
-      }
-      if (is) found.push(i);
-    }
-    return found;
   }
 
   outline(path) {
@@ -212,10 +260,19 @@ export class Points {
     context.closePath(); context.fill(); context.stroke();
   }
 
-  close() { this.observer.disconnect(); cancelAnimationFrame(this.moving); this.gl?.getExtension("WEBGL_lose_context")?.loseContext(); }
+  close() { this.observer.disconnect(); clearTimeout(this.resting); cancelAnimationFrame(this.waiting); this.gl?.getExtension("WEBGL_lose_context")?.loseContext(); }
 }
 
-const mix = (a, b, share) => a.map((value, index) => value + (b[index] - value) * share);
+/** The numbers below `count` in an order that is the same every time and follows nothing. */
+function shuffled(count) {
+  const order = Uint32Array.from({ length: count }, (_, index) => index);
+  for (let i = count - 1, state = 2463534242; i > 0; i--) {
+    state ^= state << 13; state ^= state >>> 17; state ^= state << 5;
+    const other = (state >>> 0) % (i + 1);
+    [order[i], order[other]] = [order[other], order[i]];
+  }
+  return order;
+}
 
 /** Most of the values between -1 and 1. */
 function normal(values) {

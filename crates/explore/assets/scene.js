@@ -1,10 +1,13 @@
 // The view that is shown: an object at a pose, in a light. Turn and Steer share it.
 import { query } from "./server.js";
 
-export const NAMES = ["rx", "ry", "rz", "tx", "ty", "tz", "floor_hue", "spot_theta", "spot_phi", "spot_hue"];
+export const NAMES = ["rx", "ry", "rz", "tx", "ty", "tz", "floor_hue", "spot_theta", "spot_phi", "spot_hue", "scale_x", "scale_y", "scale_z", "shear_xy", "shear_xz", "shear_yz"];
+
+/** The object as it is: neither turned nor moved nor deformed. */
+export const UNMOVED = { rx: 0, ry: 0, rz: 0, tx: 0, ty: 0, tz: 0, scale_x: 1, scale_y: 1, scale_z: 1, shear_xy: 0, shear_xz: 0, shear_yz: 0 };
 
 /** The scene as numbers; `view` is set where it is a stored view. */
-export const scene = { object: 0, view: null, rx: 0, ry: 0, rz: 30, tx: 0, ty: 0, tz: 0, floor_hue: 0.58, spot_theta: 25, spot_phi: 40, spot_hue: 0.12 };
+export const scene = { object: 0, view: null, ...UNMOVED, rz: 30, floor_hue: 0.58, spot_theta: 25, spot_phi: 40, spot_hue: 0.12 };
 
 const listeners = new Set();
 /** Calls `listener` after every change, until the returned function is called. */

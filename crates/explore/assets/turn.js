@@ -50,10 +50,13 @@ export class Stage {
     });
     this.select = select;
     this.sliders = {};
-    const add = (name, label, options) => {
-      this.sliders[name] = slider(label, { value: scene[name], ...options }, (value) => change({ [name]: value }));
+    const add = (name, label, options, also = []) => {
+      this.sliders[name] = slider(label, { value: scene[name], ...options }, (value) => change(Object.fromEntries([name, ...also].map((each) => [each, value]))));
       return this.sliders[name].elements;
     };
+    // What the data or one of the runs knows about; one slider for a scale that is the same along all axes.
+    const knows = (part) => [data, ...page.state.runs].some((one) => one.space === "object" && one.parts.includes(part));
+    const uniform = [data, ...page.state.runs].every((one) => one.uniform_scale || !one.parts.includes("scale"));
     const group = (text) => el("h3.group", {}, text);
     const angle = { min: -180, max: 180, step: 1 };
     this.view = slider("view", { min: 0, max: 1, step: 1, value: 0 }, async (view) => {
@@ -64,12 +67,15 @@ export class Stage {
     this.controls.append(...this.view.elements);
     if (data.live) {
       this.controls.append(group("Rotation, degrees"), ...add("rx", "x", angle), ...add("ry", "y", angle), ...add("rz", "z", angle));
-      if (data.has_translation) this.controls.append(group("Translation"), ...["tx", "ty", "tz"].flatMap((name) => add(name, name[1], { min: -0.5, max: 0.5, step: 0.01 })));
+      if (knows("translation")) this.controls.append(group("Translation"), ...["tx", "ty", "tz"].flatMap((name) => add(name, name[1], { min: -0.5, max: 0.5, step: 0.01 })));
+      const factor = { min: 0.5, max: 2, step: 0.01 };
+      if (knows("scale")) this.controls.append(group("Scale"), ...(uniform ? add("scale_x", "all axes", factor, ["scale_y", "scale_z"]) : ["x", "y", "z"].flatMap((axis) => add(`scale_${axis}`, axis, factor))));
+      if (knows("shear")) this.controls.append(group("Shear"), ...["xy", "xz", "yz"].flatMap((axes) => add(`shear_${axes}`, axes, { min: -0.6, max: 0.6, step: 0.01 })));
       this.controls.append(group("Light"), ...add("floor_hue", "floor hue", { min: 0, max: 1, step: 0.01, hue: true }), ...add("spot_hue", "spot hue", { min: 0, max: 1, step: 0.01, hue: true }),
         ...add("spot_theta", "spot height", { min: 0, max: 45, step: 1 }), ...add("spot_phi", "spot direction", { min: 0, max: 360, step: 1 }));
     }
     this.panel = panel(el("h2", {}, "View"), el("div.row.spread", {}, select, el("button", { type: "button", title: "a random stored view (r)", onclick: () => randomView() }, "random view")),
-      el("div", { style: "margin-top:.7rem" }, this.box), this.controls, this.kind);
+      el("div", { style: "margin-top:.7rem" }, this.box), this.controls, this.kind, data.not_live ? el("p.small.soft.not-live", {}, data.not_live) : "");
   }
 
   changed() {

@@ -27,6 +27,8 @@ assets! {
     "capsules.js": SCRIPT,
     "chart.js": SCRIPT,
     "points.js": SCRIPT,
+    "grid.js": SCRIPT,
+    "pace.js": SCRIPT,
     "turn.js": SCRIPT,
     "steer.js": SCRIPT,
     "map.js": SCRIPT,

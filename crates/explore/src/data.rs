@@ -8,12 +8,14 @@ use dataset::jpeg::{self, ChannelOrder};
 use dataset::{DataSpec, Split, Views};
 use evaluate::GroundTruth;
 use evaluate::features::data_key;
+use pose::{Deformation, Part, Space, ViewPose};
 use render::Quality;
 use scene::Latents;
 use serde_json::{Value, json};
 use train::Config;
 
 use crate::error::{Error, Result};
+use crate::run::space_name;
 use crate::scene_query::SceneQuery;
 use crate::stage::{Stage, object_set};
 
@@ -43,7 +45,12 @@ impl Data {
     ) -> Result<Self> {
         let views = train::data::open_views(config, warn)?;
         let truth = GroundTruth::read(&*views);
-        let stage = object_set(config, meshes)?.map(|set| Stage::new(set, &*views, renderer)).transpose()?;
+        // Photographs have no objects behind them, even where they are pictures of some.
+        let set = match views.space() {
+            Space::Object => object_set(config, meshes)?,
+            Space::Image => None,
+        };
+        let stage = set.map(|set| Stage::new(set, &*views, renderer)).transpose()?;
         let key = data_key(&*views)?;
         let is_files = match config.data.parse() {
             Ok(DataSpec::Folder(folder)) => Card::read(&folder).ok().flatten().is_some_and(|card| {
@@ -69,10 +76,28 @@ impl Data {
                 Ok(pixels)
             }
             (None, Some(stage)) => stage.render(query.object, latents, side, quality),
-            (None, None) => Err(Error::Request(
-                "these data have no meshes here, so only their stored views can be shown (--meshes names them)"
-                    .to_owned(),
-            )),
+            (None, None) => Err(Error::Request(self.not_live().unwrap_or_default().to_owned())),
+        }
+    }
+
+    /// The pose of a view: of a stored one as the data know it.
+    pub fn pose(&self, query: &SceneQuery, latents: &Latents) -> ViewPose {
+        match query.view {
+            Some(view) => self.truth.poses[self.truth.row(query.object, view)],
+            None => latents.pose(),
+        }
+    }
+
+    /// Why views cannot be rendered at other poses, where they cannot.
+    pub fn not_live(&self) -> Option<&'static str> {
+        match (&self.stage, self.truth.space) {
+            (Some(_), _) => None,
+            (None, Space::Object) => Some(
+                "these data have no meshes here, so only their stored views can be shown (--meshes names them)",
+            ),
+            (None, Space::Image) => Some(
+                "these data are photographs, so only their stored views (warps that are known) can be shown",
+            ),
         }
     }
 
@@ -109,7 +134,10 @@ impl Data {
             "split": views.split_by().name(),
             "side": views.side(),
             "live": self.stage.is_some(),
-            "has_translation": views.has_translation(),
+            "not_live": self.not_live(),
+            "space": space_name(self.truth.space),
+            "parts": Part::ALL.into_iter().filter(|part| self.truth.has[*part]).collect::<Vec<_>>(),
+            "uniform_scale": self.truth.poses.iter().all(|pose| is_uniform(&pose.deformation)),
             "has_light": views.has_light(),
             "has_poses": self.truth.has_poses,
             "files": self.is_files,
@@ -120,6 +148,12 @@ impl Data {
             "rows": self.truth.index.total(),
         })
     }
+}
+
+/// Whether one number is the scale along all axes.
+fn is_uniform(deformation: &Deformation) -> bool {
+    let [x, y, z] = deformation.log_scale;
+    (x - y).abs() < 1e-9 && (x - z).abs() < 1e-9
 }
 
 /// A JPEG of `side * side` RGB pixels.

@@ -11,7 +11,7 @@ use evaluate::prediction::{Transformation, normalise_neighbours};
 use evaluate::view_errors::{self, ViewError};
 use evaluate::weights::Opened;
 use evaluate::{Encoded, Encoder, Features, NetworkEncoder, Table};
-use pose::{FrameKind, ViewPose};
+use pose::{Space, ViewPose};
 use serde::{Deserialize, Serialize};
 
 use crate::data::Data;
@@ -145,13 +145,25 @@ impl Network {
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    /// The frame in which a motion moves this network's embeddings.
-    pub fn frame(&self) -> FrameKind {
-        match self.transformation {
-            Some(Transformation::PoseMatrices(layout)) => layout.group.frame,
-            Some(Transformation::Predictor { group }) => group.frame,
-            None => FrameKind::default(),
+    /// How its embeddings follow motions of what the data show; refused where they do not.
+    pub fn transformation(&self) -> Result<Transformation> {
+        let Some(transformation) = self.transformation else {
+            return Err(Error::Request(
+                "this network's embeddings do not follow motions; equicaps, capsie, sie, equimod and sen do"
+                    .to_owned(),
+            ));
+        };
+        let (group, of_data) = (transformation.group(), self.data.truth.space);
+        if group.space != of_data {
+            let (one, other) = match of_data {
+                Space::Object => ("photographs", "objects"),
+                Space::Image => ("objects", "photographs"),
+            };
+            return Err(Error::Request(format!(
+                "this network follows motions of {one} ({group}), but the data are {other}"
+            )));
         }
+        Ok(transformation)
     }
 
     /// The `k` rows of `object` (of all, where it is none) nearest to an embedding that is moved by `by`, without the row
@@ -164,12 +176,7 @@ impl Network {
         k: usize,
         except: Option<usize>,
     ) -> Result<(Vec<Neighbour>, Vec<f32>)> {
-        let Some(transformation) = self.transformation else {
-            return Err(Error::Request(
-                "this network's embeddings do not follow motions; equicaps, capsie, sie, equimod and sen do"
-                    .to_owned(),
-            ));
-        };
+        let transformation = self.transformation()?;
         let origin = ViewPose::default();
         let moved = transformation.moved(&mut *lock(&self.encoder), embedding, &origin, by)?;
         let truth = &self.data.truth;

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use evaluate::builtin;
 use evaluate::weights::{self, Weights, Which};
+use pose::Space;
 use serde_json::{Map, Value, json};
 use train::checkpoint;
 use train::metrics::Kind;
@@ -87,6 +88,9 @@ impl Run {
             "method": method.name.name(),
             "title": method.name.title(),
             "transform": method.transform.name(),
+            "space": space_name(method.transform.group().space),
+            "parts": method.transform.group().parts,
+            "uniform_scale": method.transform.group().uniform,
             "image_size": method.image_size,
             "data": self.config.data,
             "epochs": self.epochs()?,
@@ -137,6 +141,14 @@ impl Run {
         }));
         *kept = Some((stamp, Arc::clone(&curves)));
         Ok(curves)
+    }
+}
+
+/// The word for what views are of.
+pub fn space_name(space: Space) -> &'static str {
+    match space {
+        Space::Object => "object",
+        Space::Image => "image",
     }
 }
 

@@ -1,13 +1,14 @@
 //! A view that somebody asks for: an object with the parameters of a scene, or one of its stored views.
 
-use scene::Latents;
+use pose::Part;
+use scene::{Latents, Shape};
 use serde::{Deserialize, Serialize};
 
 use crate::data::Data;
 use crate::refusal::Refusal;
 
 /// A view in the words of the page: angles in degrees, hues from 0 to 1, translations in scene units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SceneQuery {
     /// The object's number.
@@ -35,6 +36,37 @@ pub struct SceneQuery {
     pub spot_phi: f64,
     /// Hue of the spot light.
     pub spot_hue: f64,
+    /// Factors along x, y, z.
+    pub scale_x: f64,
+    /// See `scale_x`.
+    pub scale_y: f64,
+    /// See `scale_x`.
+    pub scale_z: f64,
+    /// Shears xy, xz, yz.
+    pub shear_xy: f64,
+    /// See `shear_xy`.
+    pub shear_xz: f64,
+    /// See `shear_xy`.
+    pub shear_yz: f64,
+}
+
+/// Factors that an object can be scaled by.
+const SCALES: std::ops::RangeInclusive<f64> = 0.05..=20.0;
+
+impl Default for SceneQuery {
+    /// The first object, neither turned nor moved nor deformed.
+    fn default() -> Self {
+        let latents = Latents {
+            rotation: [0.0; 3],
+            floor_hue: 0.0,
+            spot_theta: 0.0,
+            spot_phi: 0.0,
+            spot_hue: 0.0,
+            translation: None,
+            shape: None,
+        };
+        Self::of(0, None, &latents)
+    }
 }
 
 impl SceneQuery {
@@ -42,6 +74,8 @@ impl SceneQuery {
     pub fn of(object: usize, view: Option<usize>, latents: &Latents) -> Self {
         let [rx, ry, rz] = latents.rotation.map(f64::to_degrees);
         let [tx, ty, tz] = latents.translation.unwrap_or_default();
+        let [scale_x, scale_y, scale_z] = latents.shape.map_or([1.0; 3], |shape| shape.scale);
+        let [shear_xy, shear_xz, shear_yz] = latents.shape.and_then(|shape| shape.shear).unwrap_or_default();
         Self {
             object,
             view,
@@ -55,6 +89,12 @@ impl SceneQuery {
             spot_theta: latents.spot_theta.to_degrees(),
             spot_phi: latents.spot_phi.to_degrees(),
             spot_hue: latents.spot_hue,
+            scale_x,
+            scale_y,
+            scale_z,
+            shear_xy,
+            shear_xz,
+            shear_yz,
         }
     }
 
@@ -82,6 +122,9 @@ impl SceneQuery {
             ("spot_theta", self.spot_theta, 90.0),
             ("spot_phi", self.spot_phi, 720.0),
             ("spot_hue", self.spot_hue, 1.0),
+            ("shear_xy", self.shear_xy, 10.0),
+            ("shear_xz", self.shear_xz, 10.0),
+            ("shear_yz", self.shear_yz, 10.0),
         ];
         if let Some((name, value, most)) =
             bounded.iter().find(|(_, value, most)| value.is_nan() || value.abs() > *most)
@@ -90,8 +133,17 @@ impl SceneQuery {
                 "{name} is {value}, expected a number from -{most} to {most}"
             )));
         }
+        let scale = [self.scale_x, self.scale_y, self.scale_z];
+        if let Some(wrong) = scale.iter().find(|factor| !SCALES.contains(factor)) {
+            let (least, most) = SCALES.into_inner();
+            return Err(Refusal::Wrong(format!("a scale is {wrong}, expected {least} to {most}")));
+        }
         let translation = [self.tx, self.ty, self.tz];
-        let has_translation = data.views.has_translation() || translation != [0.0; 3];
+        let has = |part: Part| data.truth.has[part];
+        let has_translation = has(Part::Translation) || translation != [0.0; 3];
+        let shear = [self.shear_xy, self.shear_xz, self.shear_yz];
+        let has_shear = has(Part::Shear) || shear != [0.0; 3];
+        let has_shape = has_shear || has(Part::Scale) || scale != [1.0; 3];
         Ok(Latents {
             rotation: [self.rx, self.ry, self.rz].map(f64::to_radians),
             floor_hue: self.floor_hue.rem_euclid(1.0),
@@ -99,7 +151,7 @@ impl SceneQuery {
             spot_phi: self.spot_phi.to_radians(),
             spot_hue: self.spot_hue.rem_euclid(1.0),
             translation: has_translation.then_some(translation),
-            shape: None,
+            shape: has_shape.then_some(Shape { scale, shear: has_shear.then_some(shear) }),
             camera: None,
         })
     }

@@ -145,6 +145,11 @@ fn pictures_are_rendered_and_wrong_questions_get_a_sentence() {
     assert!(head.contains("content-type: image/jpeg"));
     let other = server.get("/api/image?object=2&rx=10&ry=-20&rz=60&floor_hue=0.5&spot_theta=20&side=96").2;
     assert_ne!(jpeg, other);
+    // Scale and shear deform the object; as they are by default, they do nothing.
+    let scene = "/api/image?object=2&rx=10&ry=-20&rz=30&floor_hue=0.5&spot_theta=20&side=96";
+    assert_eq!(server.get(&format!("{scene}&scale_x=1&shear_yz=0")).2, jpeg);
+    assert_ne!(server.get(&format!("{scene}&scale_z=1.4")).2, jpeg);
+    assert_ne!(server.get(&format!("{scene}&shear_xy=0.4")).2, jpeg);
     assert_eq!(server.get("/api/image?object=1&view=3&side=64").0, 200);
     for wrong in [
         "/api/image?object=99",
@@ -152,6 +157,9 @@ fn pictures_are_rendered_and_wrong_questions_get_a_sentence() {
         "/api/image?object=0&side=100000",
         "/api/image?object=0&rx=nan",
         "/api/image?object=0&rx=1e30",
+        "/api/image?object=0&scale_x=0",
+        "/api/image?object=0&scale_y=nan",
+        "/api/image?object=0&shear_xy=99",
         "/api/image?object=-1",
         "/api/image?object=0&quality=best",
         "/api/curves?run=7",

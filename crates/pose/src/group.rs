@@ -265,7 +265,7 @@ impl Group {
     }
 
     /// What the group sees of a view.
-    fn seen(&self, pose: &ViewPose) -> ViewPose {
+    pub fn seen(&self, pose: &ViewPose) -> ViewPose {
         let mut seen = *pose;
         let deformation = &mut seen.deformation;
         if !self.has(Translation) {

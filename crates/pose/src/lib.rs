@@ -15,6 +15,7 @@ mod frame;
 mod group;
 mod matrix;
 mod motion;
+mod moved;
 mod quaternion;
 mod rotation;
 mod tait_bryan;

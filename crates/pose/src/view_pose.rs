@@ -88,24 +88,6 @@ impl ViewPose {
         }
     }
 
-    /// The pose that `by`, the motion of a view seen from the unturned object, leads to: the view `second` whose `M12` from
-    /// this one is the motion of `by` in the same frame.
-    pub fn moved(&self, frame: FrameKind, by: &Self) -> Self {
-        let (first, turn) = (Rotation::from(self.rotation), Rotation::from(by.rotation));
-        let translation = match frame {
-            FrameKind::Object => {
-                let turned = first.apply(by.translation);
-                std::array::from_fn(|i| self.translation[i] + turned[i])
-            }
-            // R2 t2 = R1 R12 t12 + R1 t1.
-            FrameKind::Base => {
-                let turned = turn.transpose().apply(self.translation);
-                std::array::from_fn(|i| by.translation[i] + turned[i])
-            }
-        };
-        Self { rotation: (first * turn).into(), translation, deformation: self.deformation }
-    }
-
     /// The translation target: `t2 - t1` in the object frame, `R2 t2 - R1 t1` in the base frame.
     pub fn translation_difference(frame: FrameKind, first: &Self, second: &Self) -> [f64; 3] {
         let [a, b] = [first, second].map(|pose| frame.translation(pose.rotation, pose.translation));

@@ -51,6 +51,30 @@ fn laws(group: Group, [a, b, c]: [ViewPose; 3]) -> Result<(), TestCaseError> {
         prop_assert!(part.distance(&a, &a).abs() < 1e-14);
         prop_assert!((part.distance(&a, &b) - part.distance(&b, &a)).abs() < 1e-14);
     }
+    // A motion, multiplied in or told by its parameters, leads to the view that differs by it; the rest of the view stays.
+    let (origin, moved, shifted) = (ViewPose::default(), group.moved(&a, &b), group.shifted(&a, &b));
+    let found = group.relative(&a, &moved);
+    // In perspective the length of a matrix means nothing.
+    let length = found[found.len() - 1] / y.at(group.side - 1, group.side - 1);
+    let found: Vec<f64> = found.iter().map(|entry| entry / length).collect();
+    prop_assert!(differ(&found, &y.to_rows()) < 1e-9, "{}", group);
+    let (mut found, wanted) = (group.difference(&a, &shifted), group.difference(&origin, &b));
+    // A quaternion and its negative are one rotation.
+    if group.space == Space::Object && found[..4].iter().zip(&wanted).map(|(a, b)| a * b).sum::<f64>() < 0.0 {
+        found[..4].iter_mut().for_each(|entry| *entry = -*entry);
+    }
+    prop_assert!(differ(&found, &wanted) < 1e-11, "{}", group);
+    for second in [moved, shifted] {
+        if !group.has(Part::Translation) {
+            prop_assert_eq!(second.translation, a.translation);
+        }
+        if !group.has(Part::Shear) {
+            prop_assert!(differ(&second.deformation.shear, &a.deformation.shear) < 1e-14);
+        }
+        if !group.has(Part::Scale) {
+            prop_assert!(differ(&second.deformation.log_scale, &a.deformation.log_scale) < 1e-14);
+        }
+    }
     Ok(())
 }
 
@@ -108,6 +132,28 @@ proptest! {
         let moved = std::array::from_fn(|i| view.deformation.log_scale[i].exp() * sheared[i] + t[i]);
         let wanted = Rotation::from(view.rotation).apply(moved);
         prop_assert!(differ(&Group::AFFINE_BASE.matrix(&view).apply(p), &wanted) < 1e-13);
+    }
+}
+
+#[test]
+fn matrices_fall_into_a_rotation_and_a_deformation() {
+    let view = ViewPose {
+        rotation: [0.3, -0.7, 1.9].into(),
+        translation: [0.0; 3],
+        deformation: Deformation {
+            log_scale: [0.3, -0.2, 0.1],
+            shear: [0.4, -0.1, 0.2],
+            ..Deformation::default()
+        },
+    };
+    let found = ViewPose::from_linear(view.linear()).unwrap();
+    assert!(differ(&found.rotation.to_radians(), &view.rotation.to_radians()) < 1e-12);
+    assert!(differ(&found.deformation.log_scale, &view.deformation.log_scale) < 1e-12);
+    assert!(differ(&found.deformation.shear, &view.deformation.shear) < 1e-12);
+    let mirrored = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]];
+    let flat = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]];
+    for none in [mirrored, flat, [[0.0; 3]; 3], [[f64::NAN; 3]; 3]] {
+        assert_eq!(ViewPose::from_linear(none), None, "{none:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Stored views that were found, in the words of the page.
 
 use evaluate::nearest::Neighbour;
-use pose::ViewPose;
+use pose::{Part, ViewPose};
 use serde::Serialize;
 
 use crate::data::Data;
@@ -25,6 +25,15 @@ pub struct Found {
     /// The angle to the pose that it is compared with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub degrees: Option<f64>,
+    /// The distance to its translation, where the data have some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translation_off: Option<f64>,
+    /// The largest ratio to one of its scales, 1 or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_off: Option<f64>,
+    /// The largest difference to one of its shears.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shear_off: Option<f64>,
 }
 
 impl Found {
@@ -35,13 +44,20 @@ impl Found {
         let about = &data.views.objects()[object];
         let class = data.views.classes().get(about.label as usize);
         let pose = pose.filter(|_| data.truth.has_poses);
+        let own = &data.truth.poses[row];
+        let most = |a: [f64; 3], b: [f64; 3]| (0..3).map(|i| (a[i] - b[i]).abs()).fold(0.0, f64::max);
+        let with = |part: Part| pose.filter(|_| data.truth.has[part]);
         Self {
             scene: SceneQuery::of(object, Some(view), &latents),
             id: about.id(),
             class: class.map_or_else(|| about.synset.clone(), |class| class.name.clone()),
             held_out: data.truth.rows(dataset::Split::Val).contains(&row),
             similarity,
-            degrees: pose.map(|pose| pose::rotation_angle(pose.quaternion(), latents.pose().quaternion()).0),
+            degrees: pose.map(|pose| pose::rotation_angle(pose.quaternion(), own.quaternion()).0),
+            translation_off: with(Part::Translation).map(|pose| Part::Translation.distance(pose, own).sqrt()),
+            scale_off: with(Part::Scale)
+                .map(|pose| most(pose.deformation.log_scale, own.deformation.log_scale).exp()),
+            shear_off: with(Part::Shear).map(|pose| most(pose.deformation.shear, own.deformation.shear)),
         }
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use pose::{Rotation, TaitBryan, ViewPose};
-use scene::Latents;
+use pose::{Deformation, Group, Part, Space, TaitBryan, ViewPose};
+use scene::{Latents, Shape};
 use serde::{Deserialize, Serialize};
 
 use super::NetworkQuery;
@@ -24,7 +24,13 @@ pub struct SteerRequest {
     /// Degrees about x, y, z.
     #[serde(default)]
     rotate: [f64; 3],
-    /// The rotation as a matrix instead, row by row.
+    /// Factors along x, y, z.
+    #[serde(default = "no_scale")]
+    scale: [f64; 3],
+    /// Shears xy, xz, yz.
+    #[serde(default)]
+    shear: [f64; 3],
+    /// Rotation, scale and shear as a matrix instead, row by row.
     #[serde(default)]
     matrix: Option<[[f64; 3]; 3]>,
     #[serde(default)]
@@ -40,6 +46,10 @@ fn k() -> usize {
     6
 }
 
+fn no_scale() -> [f64; 3] {
+    [1.0; 3]
+}
+
 /// Where a pose was moved to.
 #[derive(Debug, Serialize)]
 pub struct Steered {
@@ -47,7 +57,11 @@ pub struct Steered {
     asked: SceneQuery,
     /// The motion in degrees.
     rotate: [f64; 3],
-    /// The motion's rotation as a matrix.
+    /// Its scale.
+    scale: [f64; 3],
+    /// Its shear.
+    shear: [f64; 3],
+    /// Its rotation, scale and shear as a matrix.
     matrix: [[f64; 3]; 3],
     /// What was found, the nearest first; `degrees` is the error against what was asked for.
     found: Vec<Found>,
@@ -63,8 +77,10 @@ pub async fn steer(
     State(explorer): State<Arc<Explorer>>,
     Json(request): Json<SteerRequest>,
 ) -> Result<Json<Steered>, Refusal> {
-    let by = motion(&request)?;
     let network = explorer.networks.get(request.network.run, request.network.epoch)?;
+    let wrong = |error: crate::error::Error| Refusal::Wrong(error.to_string());
+    let transformation = network.transformation().map_err(wrong)?;
+    let by = motion(&request, transformation.group())?;
     let steered = explorer.soon(move |explorer| {
         let data = &explorer.data;
         let (latents, encoded) = encode(explorer, &network, &request.scene)?;
@@ -72,23 +88,18 @@ pub async fn steer(
         let except = request.scene.view.map(|view| data.truth.row(object, view));
         let among = (!request.all_objects).then_some(object);
         let k = request.k.clamp(1, 48);
-        let (near, poses) = network
-            .steer(&encoded.equivariant, &by, among, k, except)
-            .map_err(|error| Refusal::Wrong(error.to_string()))?;
-        let asked = latents.pose().moved(network.frame(), &by);
-        let asked_latents = Latents {
-            rotation: asked.rotation.to_radians(),
-            translation: latents.translation.map(|_| asked.translation),
-            ..latents
-        };
+        let (near, poses) = network.steer(&encoded.equivariant, &by, among, k, except).map_err(wrong)?;
+        let asked = transformation.leads_to(&data.pose(&request.scene, &latents), &by);
         let rows = (0..data.views.views_in(object)).map(|view| data.truth.row(object, view));
         let angle =
             |row: usize| pose::rotation_angle(data.truth.poses[row].quaternion(), asked.quaternion()).0;
         let best = rows.filter(|row| Some(*row) != except).min_by(|&a, &b| angle(a).total_cmp(&angle(b)));
         Ok(Steered {
-            asked: SceneQuery::of(object, None, &asked_latents),
+            asked: SceneQuery::of(object, None, &at(&latents, &asked)),
             rotate: by.rotation.to_radians().map(f64::to_degrees),
-            matrix: Rotation::from(by.rotation).to_matrix(),
+            scale: by.deformation.log_scale.map(f64::exp),
+            shear: by.deformation.shear,
+            matrix: by.linear(),
             found: Found::list(data, &near, Some(&asked)),
             best: best.map(|row| Found::of(data, row, None, Some(&asked))),
             poses,
@@ -98,52 +109,69 @@ pub async fn steer(
     steered.await.map(Json)
 }
 
-/// The motion that a request asks for.
-fn motion(request: &SteerRequest) -> Result<ViewPose, Refusal> {
-    let numbers =
-        request.rotate.iter().chain(&request.translate).chain(request.matrix.iter().flatten().flatten());
+/// The scene with the object at another pose.
+fn at(latents: &Latents, pose: &ViewPose) -> Latents {
+    let Deformation { log_scale, shear, .. } = pose.deformation;
+    let is_deformed = latents.shape.is_some() || !pose.deformation.is_none();
+    let has_shear = latents.shape.is_some_and(|shape| shape.shear.is_some()) || shear != [0.0; 3];
+    let has_translation = latents.translation.is_some() || pose.translation != [0.0; 3];
+    let shape = Shape { scale: log_scale.map(f64::exp), shear: has_shear.then_some(shear) };
+    Latents {
+        rotation: pose.rotation.to_radians(),
+        translation: has_translation.then_some(pose.translation),
+        shape: is_deformed.then_some(shape),
+        ..*latents
+    }
+}
+
+/// The motion that a request asks for, of those that `group` has.
+fn motion(request: &SteerRequest, group: Group) -> Result<ViewPose, Refusal> {
+    let SteerRequest { rotate, translate, scale, shear, matrix, .. } = request;
+    let numbers = [rotate, translate, scale, shear].into_iter().chain(matrix.iter().flatten()).flatten();
     if let Some(wrong) = numbers.into_iter().find(|value| !value.is_finite() || value.abs() > 1e4) {
         return Err(Refusal::Wrong(format!("{wrong} is no part of a motion")));
     }
-    let rotation = match request.matrix {
-        None => TaitBryan::from(request.rotate.map(f64::to_radians)),
-        Some(matrix) => {
-            // Three digits are typed; a rotation has more.
-            let rotation = Rotation::try_from(nearest_orthonormal(matrix)).map_err(|_| {
-                Refusal::Wrong(
-                    "this matrix is no rotation: its rows must be orthonormal, its determinant 1".to_owned(),
-                )
-            })?;
-            let off = rotation
-                .to_matrix()
-                .as_flattened()
-                .iter()
-                .zip(matrix.as_flattened())
-                .map(|(a, b)| (a - b).abs())
-                .fold(0.0, f64::max);
-            if off > 0.01 {
-                return Err(Refusal::Wrong(format!(
-                    "this matrix is no rotation: an entry is {off:.2} away from the nearest one"
-                )));
-            }
-            rotation.into()
-        }
+    if let Some(wrong) = scale.iter().find(|factor| **factor < 1e-3) {
+        return Err(Refusal::Wrong(format!("the scale {wrong} is too small, expected numbers above 0")));
+    }
+    let shaped = match *matrix {
+        Some(matrix) => from_matrix(matrix, group)?,
+        None => ViewPose {
+            rotation: TaitBryan::from(rotate.map(f64::to_radians)),
+            translation: [0.0; 3],
+            deformation: Deformation {
+                log_scale: scale.map(f64::ln),
+                shear: *shear,
+                ..Deformation::default()
+            },
+        },
     };
-    Ok(ViewPose::rigid(rotation, request.translate))
+    Ok(group.seen(&ViewPose { translation: *translate, ..shaped }))
 }
 
-/// Gram and Schmidt on the rows.
-fn nearest_orthonormal(rows: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
-    let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-    let unit = |a: [f64; 3]| {
-        let norm = dot(a, a).sqrt().max(1e-12);
-        a.map(|entry| entry / norm)
+/// The rotation, scale and shear of a typed matrix. Three digits are typed; a rotation has more.
+fn from_matrix(matrix: [[f64; 3]; 3], group: Group) -> Result<ViewPose, Refusal> {
+    let kind = match (group.has(Part::Scale), group.uniform) {
+        (false, _) => "rotation",
+        (true, true) => "rotation with one scale for all axes",
+        (true, false) => "rotation with scale and shear",
     };
-    let a = unit(rows[0]);
-    let along = dot(rows[1], a);
-    let b = unit(std::array::from_fn(|i| rows[1][i] - along * a[i]));
-    let c = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
-    [a, b, c]
+    let Some(found) = ViewPose::from_linear(matrix) else {
+        return Err(Refusal::Wrong(format!(
+            "this matrix is no {kind}: it mirrors or flattens the object (its determinant must be above 0)"
+        )));
+    };
+    let nearest = group.seen(&found);
+    let (linear, side) = (nearest.linear(), if group.space == Space::Image { 2 } else { 3 });
+    let pairs =
+        linear[..side].iter().zip(&matrix[..side]).flat_map(|(a, b)| a[..side].iter().zip(&b[..side]));
+    let off = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    if off > 0.01 {
+        return Err(Refusal::Wrong(format!(
+            "this matrix is no {kind}: an entry is {off:.2} away from the nearest one"
+        )));
+    }
+    Ok(nearest)
 }
 
 #[cfg(test)]
@@ -156,17 +184,40 @@ mod tests {
 
     #[test]
     fn motions_are_angles_or_a_matrix_that_is_one() {
-        let turned = motion(&request(r#"{"scene":{"object":0},"rotate":[0,0,90]}"#)).unwrap();
-        let typed =
-            motion(&request(r#"{"scene":{"object":0},"matrix":[[0,-1,0],[1,0,0],[0,0,1.002]]}"#)).unwrap();
+        let turned =
+            motion(&request(r#"{"scene":{"object":0},"rotate":[0,0,90]}"#), Group::ROTATION).unwrap();
+        let typed = request(r#"{"scene":{"object":0},"matrix":[[0,-1,0],[1,0,0],[0,0,1.002]]}"#);
+        let typed = motion(&typed, Group::ROTATION).unwrap();
         assert!(pose::rotation_angle(turned.quaternion(), typed.quaternion()).0 < 0.2);
+        assert!(typed.deformation.is_none());
         for wrong in [
             r#"{"scene":{"object":0},"matrix":[[1,0,0],[0,1,0],[0,0,-1]]}"#,
             r#"{"scene":{"object":0},"matrix":[[2,0,0],[0,2,0],[0,0,2]]}"#,
             r#"{"scene":{"object":0},"matrix":[[0,0,0],[0,0,0],[0,0,0]]}"#,
             r#"{"scene":{"object":0},"rotate":[1e9,0,0]}"#,
+            r#"{"scene":{"object":0},"scale":[0,1,1]}"#,
         ] {
-            assert!(matches!(motion(&request(wrong)), Err(Refusal::Wrong(_))), "{wrong}");
+            let refused = motion(&request(wrong), Group::ROTATION);
+            assert!(matches!(refused, Err(Refusal::Wrong(_))), "{wrong}");
         }
+    }
+
+    #[test]
+    fn matrices_may_scale_and_shear_where_the_group_does() {
+        let doubled = request(r#"{"scene":{"object":0},"matrix":[[0,-2,0],[2,0,0],[0,0,2]]}"#);
+        let found = motion(&doubled, Group::SIMILARITY).unwrap();
+        assert!((found.deformation.log_scale[0] - 2_f64.ln()).abs() < 1e-12);
+        assert!((found.rotation.to_radians()[2].to_degrees() - 90.0).abs() < 1e-9);
+        let sheared = request(r#"{"scene":{"object":0},"matrix":[[1.5,0.6,0],[0,1,0],[0,0,1]]}"#);
+        let found = motion(&sheared, Group::AFFINE).unwrap();
+        assert!((found.deformation.shear[0] - 0.4).abs() < 1e-12);
+        assert!(motion(&sheared, Group::SIMILARITY).is_err());
+        let in_a_picture = request(r#"{"scene":{"object":0},"matrix":[[0,-2,0],[2,0,0],[0,0,1]]}"#);
+        assert!(motion(&in_a_picture, Group::IMAGE_SIMILARITY).is_ok());
+        let mirrored = request(r#"{"scene":{"object":0},"matrix":[[1,0,0],[0,1,0],[0,0,-1]]}"#);
+        assert!(motion(&mirrored, Group::AFFINE).is_err());
+        // What the group does not have is no part of the motion.
+        let asked = request(r#"{"scene":{"object":0},"scale":[1.5,1,1],"translate":[1,0,0]}"#);
+        assert_eq!(motion(&asked, Group::ROTATION).unwrap(), ViewPose::default());
     }
 }

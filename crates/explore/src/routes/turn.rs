@@ -124,7 +124,7 @@ pub async fn look(
         let data = &explorer.data;
         let (latents, encoded) = encode(explorer, &network, &request.scene)?;
         let except = request.scene.view.map(|view| data.truth.row(request.scene.object, view));
-        let pose = latents.pose();
+        let pose = data.pose(&request.scene, &latents);
         let near = |by| -> Result<Vec<Found>, Refusal> {
             let is_other = |row| request.own_object && data.truth.item(row).0 != request.scene.object;
             let skip = |row| Some(row) == except || is_other(row);
