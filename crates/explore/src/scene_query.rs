@@ -64,6 +64,7 @@ impl Default for SceneQuery {
             spot_hue: 0.0,
             translation: None,
             shape: None,
+            camera: None,
         };
         Self::of(0, None, &latents)
     }
