@@ -39,8 +39,8 @@ use crate::{Interrupted, UsageError, interrupt, world};
   On what the run was trained on (stored views, meshes or procedural objects):
     equicaps evaluate runs/mine
 
-Tasks: classification, rotation, translation-object, translation-base, colour, embeddings,
-retrieval, all. A supervised run (train --method supervised --set network.task=rotation) is
+Tasks: classification, rotation, translation-object, translation-base, scale, shear, perspective,
+colour, embeddings, retrieval, all (that the data have). A supervised run (train --method supervised --set network.task=rotation) is
 evaluated with its own head, on its own task.
 Features of all views are computed once and cached (--cache); progress is saved, rerun to resume.
 Results of another protocol, seed or dataset are kept in separate files.")]

@@ -58,7 +58,8 @@ pub struct Arguments {
     /// Backbone: resnet18 or vit_tiny [default: the preset's]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     backbone: Option<String>,
-    /// Transformation to train for: rotation, rotation+object or rotation+base [default: rotation]
+    /// Transformation to train for: rotation, rotation+object, affine, image-rotation, ...; see equicaps methods
+    /// [default: rotation]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     transform: Option<String>,
     /// Change any setting; may be given several times

@@ -29,7 +29,7 @@ pub struct Arguments {
     /// Backbone: resnet18 or vit_tiny
     #[arg(long, value_name = "NAME", default_value = "resnet18")]
     backbone: BackboneName,
-    /// Transformation to train for: rotation, rotation+object or rotation+base
+    /// Transformation to train for: rotation, rotation+object, affine, ...; see equicaps methods
     #[arg(long, value_name = "T", default_value = "rotation")]
     transform: Transform,
     /// Pairs of images in a step
