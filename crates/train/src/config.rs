@@ -18,7 +18,8 @@ use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 
 pub use words::{
-    BatchesName, LatentsName, OnBadSample, OptimiserName, PrecisionName, ScheduleName, SplitName,
+    BatchesName, LatentsName, LatentsSetting, OnBadSample, OptimiserName, PrecisionName, ScheduleName,
+    SplitName,
 };
 use words::{curriculum, quality};
 
@@ -87,7 +88,7 @@ pub struct Loader {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Procedural {
-    pub latents: LatentsName,
+    pub latents: LatentsSetting,
     pub views: usize,
     #[serde(with = "quality")]
     pub quality: Quality,
@@ -168,7 +169,8 @@ const FREE_KEYS: [&str; 16] = [
 impl Config {
     /// The configuration that `settings` describe, checked.
     pub fn resolve(settings: Settings) -> Result<Self> {
-        let config: Self = settings.parse()?;
+        let mut config: Self = settings.parse()?;
+        config.procedural.latents = config.procedural.latents.read()?;
         config.check()?;
         Ok(config)
     }
@@ -334,6 +336,9 @@ mod tests {
         for (assignment, start) in [
             ("procedural.latents=3diebench_t", "procedural.latents is \"3diebench_t\""),
             ("photos.scale=[1.6, 0.8]", "photos.scale is 1.6 to 0.8: it ends before it begins"),
+            ("procedural.latents=no/such.toml", "no/such.toml"),
+            ("procedural.latents={scale=[0,1]}", "procedural.latents: the range of scale is 0 to 1"),
+            ("procedural.latents={scale=[0,1}", "procedural.latents: "),
             ("photos.scale=[0, 1]", "photos.scale is 0 to 1, but must be within"),
             ("procedural.quality=best", "procedural.quality is \"best\""),
             ("procedural.memory_mib=17592186044416", "procedural.memory_mib must be at most"),

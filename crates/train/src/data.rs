@@ -15,7 +15,7 @@ use pose::{Group, Part, Space};
 use scene::LatentRanges;
 
 use crate::batches::training_plan;
-use crate::config::{Config, LatentsName, OnBadSample};
+use crate::config::{Config, LatentsName, LatentsSetting, OnBadSample};
 use crate::error::{Error, Result};
 
 /// The views of a run, and where it is trained on them.
@@ -110,7 +110,7 @@ pub fn open_views(config: &Config, warn: &mut dyn FnMut(String)) -> Result<Arc<d
         Source::Stored(views) => Ok(views),
         Source::Photos(photos) => Ok(Arc::new(photos)),
         Source::Objects(set) => {
-            let (ids, options) = (set.ids(), on_the_fly_options(config));
+            let (ids, options) = (set.ids(), on_the_fly_options(config)?);
             let renderer = CpuRenderer::new(set, config.procedural.quality);
             let views = OnTheFly::new(renderer, &ids, options);
             if config.loader.on_bad_sample == OnBadSample::Fail {
@@ -136,9 +136,13 @@ fn wanted_parts(config: &Config) -> Vec<(Part, String)> {
 }
 
 /// The ranges of latents that views made for `config` have.
-fn ranges(config: &Config) -> LatentRanges {
+pub(crate) fn ranges(config: &Config) -> Result<LatentRanges> {
     let wants = |part: Part| wanted_parts(config).iter().any(|(wanted, _)| *wanted == part);
-    match config.procedural.latents {
+    let name = match config.procedural.latents {
+        LatentsSetting::Named(name) => name,
+        LatentsSetting::File(_) | LatentsSetting::Own(_) => LatentsName::Auto,
+    };
+    let ranges = match name {
         LatentsName::Bench => LatentRanges::BENCH,
         LatentsName::BenchT => LatentRanges::BENCH_T,
         LatentsName::BenchS => LatentRanges::BENCH_S,
@@ -147,7 +151,9 @@ fn ranges(config: &Config) -> LatentRanges {
         LatentsName::Auto if wants(Part::Scale) => LatentRanges::BENCH_S,
         LatentsName::Auto if wants(Part::Translation) => LatentRanges::BENCH_T,
         LatentsName::Auto => LatentRanges::BENCH,
-    }
+    };
+    let LatentsSetting::Own(own) = &config.procedural.latents else { return Ok(ranges) };
+    own.over(ranges).map_err(|message| Error::Setting(format!("procedural.latents: {message}")))
 }
 
 /// Whether it is a supervised network that only learns classes, for which a pair may be one image twice.
@@ -272,23 +278,23 @@ fn open_folder(folder: &Path, lists: &str) -> Result<Dataset> {
     Ok(Dataset::open_with_lists(folder, lists)?)
 }
 
-fn on_the_fly_options(config: &Config) -> OnTheFlyOptions {
+fn on_the_fly_options(config: &Config) -> Result<OnTheFlyOptions> {
     let settings = &config.procedural;
     let (views, held_out_views) = view_numbers(config);
-    OnTheFlyOptions {
+    Ok(OnTheFlyOptions {
         views,
         held_out_views,
         side: config.method.image_size,
         seed: settings.seed,
-        ranges: ranges(config),
+        ranges: ranges(config)?,
         memory: settings.memory_mib << 20,
         prepared: settings.prepared_objects,
         ready: config.refresh > 0.0,
-    }
+    })
 }
 
 fn on_the_fly(config: &Config, set: ObjectSet, device: &Device, ranks: Arc<dyn Collective>) -> Result<Data> {
-    let (settings, ids, options) = (&config.procedural, set.ids(), on_the_fly_options(config));
+    let (settings, ids, options) = (&config.procedural, set.ids(), on_the_fly_options(config)?);
     let memory = options.memory;
     let renderer = CpuRenderer::new(set, settings.quality);
     let Device::Cuda(cuda) = device else {

@@ -17,6 +17,7 @@ mod event;
 mod guard;
 pub mod import;
 mod journal;
+pub mod latents_file;
 mod learner;
 mod meaning;
 mod means;

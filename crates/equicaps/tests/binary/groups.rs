@@ -137,6 +137,41 @@ fn cameras_are_latents_of_views() {
 }
 
 #[test]
+fn a_run_keeps_the_latents_of_a_file() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let (file, run) = (at("own.toml"), at("run"));
+    let text = "# Ours.\ncamera_elevation = [0.3, \"pi/2\"]\nfloor_hue = [0.5, 0.5]\n[distribution]\nrotation = \"normal\"\n";
+    std::fs::write(&file, text).unwrap();
+    let latents = format!("procedural.latents={}", file.display());
+    ok(set(
+        &mut train(&run, "procedural:2x5", "rotation", "equicaps"),
+        &[&latents, "epochs=1", "probes.held_out_every=0"],
+    ));
+    let config = std::fs::read_to_string(run.join("config.toml")).unwrap();
+    assert!(config.contains("camera_elevation = [0.3, \"pi/2\"]"), "{config}");
+    // The same contents elsewhere are the same run; other contents are not.
+    let resume = |more: &[&str]| {
+        let mut command = equicaps(&["train", "--quiet"]);
+        command.args(more).arg("--resume").arg(&run);
+        command
+    };
+    std::fs::rename(&file, at("moved.toml")).unwrap();
+    let moved = format!("procedural.latents={}", at("moved.toml").display());
+    ok(&mut resume(&["--set", "epochs=2", "--set", &moved]));
+    ok(&mut resume(&["--set", "epochs=3"]));
+    let (status, message) = failure(&mut resume(&["--set", "procedural.latents={floor_hue=[0,0.5]}"]));
+    assert!(status == 2 && message.contains("--set procedural.latents would change what"), "{message}");
+    ok(equicaps(&["evaluate", "--preset", "quick", "--quiet"]).arg(&run));
+    // Slips are named before anything is made.
+    std::fs::write(&file, "camera_elevatoin = [0, 1]").unwrap();
+    let (status, message) =
+        failure(set(&mut train(&at("wrong"), "procedural:2x5", "rotation", "equicaps"), &[&latents]));
+    assert!(status == 2 && message.contains("own.toml: there is no latent"), "{message}");
+    assert!(message.contains("did you mean \"camera_elevation\"?") && !at("wrong").exists(), "{message}");
+}
+
+#[test]
 fn rotations_fill_the_corner_of_a_4x4_matrix() {
     let root = tempfile::tempdir().unwrap();
     let run = root.path().join("run");

@@ -83,6 +83,7 @@ impl Config {
             &format!("procedural.memory_mib must be at most {MOST_MEMORY_MIB}"),
         )?;
         self.photos.validate().map_err(Error::Setting)?;
+        crate::data::ranges(self)?;
         rule(
             (1..=MOST_WORKERS).contains(&self.loader.queue),
             &format!("loader.queue must be between 1 and {MOST_WORKERS}"),

@@ -1,9 +1,14 @@
 //! Settings that are words, or types of other crates: how they are spelled.
 
+use std::path::PathBuf;
+
 use dataset::SplitBy;
 use dataset::order::Cut;
 use engine::Precision;
 use methods::names;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::latents_file::OwnLatents;
 
 names! {
     /// What is held out of the data.
@@ -127,6 +132,53 @@ names! {
         BenchA = "3diebench-a",
     }
 }
+
+/// The latents of views rendered on the fly: those of a preset, or one's own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LatentsSetting {
+    /// By the name of a preset.
+    Named(LatentsName),
+    /// A file that is still to be read.
+    File(PathBuf),
+    /// What was in a file.
+    Own(OwnLatents),
+}
+
+impl LatentsSetting {
+    /// With the contents in place of a file.
+    pub(super) fn read(self) -> crate::Result<Self> {
+        match self {
+            Self::File(path) => OwnLatents::read(&path).map(Self::Own),
+            other => Ok(other),
+        }
+    }
+}
+
+impl Serialize for LatentsSetting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Named(name) => serializer.serialize_str(name.name()),
+            Self::File(path) => serializer.serialize_str(&path.to_string_lossy()),
+            Self::Own(own) => serializer.serialize_str(&own.to_line()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for LatentsSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.ends_with(super::FILE_ENDING) {
+            return Ok(Self::File(PathBuf::from(text)));
+        }
+        if text.starts_with('{') {
+            let own = OwnLatents::of_line(&text);
+            let named = |message| de::Error::custom(format!("procedural.latents: {message}"));
+            return own.map(Self::Own).map_err(named);
+        }
+        text.parse().map(Self::Named).map_err(de::Error::custom)
+    }
+}
+
 /// The curriculum of the plan as a table.
 pub(super) mod curriculum {
     use dataset::Curriculum;

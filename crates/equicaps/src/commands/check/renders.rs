@@ -48,6 +48,9 @@ pub struct Arguments {
     /// Latents of the random views; 3diebench-s and -a scale and shear the objects
     #[arg(long, value_name = "PRESET", value_enum, default_value_t = Preset::BenchT)]
     preset: Preset,
+    /// Ranges of latents over those of the preset, as of `render --latents`
+    #[arg(long, value_name = "FILE", requires = "random")]
+    latents: Option<PathBuf>,
     /// Side of the random views in pixels
     #[arg(long, value_name = "PX", default_value_t = 256, value_parser = clap::value_parser!(u32).range(8..=8192))]
     size: u32,

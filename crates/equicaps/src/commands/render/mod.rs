@@ -1,6 +1,5 @@
 //! `equicaps render`: a dataset of views from meshes or from the built-in library.
 
-mod latents_file;
 mod options;
 mod planned;
 mod views;
@@ -156,7 +155,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
     let out = arguments.out.clone().context("--out is missing")?;
     let mut ranges = arguments.preset.ranges();
     if let Some(file) = &arguments.latents {
-        latents_file::apply(file, &mut ranges)?;
+        train::latents_file::apply(file, &mut ranges).map_err(|error| UsageError(error.to_string()))?;
     }
     for range in &arguments.ranges {
         range.apply(&mut ranges).map_err(UsageError)?;

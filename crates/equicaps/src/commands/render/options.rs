@@ -1,6 +1,5 @@
 //! Options of `equicaps render` that need more than a number: presets, ranges, shards.
 
-use std::f64::consts::PI;
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,6 +8,7 @@ use dataset::jpeg::ChannelOrder;
 use dataset::latent_table::ALL_NAMES as NAMES;
 use dataset::work::Shard;
 use scene::{Camera, LatentRanges, Range, ScaleRange};
+use train::latents_file::{constant, parse_number};
 
 /// The published datasets, and one beyond their range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -166,34 +166,6 @@ impl FromStr for RangeOption {
     }
 }
 
-/// A number, or a multiple or fraction of pi: `0.5`, `pi`, `-pi/2`, `2pi`.
-pub(super) fn parse_number(text: &str) -> Result<f64, String> {
-    let text = text.trim();
-    let wrong = || format!("{text:?} is not a number (0.5, pi, -pi/2, 2pi ...)");
-    let value = match text.split_once("pi") {
-        None => text.parse().map_err(|_| wrong())?,
-        Some((factor, divisor)) => {
-            let factor: f64 = match factor.trim_end_matches('*').trim() {
-                "" | "+" => 1.0,
-                "-" => -1.0,
-                factor => factor.parse().map_err(|_| wrong())?,
-            };
-            let divisor: f64 = match divisor.trim().strip_prefix('/') {
-                None if divisor.trim().is_empty() => 1.0,
-                None => return Err(wrong()),
-                Some(divisor) => divisor.parse().map_err(|_| wrong())?,
-            };
-            factor * PI / divisor
-        }
-    };
-    if value.is_finite() { Ok(value) } else { Err(wrong()) }
-}
-
-/// A range of one value.
-pub(super) fn constant(value: f64) -> Range {
-    Range { low: value, high: value }
-}
-
 impl RangeOption {
     /// Changes `ranges`.
     pub fn apply(&self, ranges: &mut LatentRanges) -> Result<(), String> {
@@ -250,6 +222,7 @@ impl RangeOption {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::f64::consts::PI;
 
     #[test]
     fn ranges_are_read_with_pi() {

@@ -30,11 +30,15 @@ pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> any
         Some(root) => meshes::load_all(root, terminal)?,
         None => Vec::new(),
     };
+    let mut ranges = arguments.preset.ranges();
+    if let Some(file) = &arguments.latents {
+        train::latents_file::apply(file, &mut ranges).map_err(|error| UsageError(error.to_string()))?;
+    }
     let classes = procedural::classes().len() as u64;
     let prepared: Vec<(Option<PreparedMesh>, scene::Latents)> = (0..count)
         .into_par_iter()
         .map(|view| {
-            let latents = arguments.preset.ranges().sample(SEED, "check", view);
+            let latents = ranges.sample(SEED, "check", view);
             let mesh = match view {
                 0 => None,
                 view if view % 2 == 1 && !files.is_empty() => {

@@ -1,13 +1,13 @@
-//! `render --latents FILE`: ranges and distributions of latents in a TOML file, over those of a preset.
+//! Ranges and distributions of latents of one's own, over those of a preset: a TOML file that `render --latents FILE` and
+//! `procedural.latents` read, or the same on one line, as a run keeps it.
 
+use std::f64::consts::PI;
 use std::path::Path;
 
-use anyhow::Context;
 use scene::{Camera, Distribution, LatentRanges, Range, ScaleRange};
 use toml::{Table, Value};
 
-use super::options::{constant, parse_number};
-use crate::UsageError;
+use crate::error::{Error, Result};
 
 /// Latents with one range.
 const SINGLE: [&str; 6] =
@@ -28,17 +28,55 @@ const KEYS: [&str; 12] = [
     "distribution",
 ];
 
-/// Changes `ranges` by what the file says.
-pub fn apply(path: &Path, ranges: &mut LatentRanges) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    overlay(&text, ranges)
-        .and_then(|()| ranges.validate().map_err(|error| error.to_string()))
-        .map_err(|message| UsageError(format!("{}: {message}", path.display())).into())
+/// Latents of one's own: what a file says, without its comments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnLatents(Table);
+
+impl OwnLatents {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
+        let found = Self::parse(&text).and_then(|own| own.over(LatentRanges::BENCH).map(|_| own));
+        found.map_err(|message| Error::Setting(format!("{}: {message}", path.display())))
+    }
+
+    /// The contents of a file.
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        text.parse().map(Self).map_err(|error: toml::de::Error| error.message().to_owned())
+    }
+
+    /// What [`Self::to_line`] wrote.
+    pub fn of_line(line: &str) -> std::result::Result<Self, String> {
+        let Self(mut table) = Self::parse(&format!("latents = {line}"))?;
+        match table.remove("latents") {
+            Some(Value::Table(table)) => Ok(Self(table)),
+            _ => Err(format!("{line} is no table of latents")),
+        }
+    }
+
+    /// On one line: an inline table.
+    pub fn to_line(&self) -> String {
+        Value::Table(self.0.clone()).to_string()
+    }
+
+    /// These ranges over others, checked.
+    pub fn over(&self, mut ranges: LatentRanges) -> std::result::Result<LatentRanges, String> {
+        overlay(&self.0, &mut ranges)?;
+        ranges.validate().map_err(|error| error.to_string())?;
+        Ok(ranges)
+    }
 }
 
-fn overlay(text: &str, ranges: &mut LatentRanges) -> Result<(), String> {
-    let table: Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
-    for (key, value) in &table {
+/// Changes `ranges` by what the file says.
+pub fn apply(path: &Path, ranges: &mut LatentRanges) -> Result<()> {
+    let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
+    let changed = OwnLatents::parse(&text).and_then(|own| own.over(*ranges));
+    *ranges = changed.map_err(|message| Error::Setting(format!("{}: {message}", path.display())))?;
+    Ok(())
+}
+
+fn overlay(table: &Table, ranges: &mut LatentRanges) -> std::result::Result<(), String> {
+    for (key, value) in table {
         let one = || range(key, value);
         match key.as_str() {
             "rotation" => ranges.rotation = three(key, value)?,
@@ -72,7 +110,7 @@ fn overlay(text: &str, ranges: &mut LatentRanges) -> Result<(), String> {
     Ok(())
 }
 
-fn distribute(value: &Value, ranges: &mut LatentRanges) -> Result<(), String> {
+fn distribute(value: &Value, ranges: &mut LatentRanges) -> std::result::Result<(), String> {
     let table = value.as_table().ok_or("distribution must be a table: [distribution]")?;
     for (key, value) in table {
         let name = value.as_str().unwrap_or_default();
@@ -114,6 +152,34 @@ fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     format!("there is no {what} {name:?} (those that there are: {}){hint}", known.join(", "))
 }
 
+/// A number, or a multiple or fraction of pi: `0.5`, `pi`, `-pi/2`, `2pi`.
+pub fn parse_number(text: &str) -> std::result::Result<f64, String> {
+    let text = text.trim();
+    let wrong = || format!("{text:?} is not a number (0.5, pi, -pi/2, 2pi ...)");
+    let value = match text.split_once("pi") {
+        None => text.parse().map_err(|_| wrong())?,
+        Some((factor, divisor)) => {
+            let factor: f64 = match factor.trim_end_matches('*').trim() {
+                "" | "+" => 1.0,
+                "-" => -1.0,
+                factor => factor.parse().map_err(|_| wrong())?,
+            };
+            let divisor: f64 = match divisor.trim().strip_prefix('/') {
+                None if divisor.trim().is_empty() => 1.0,
+                None => return Err(wrong()),
+                Some(divisor) => divisor.parse().map_err(|_| wrong())?,
+            };
+            factor * PI / divisor
+        }
+    };
+    if value.is_finite() { Ok(value) } else { Err(wrong()) }
+}
+
+/// A range of one value.
+pub fn constant(value: f64) -> Range {
+    Range { low: value, high: value }
+}
+
 /// A number, or text such as "pi/2".
 fn number(value: &Value) -> Option<f64> {
     let number = match value {
@@ -131,7 +197,7 @@ fn is_pair(value: &Value) -> bool {
         .is_some_and(|values| values.len() == 2 && values.iter().all(|value| number(value).is_some()))
 }
 
-fn range(key: &str, value: &Value) -> Result<Range, String> {
+fn range(key: &str, value: &Value) -> std::result::Result<Range, String> {
     let wrong =
         || format!("{key} is {value}, but must be [low, high]: two finite numbers, or text such as \"pi/2\"");
     let [low, high] = value.as_array().map(Vec::as_slice).unwrap_or_default() else { return Err(wrong()) };
@@ -143,7 +209,7 @@ fn range(key: &str, value: &Value) -> Result<Range, String> {
 }
 
 /// One range for all axes, or one for each.
-fn three(key: &str, value: &Value) -> Result<[Range; 3], String> {
+fn three(key: &str, value: &Value) -> std::result::Result<[Range; 3], String> {
     match value.as_array().map(Vec::as_slice) {
         Some([x, y, z]) => Ok([range(key, x)?, range(key, y)?, range(key, z)?]),
         _ => Ok([range(key, value)?; 3]),
@@ -153,13 +219,18 @@ fn three(key: &str, value: &Value) -> Result<[Range; 3], String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::f64::consts::PI;
 
     fn read(text: &str) -> LatentRanges {
-        let mut ranges = LatentRanges::BENCH;
-        overlay(text, &mut ranges).unwrap();
-        ranges.validate().unwrap();
-        ranges
+        let own = OwnLatents::parse(text).unwrap();
+        // The same on one line.
+        let line = own.to_line();
+        assert!(line.starts_with('{') && !line.contains('\n'), "{line}");
+        assert_eq!(OwnLatents::of_line(&line).as_ref(), Ok(&own));
+        own.over(LatentRanges::BENCH).unwrap()
+    }
+
+    fn refusal(text: &str) -> String {
+        OwnLatents::parse(text).and_then(|own| own.over(LatentRanges::BENCH)).unwrap_err()
     }
 
     #[test]
@@ -196,21 +267,18 @@ mod tests {
             ("[distribution]\nscales = \"normal\"", "did you mean \"scale\"?"),
             ("scale =", "value"),
         ] {
-            let message = overlay(text, &mut LatentRanges::BENCH.clone()).unwrap_err();
+            let message = refusal(text);
             assert!(message.contains(expected), "{text}: {message}");
         }
-        let mut ranges = LatentRanges::BENCH;
-        overlay("scale = [0, 1]", &mut ranges).unwrap();
-        assert!(ranges.validate().unwrap_err().to_string().contains("above 0"));
+        assert!(refusal("scale = [0, 1]").contains("above 0"));
+        assert!(OwnLatents::of_line("3").unwrap_err().contains("is no table of latents"));
         for (text, expected) in [
             ("camera_distance = [0, 2]", "the camera at a distance of 0 and an elevation of"),
             ("camera_elevation = [0, 2]", "the elevation must be from -pi/2 to pi/2"),
             ("camera_elevation = [-1, 1]", "is below the floor"),
             ("camera_distance = [0.5, 2]", "can be inside the object"),
         ] {
-            let mut ranges = LatentRanges::BENCH;
-            overlay(text, &mut ranges).unwrap();
-            let message = ranges.validate().unwrap_err().to_string();
+            let message = refusal(text);
             assert!(message.contains(expected), "{text}: {message}");
         }
     }
