@@ -104,7 +104,8 @@ fn is_special(view: u64) -> bool {
 }
 
 fn mean_of(psnrs: &[f64], which: impl Fn(u64) -> bool) -> f64 {
-    let chosen: Vec<f64> = psnrs.iter().zip(0..).filter(|&(_, view)| which(view)).map(|(&db, _)| db).collect();
+    let chosen: Vec<f64> =
+        psnrs.iter().zip(0..).filter(|&(_, view)| which(view)).map(|(&db, _)| db).collect();
     chosen.iter().sum::<f64>() / chosen.len().max(1) as f64
 }
 
@@ -130,7 +131,8 @@ struct Compared {
 
 impl fmt::Display for Compared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { quality, views, mean_db, worst_db, worst_view, bound_db, mean_bound_db, device, .. } = self;
+        let Self { quality, views, mean_db, worst_db, worst_view, bound_db, mean_bound_db, device, .. } =
+            self;
         let Self { plain_mean_db, special_mean_db, .. } = self;
         let bits = if self.same_bits { "the same bits" } else { "DIFFERENT bits" };
         write!(
