@@ -18,8 +18,12 @@ use crate::terminal::Terminal;
 
 /// Lowest acceptable PSNR of a view in dB: a ray may fall on the other side of an edge.
 const BOUND_DB: f64 = 45.0;
-/// Lowest acceptable mean: a wrong formula shows in most views (tests/render_mutants_cuda.py).
-const MEAN_BOUND_DB: f64 = 85.0;
+/// Lowest acceptable means: a wrong formula shows in most views that have to do with it (tests/render_mutants_cuda.py). Of
+/// views without special materials; of those whose objects are deformed besides; and of views with special materials, whose
+/// mirrors turn the last digits of a direction into visible ones.
+const PLAIN_BOUND_DB: f64 = 85.0;
+const DEFORMED_BOUND_DB: f64 = 78.0;
+const SPECIAL_BOUND_DB: f64 = 75.0;
 /// Seed of objects and latents.
 const SEED: u64 = 77;
 
@@ -74,22 +78,27 @@ pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> any
             render::psnr(ours, &cpu.pixels).min(100.0)
         })
         .collect();
-    let mean = mean_of(&psnrs, |_| true);
-    let shows_file = |view: u64| view % 2 == 1 && !files.is_empty();
+    let is_special = |view: u64| is_special(view) && !(view % 2 == 1 && !files.is_empty());
+    let (plain, special) = (mean_of(&psnrs, |view| !is_special(view)), mean_of(&psnrs, is_special));
+    let is_deformed = prepared.iter().any(|(_, latents)| latents.shape.is_some());
+    let plain_bound = if is_deformed { DEFORMED_BOUND_DB } else { PLAIN_BOUND_DB };
     let (worst_view, worst) =
         psnrs.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).context("no views")?;
     let is_repeatable = ours == again;
-    let within = worst >= BOUND_DB && mean >= MEAN_BOUND_DB && is_repeatable;
+    let means_are_high =
+        plain.is_none_or(|mean| mean >= plain_bound) && special.is_none_or(|mean| mean >= SPECIAL_BOUND_DB);
+    let within = worst >= BOUND_DB && means_are_high && is_repeatable;
     let compared = Compared {
         quality: arguments.quality.to_string(),
         views: count,
-        mean_db: mean,
-        plain_mean_db: mean_of(&psnrs, |view| shows_file(view) || !is_special(view)),
-        special_mean_db: mean_of(&psnrs, |view| !shows_file(view) && is_special(view)),
+        mean_db: psnrs.iter().sum::<f64>() / psnrs.len() as f64,
+        plain_mean_db: plain,
+        plain_bound_db: plain_bound,
+        special_mean_db: special,
+        special_bound_db: SPECIAL_BOUND_DB,
         worst_db: worst,
         worst_view,
         bound_db: BOUND_DB,
-        mean_bound_db: MEAN_BOUND_DB,
         same_bits: is_repeatable,
         within_bounds: within,
         psnr_db: psnrs,
@@ -103,10 +112,11 @@ fn is_special(view: u64) -> bool {
     view / 2 % 2 == 1
 }
 
-fn mean_of(psnrs: &[f64], which: impl Fn(u64) -> bool) -> f64 {
+/// The mean over some of the views; nothing where there are none.
+fn mean_of(psnrs: &[f64], which: impl Fn(u64) -> bool) -> Option<f64> {
     let chosen: Vec<f64> =
         psnrs.iter().zip(0..).filter(|&(_, view)| which(view)).map(|(&db, _)| db).collect();
-    chosen.iter().sum::<f64>() / chosen.len().max(1) as f64
+    (!chosen.is_empty()).then(|| chosen.iter().sum::<f64>() / chosen.len() as f64)
 }
 
 /// Both devices side by side.
@@ -115,12 +125,13 @@ struct Compared {
     quality: String,
     views: u64,
     mean_db: f64,
-    plain_mean_db: f64,
-    special_mean_db: f64,
+    plain_mean_db: Option<f64>,
+    plain_bound_db: f64,
+    special_mean_db: Option<f64>,
+    special_bound_db: f64,
     worst_db: f64,
     worst_view: usize,
     bound_db: f64,
-    mean_bound_db: f64,
     same_bits: bool,
     within_bounds: bool,
     /// Of every view.
@@ -131,14 +142,18 @@ struct Compared {
 
 impl fmt::Display for Compared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { quality, views, mean_db, worst_db, worst_view, bound_db, mean_bound_db, device, .. } =
-            self;
-        let Self { plain_mean_db, special_mean_db, .. } = self;
+        let Self { quality, views, worst_db, worst_view, bound_db, device, .. } = self;
+        write!(formatter, "{views} views, {quality} quality, {device}: ")?;
+        if let Some(mean) = self.plain_mean_db {
+            write!(formatter, "mean {mean:.1} dB (at least {}), ", self.plain_bound_db)?;
+        }
+        if let Some(mean) = self.special_mean_db {
+            write!(formatter, "with special materials {mean:.1} dB (at least {}), ", self.special_bound_db)?;
+        }
         let bits = if self.same_bits { "the same bits" } else { "DIFFERENT bits" };
         write!(
             formatter,
-            "{views} views, {quality} quality, {device}: mean {mean_db:.1} dB (at least {mean_bound_db}; \
-             {plain_mean_db:.1} without and {special_mean_db:.1} with special materials), worst {worst_db:.1} dB (at least {bound_db}; view {worst_view}), rendered twice: {bits}"
+            "worst {worst_db:.1} dB (at least {bound_db}; view {worst_view}), rendered twice: {bits}"
         )
     }
 }
