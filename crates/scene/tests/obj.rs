@@ -188,6 +188,23 @@ fn maps_are_taken_as_the_importer_takes_them() {
     assert!(loaded.warnings[0].contains("m.mtl:2: refl is not supported"), "{:?}", loaded.warnings);
 }
 
+#[test]
+fn what_is_not_made_of_materials_is_named_once() {
+    let folder = Folder::new();
+    folder.write("a.png", png([200, 100, 50, 255], 2, 2));
+    let block = "Pm 0.5\nPcr 0.03\nmap_Disp a.png\nmap_Kd -clamp on a.png\n";
+    folder.write("m.mtl", format!("newmtl a\n{block}newmtl b\n{block}newmtl unused\nrefl a.png\n"));
+    folder.write("mesh.obj", format!("mtllib m.mtl\n{SQUARE}usemtl a\nf 1 2 3\nusemtl b\nf 1 3 4\n"));
+    let warnings = folder.load("mesh.obj").expect("loads").warnings;
+    let ends = [
+        "m.mtl:2: Pm is not supported and left out",
+        "m.mtl:4: map_disp is not supported and left out",
+        "m.mtl:5: the option -clamp of a map is not supported and left out",
+    ];
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert!(warnings.iter().zip(ends).all(|(warning, end)| warning.ends_with(end)), "{warnings:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_folder_that_is_linked_into_the_root_belongs_to_it() {

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dataset::cuda::{DeviceImages, DeviceObjects, PoolMemory, RenderPool, WarpPool};
+use dataset::cuda::{CudaRenderer, DeviceImages, DeviceObjects, PoolMemory, RenderPool, WarpPool};
+use dataset::work::ViewSource;
 use dataset::{
     CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Photos, PhotosOptions, Split,
     SplitBy, Views,
@@ -106,21 +107,49 @@ pub fn open_shared(config: &Config, device: &Device, ranks: Arc<dyn Collective>)
 /// Opens the views that `config.data` names, for somebody who does not train on them: images come from the host. Meshes that
 /// cannot be used are left out where the configuration says so, and `warn` gets the reasons.
 pub fn open_views(config: &Config, warn: &mut dyn FnMut(String)) -> Result<Arc<dyn Views>> {
+    open_views_on(config, &Device::cpu(), warn)
+}
+
+/// As [`open_views`], for somebody who computes on `device`: objects are rendered there.
+pub fn open_views_on(
+    config: &Config,
+    device: &Device,
+    warn: &mut dyn FnMut(String),
+) -> Result<Arc<dyn Views>> {
     match find(config)? {
         Source::Stored(views) => Ok(views),
         Source::Photos(photos) => Ok(Arc::new(photos)),
         Source::Objects(set) => {
             let (ids, options) = (set.ids(), on_the_fly_options(config)?);
-            let renderer = CpuRenderer::new(set, config.procedural.quality);
-            let views = OnTheFly::new(renderer, &ids, options);
-            if config.loader.on_bad_sample == OnBadSample::Fail {
-                return Ok(Arc::new(views));
-            }
-            let (views, problems) = views.without_unusable();
-            problems.into_iter().for_each(|problem| warn(format!("left out: {problem}")));
-            Ok(Arc::new(views))
+            let loader = CpuRenderer::new(set, config.procedural.quality);
+            Ok(match device {
+                Device::Cpu(_) => usable(config, OnTheFly::new(loader, &ids, options), warn),
+                Device::Cuda(cuda) => {
+                    let renderer = CudaRenderer::beside(loader, cuda.context(), object_bytes(config))?;
+                    usable(config, OnTheFly::new(renderer, &ids, options), warn)
+                }
+            })
         }
     }
+}
+
+/// The views without meshes that cannot be used, where `config` says so.
+fn usable<S: ViewSource + Send + 'static>(
+    config: &Config,
+    views: OnTheFly<S>,
+    warn: &mut dyn FnMut(String),
+) -> Arc<dyn Views> {
+    if config.loader.on_bad_sample == OnBadSample::Fail {
+        return Arc::new(views);
+    }
+    let (views, problems) = views.without_unusable();
+    problems.into_iter().for_each(|problem| warn(format!("left out: {problem}")));
+    Arc::new(views)
+}
+
+/// Device memory for objects, where the configuration says how much.
+fn object_bytes(config: &Config) -> Option<usize> {
+    Some(config.procedural.objects_mib << 20).filter(|&bytes| bytes > 0)
 }
 
 /// The parts of poses that a setting cannot do without, besides rotations, and which setting that is.
@@ -306,8 +335,7 @@ fn on_the_fly(config: &Config, set: ObjectSet, device: &Device, ranks: Arc<dyn C
     let options = OnTheFlyOptions { memory: 0, ..options };
     let views = Arc::new(OnTheFly::new(DeviceObjects { loader: renderer }, &ids, options));
     check(config, &*views)?;
-    let objects = Some(settings.objects_mib << 20).filter(|&bytes| bytes > 0);
-    let memory = PoolMemory { pool: memory, objects };
+    let memory = PoolMemory { pool: memory, objects: object_bytes(config) };
     let pool = RenderPool::new(Arc::clone(&views), cuda.context(), config.method.image_size, memory)?;
     // Every pair wants two views of an object, on one of the ranks.
     let pairs = training_plan(config, &*views)?.pairs as u64;

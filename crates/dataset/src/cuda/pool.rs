@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use gpu::{Context, Event};
+use render::Quality;
 use render::cuda::Renderer;
 
 use super::images::{Address, Copies, ImageBuffer, PairImages};
@@ -99,6 +100,14 @@ const MOST_AHEAD: f64 = 0.05;
 /// Scratch memory of the renderer in bytes, at most; the rest is for the network.
 const MOST_SCRATCH: usize = 8 << 30;
 
+/// A renderer beside the work of `context`, with `objects` bytes of objects at most, or a third of what is free.
+pub fn renderer_beside(context: &Context, quality: Quality, objects: Option<usize>) -> Result<Renderer> {
+    let beside = context.beside()?;
+    let free = beside.free_bytes()?;
+    let scratch = (free / 6).min(MOST_SCRATCH);
+    Ok(Renderer::with_memory(&beside, quality, objects.unwrap_or(free / 3), scratch)?)
+}
+
 impl RenderPool {
     /// A pool for images of `side` x `side` pixels on the device of `context`, rendered beside its work.
     pub fn new(
@@ -116,11 +125,7 @@ impl RenderPool {
         let places = (views.objects().len() * kept).min(pool / bytes);
         let most_at_once = (share(MOST_AHEAD) / (MOST_REQUESTS * bytes)).clamp(16, MOST_AT_ONCE);
         let images = ImageBuffer::new(context, places, side)?;
-        let beside = context.beside()?;
-        let free = beside.free_bytes()?;
-        let scratch = (free / 6).min(MOST_SCRATCH);
-        let objects = memory.objects.unwrap_or(free / 3);
-        let renderer = Renderer::with_memory(&beside, views.source().loader.quality, objects, scratch)?;
+        let renderer = renderer_beside(context, views.source().loader.quality, memory.objects)?;
         Ok(Self {
             thread: RenderThread::start(renderer)?,
             prefetch: Prefetch::new(views.views(), places, most_at_once.min(AT_ONCE)).keeping(kept),

@@ -5,6 +5,7 @@ use render::cuda::{Renderer, Shot};
 use scene::Latents;
 
 use super::objects::{DeviceObject, DeviceObjects};
+use super::pool::renderer_beside;
 use super::thread::RenderThread;
 use crate::error::{Error, Result};
 use crate::object::Object;
@@ -24,6 +25,12 @@ impl CudaRenderer {
     /// Renders what `loader` loads, as well as it would, on the device of `renderer`.
     pub fn new(loader: CpuRenderer, renderer: Renderer) -> Result<Self> {
         Ok(Self { objects: DeviceObjects { loader }, thread: RenderThread::start(renderer)? })
+    }
+
+    /// The same beside the work of `context`, with `objects` bytes of objects there at most, or a third of what is free.
+    pub fn beside(loader: CpuRenderer, context: &Context, objects: Option<usize>) -> Result<Self> {
+        let renderer = renderer_beside(context, loader.quality, objects)?;
+        Self::new(loader, renderer)
     }
 
     /// What loads the objects.

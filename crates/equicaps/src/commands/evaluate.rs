@@ -135,12 +135,15 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let which = which(arguments)?;
     let all = weights::find(&arguments.weights, &which)?;
     let config = data_config(arguments, &all)?;
-    let views = open(arguments, &config, &all, terminal)?;
+    let device = crate::device::open_of(world, &arguments.device, arguments.precision)?;
+    let mut said = Vec::new();
+    let mut open = |config: &Config| open(arguments, config, &all, &device, &mut said, terminal);
+    let views = open(&config)?;
     let mut data = vec![(config.data.clone(), data_key(&*views)?, Arc::clone(&views))];
     for also in &arguments.also {
         let (lists, split) = (String::new(), views.split_by().into());
         let config = Config { data: also.clone(), lists, split, ..config.clone() };
-        let views = open(arguments, &config, &all, terminal)?;
+        let views = open(&config)?;
         data.push((config.data, data_key(&*views)?, views));
     }
     let data: Vec<DataSource<'_>> =
@@ -211,14 +214,17 @@ fn data_config(arguments: &Arguments, all: &[Weights]) -> anyhow::Result<Config>
     Ok(config)
 }
 
-/// Opens the data that `config` names, unless `all` were trained on what they hold out.
+/// Opens the data that `config` names, to be rendered on `device` where they are objects, unless `all` were trained on what
+/// they hold out. Warnings that were `said` before are not repeated.
 fn open(
     arguments: &Arguments,
     config: &Config,
     all: &[Weights],
+    device: &Device,
+    said: &mut Vec<String>,
     terminal: &Terminal,
 ) -> anyhow::Result<Arc<dyn Views>> {
-    let views = train::data::open_views(config, &mut |text| terminal.warn(text))?;
+    let views = train::data::open_views_on(config, device, &mut |text| terminal.warn(text))?;
     terminal.note(format!("{}; held out: {}", views.description(), views.split_by().held_out()));
     if let Some(missing) = views.without_pose() {
         terminal.note(format!("{missing}; rotation is not probed and nothing is retrieved"));
@@ -226,20 +232,24 @@ fn open(
     if !views.has_light() {
         terminal.note("hues of floor and light are not known: colour is not probed");
     }
-    check_unseen(arguments, config, all, views.split_by(), terminal)?;
+    if let Some(warning) = check_unseen(arguments, config, all, views.split_by())?
+        && !said.contains(&warning)
+    {
+        terminal.warn(&warning);
+        said.push(warning);
+    }
     Ok(views)
 }
 
-/// Refuses to test on what was trained on, and warns where nobody can know.
+/// Refuses to test on what was trained on; the warning is for where nobody can know.
 fn check_unseen(
     arguments: &Arguments,
     config: &Config,
     all: &[Weights],
     split: SplitBy,
-    terminal: &Terminal,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Option<String>> {
     // All of them are checkpoints of one run.
-    let Some(trained) = all.iter().find_map(|weights| weights.trained_on.as_ref()) else { return Ok(()) };
+    let Some(trained) = all.iter().find_map(|weights| weights.trained_on.as_ref()) else { return Ok(None) };
     // The data as that run would have them, with all objects.
     let mut as_trained = Config { split: trained.split.into(), ..config.clone() };
     as_trained.loader.on_bad_sample = OnBadSample::Fail;
@@ -247,12 +257,9 @@ fn check_unseen(
     let data = data.map(|views| TrainedOn::of_views(&*views));
     let run = arguments.weights.display();
     match trained.has_seen(split, data.as_ref()) {
-        Seen::No => Ok(()),
+        Seen::No => Ok(None),
         Seen::Yes(why) => bail!("{run} {why}"),
-        Seen::Unknown(why) => {
-            terminal.warn(format!("{run} {why}"));
-            Ok(())
-        }
+        Seen::Unknown(why) => Ok(Some(format!("{run} {why}"))),
     }
 }
 

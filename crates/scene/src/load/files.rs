@@ -2,6 +2,7 @@
 
 use super::texture::TextureStore;
 use super::{LoadOptions, MeshError, Up};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub(super) struct Files {
     roots: Vec<PathBuf>,
     warnings: Vec<String>,
     suppressed: usize,
+    /// What [`Self::warn_once`] has said.
+    said: HashSet<String>,
 }
 
 impl Files {
@@ -46,6 +49,7 @@ impl Files {
             roots,
             warnings: Vec::new(),
             suppressed: 0,
+            said: HashSet::new(),
         })
     }
 
@@ -62,6 +66,13 @@ impl Files {
             self.warnings.push(message);
         } else {
             self.suppressed += 1;
+        }
+    }
+
+    /// [`Self::warn`], the first time that it is about `what`.
+    pub fn warn_once(&mut self, what: &str, message: String) {
+        if self.said.insert(what.to_owned()) {
+            self.warn(message);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The `gltf` crate supplies the types of the JSON; buffers are read here, under the root rule and with every claim
 //! checked. Materials are metal and roughness with their maps, specular 0.5; skins and morph targets are left out, and so
-//! are colours at vertices where there is a texture.
+//! are colours at vertices where there is a texture: warnings say so.
 
 use super::colours::{Colours, srgb_from_linear};
 use super::files::Files;
@@ -15,6 +15,7 @@ use gltf::json::{Root, deserialize};
 use std::io::Read;
 
 mod buffers;
+mod left_out;
 mod materials;
 mod transform;
 
@@ -22,23 +23,10 @@ use buffers::Buffers;
 use materials::{Extensions, GltfMaterial};
 use transform::Transform;
 
-/// Extensions that may be required: those that are read here, and those that change no more than looks.
-const HARMLESS_EXTENSIONS: [&str; 14] = [
-    "EXT_texture_webp",
-    "KHR_mesh_quantization",
-    "KHR_materials_pbrSpecularGlossiness",
-    "KHR_texture_transform",
-    "KHR_materials_unlit",
-    "KHR_materials_specular",
-    "KHR_materials_ior",
-    "KHR_materials_clearcoat",
-    "KHR_materials_sheen",
-    "KHR_materials_transmission",
-    "KHR_materials_volume",
-    "KHR_materials_emissive_strength",
-    "KHR_materials_variants",
-    "KHR_lights_punctual",
-];
+/// Extensions that may be required, besides those of materials, which change no more than looks: those that are read here,
+/// and lights.
+const HARMLESS_EXTENSIONS: [&str; 4] =
+    ["EXT_texture_webp", "KHR_mesh_quantization", "KHR_texture_transform", "KHR_lights_punctual"];
 /// Larger documents and buffers are refused: they are held in memory, and no mesh within the limits needs them.
 const MAX_BYTES: u64 = 2 << 30;
 /// Deeper trees of nodes are refused.
@@ -64,13 +52,17 @@ pub(super) fn load(files: &mut Files) -> Result<Mesh, MeshError> {
     let (json, binary) = split(&bytes).map_err(|message| files.content(message))?;
     let root: Root = deserialize::from_slice(json)
         .map_err(|error| files.content(format!("is not a glTF 2.0 document: {error}")))?;
-    let extensions = Extensions::read(json);
+    let document = serde_json::from_slice(json).unwrap_or_default();
+    let extensions = Extensions::read(&document);
     let binary = binary.map(<[u8]>::to_vec);
     drop(bytes);
-    let unknown = |name: &&String| !HARMLESS_EXTENSIONS.contains(&name.as_str());
+    let unknown =
+        |name: &&String| !HARMLESS_EXTENSIONS.contains(&name.as_str()) && !name.starts_with("KHR_materials_");
     if let Some(extension) = root.extensions_required.iter().find(unknown) {
         return Err(files.content(format!("needs the glTF extension {extension}, which is not supported")));
     }
+    left_out::warn(&document, files);
+    drop(document);
     let polygons = Polygons::new(files.options.max_triangles);
     let buffers = Buffers::new(&root, binary);
     let materials = materials::read(&root, &extensions);
@@ -154,6 +146,11 @@ impl Loader<'_> {
                         .files
                         .content(format!("node {index}: there is no mesh {}", mesh.value())));
                 };
+                let weights = node.weights.as_ref().or(mesh.weights.as_ref());
+                if weights.is_some_and(|weights| weights.iter().any(|weight| *weight != 0.0)) {
+                    let path = self.files.path.display();
+                    self.files.warn(format!("{path}: node {index}: morph targets are left out"));
+                }
                 for (number, primitive) in mesh.primitives.iter().enumerate() {
                     self.primitive(primitive, &world).map_err(|message| {
                         self.files.content(format!("node {index}, primitive {number}: {message}"))
@@ -214,7 +211,13 @@ impl Loader<'_> {
         }));
         let uv_count = self.polygons.uvs.len() as u32 - first_uv;
 
-        let material = match attribute(Semantic::Colors(0)) {
+        let colours = attribute(Semantic::Colors(0));
+        if let (Some(colours), Some(textured)) = (colours, material)
+            && self.materials[textured].image.is_some()
+        {
+            self.warn_of_colours(colours, limit);
+        }
+        let material = match colours {
             Some(colours) if material.is_none_or(|material| self.materials[material].image.is_none()) => {
                 self.vertex_colours(colours, material, first, limit)?
             }
@@ -286,6 +289,16 @@ impl Loader<'_> {
         let index = self.materials.len() as u32 - 1;
         self.coloured.push((material, index));
         Ok(index)
+    }
+
+    /// Warns of colours that are left out, unless they are white.
+    fn warn_of_colours(&mut self, accessor: usize, limit: usize) {
+        let colours = self.buffers.read_colours(self.root, accessor, self.files, limit);
+        if colours.is_ok_and(|colours| colours.iter().any(|colour| *colour != [1.0; 3])) {
+            let path = self.files.path.display();
+            let message = format!("{path}: colours at vertices are left out where there is a texture");
+            self.files.warn_once("colours at vertices", message);
+        }
     }
 
     /// The material of primitives without one.

@@ -2,7 +2,7 @@
 //!
 //! `-o` and `-s` are taken as the importer of the published generator takes them: a mapping of the *texture*, so that
 //! coordinates are moved back and divided. `-bm` is the strength of a map of normals. The others (`-t`, `-clamp`, `-mm` ...)
-//! are passed over.
+//! are passed over, and those that would show are remembered.
 
 use super::lines::{number, word};
 use crate::{Map, Texture};
@@ -16,6 +16,8 @@ pub(super) struct MapStatement {
     pub line: u64,
     /// `-bm`.
     pub strength: f32,
+    /// Options that are passed over although they would show.
+    pub left_out: Vec<&'static str>,
     offset: [f32; 2],
     scale: [f32; 2],
 }
@@ -23,7 +25,14 @@ pub(super) struct MapStatement {
 impl MapStatement {
     /// Reads the rest of the statement on `line`; file names may contain blanks.
     pub fn parse(mut rest: &[u8], line: u64) -> Self {
-        let mut statement = Self { file: Vec::new(), line, strength: 1.0, offset: [0.0; 2], scale: [1.0; 2] };
+        let mut statement = Self {
+            file: Vec::new(),
+            line,
+            strength: 1.0,
+            left_out: Vec::new(),
+            offset: [0.0; 2],
+            scale: [1.0; 2],
+        };
         loop {
             let before = rest.trim_ascii();
             let mut after = before;
@@ -40,6 +49,7 @@ impl MapStatement {
                 }
             };
             rest = after;
+            let is_on = word(&mut after) == Some(b"on");
             let mut values = [None; 3];
             for (i, place) in values.iter_mut().enumerate().take(arguments) {
                 let mut next = rest;
@@ -55,6 +65,10 @@ impl MapStatement {
                 b"-o" => statement.offset = [values[0].unwrap_or(0.0), values[1].unwrap_or(0.0)],
                 b"-s" => statement.scale = [values[0].unwrap_or(1.0), values[1].unwrap_or(1.0)],
                 b"-bm" => statement.strength = values[0].unwrap_or(1.0).clamp(0.0, 10.0),
+                b"-t" if values.iter().flatten().any(|value| *value != 0.0) => statement.left_out.push("-t"),
+                b"-mm" if values.iter().flatten().ne(&[0.0, 1.0]) => statement.left_out.push("-mm"),
+                b"-clamp" if is_on => statement.left_out.push("-clamp"),
+                b"-imfchan" => statement.left_out.push("-imfchan"),
                 _ => {}
             }
         }
@@ -103,6 +117,12 @@ mod tests {
         let moved = map("-o 0.5 1 0 -s 2 4 1 -t 1 1 1 -clamp on a.png");
         assert_eq!((moved.scale, moved.offset), ([0.5, 0.25], [-0.25, -0.25]));
         assert_eq!(map("-s 0 2 1 a.png").scale, [0.0, 0.5]);
+        let left_out = |text: &str| MapStatement::parse(text.as_bytes(), 1).left_out;
+        assert_eq!(
+            left_out("-t 1 1 1 -clamp on -mm 0 2 -imfchan l a.png"),
+            ["-t", "-clamp", "-mm", "-imfchan"]
+        );
+        assert_eq!(left_out("-t 0 0 0 -clamp off -mm 0 1 -blendu on -o 1 1 a.png"), Vec::<&str>::new());
         assert_eq!(map("a.png"), Map::new(image.clone()));
         assert_eq!(MapStatement::parse(b"-bm 0.25 a.png", 1).strength, 0.25);
     }

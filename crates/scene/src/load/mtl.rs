@@ -3,7 +3,8 @@
 //! Base colour is `Kd`, or `map_Kd` alone where there is one; roughness `1 - sqrt(clamp(Ns, 0, 1000) / 1000)`;
 //! specular the mean of `Ks`, or `map_Ks`; alpha `d`, or `map_d`; emission `Ke`, or `map_Ke`. Without `Ks` a material is
 //! matt unless `illum 2` asks for a highlight. `illum` 3 to 8 make it metallic by the mean of `Ka`, or wholly where there
-//! is none. `map_bump` is a map of normals. Anything else (`Tr`, `Tf`, `Ni`, `map_Ns`) is ignored, as it was there.
+//! is none. `map_bump` is a map of normals. Anything else (`Tr`, `Tf`, `Ni`, `map_Ns`) is ignored, as it was there; what
+//! would show of it is named in a warning.
 
 use super::files::Files;
 use super::lines::{LineError, Lines, number, shown, word};
@@ -26,6 +27,8 @@ struct Entry {
     highlight: bool,
     reflection: bool,
     maps: [Option<MapStatement>; MAPS.len()],
+    /// Statements of [`LEFT_OUT`]: which, their number (1 where there is none), their line.
+    left_out: Vec<(usize, f32, u64)>,
 }
 
 /// The maps that count, with what their images are taken for.
@@ -36,8 +39,38 @@ const MAPS: [(&[&[u8]], Role); 5] = [
     (&[b"map_ke"], Role::Colour),
     (&[b"map_bump", b"bump"], Role::Plain),
 ];
-/// Maps that the importer of the published generator takes in a way that is not made here.
-const LEFT_OUT: [&[u8]; 2] = [b"map_refl", b"refl"];
+/// Statements that are not made, and where one shows: for this material and this number.
+const LEFT_OUT: [(&str, Shows); 23] = [
+    // The importer of the published generator has a way of its own to take these two, and takes none of the others.
+    ("map_refl", ALWAYS),
+    ("refl", ALWAYS),
+    ("decal", ALWAYS),
+    ("disp", ALWAYS),
+    ("map_aniso", ALWAYS),
+    ("map_decal", ALWAYS),
+    ("map_disp", ALWAYS),
+    ("map_Ns", ALWAYS),
+    ("map_Pc", ALWAYS),
+    ("map_Pcr", ALWAYS),
+    ("map_Pm", ALWAYS),
+    ("map_Pr", ALWAYS),
+    ("map_Ps", ALWAYS),
+    ("map_norm", WITHOUT_BUMP),
+    ("norm", WITHOUT_BUMP),
+    ("aniso", WHERE_SET),
+    ("anisor", |entry, value| value != 0.0 && entry.has_left_out("aniso")),
+    ("Pc", WHERE_SET),
+    ("Pcr", |entry, value| value != 0.0 && entry.has_left_out("Pc")),
+    ("Pm", |entry, value| value != 0.0 && !entry.reflection),
+    ("Pr", |entry, _| entry.exponent.is_none()),
+    ("Ps", WHERE_SET),
+    ("Tr", |entry, value| value > 0.0 && value < 1.0 && entry.alpha.is_none()),
+];
+
+type Shows = fn(&Entry, f32) -> bool;
+const ALWAYS: Shows = |_, _| true;
+const WHERE_SET: Shows = |_, value| value != 0.0;
+const WITHOUT_BUMP: Shows = |entry, _| entry.maps[4].is_none();
 
 /// The materials of all libraries that a mesh names, by name.
 #[derive(Default)]
@@ -97,6 +130,7 @@ impl Library {
             ));
             return Material { name: shown_name, ..Material::default() };
         };
+        entry.warn_of_left_out(path, files);
         let mut maps = [const { None }; MAPS.len()];
         for ((statement, (_, role)), map) in entry.maps.iter().zip(MAPS).zip(&mut maps) {
             let Some(statement) = statement else { continue };
@@ -130,10 +164,11 @@ impl Entry {
                 self.highlight = model == 2;
                 self.reflection = (3..=8).contains(&model);
             }
-            name if LEFT_OUT.contains(&name) => {
-                return Err(format!("{} is not supported and left out", shown(keyword)));
-            }
             name => {
+                let is_it = |(left_out, _): &(&str, Shows)| left_out.as_bytes().eq_ignore_ascii_case(name);
+                if let Some(which) = LEFT_OUT.iter().position(is_it) {
+                    self.left_out.push((which, first(rest).unwrap_or(1.0), line));
+                }
                 if let Some(which) = MAPS.iter().position(|(names, _)| names.contains(&name)) {
                     let statement = MapStatement::parse(rest, line);
                     if statement.file.is_empty() {
@@ -144,6 +179,32 @@ impl Entry {
             }
         }
         Ok(())
+    }
+
+    /// Whether there is a statement of [`LEFT_OUT`] that is more than zero.
+    fn has_left_out(&self, name: &str) -> bool {
+        self.left_out.iter().any(|&(which, value, _)| LEFT_OUT[which].0 == name && value != 0.0)
+    }
+
+    /// Names what is not made of this material, of the library at `path`, once for all materials.
+    fn warn_of_left_out(&self, path: &Path, files: &mut Files) {
+        for &(which, value, line) in &self.left_out {
+            let (name, shows) = LEFT_OUT[which];
+            if shows(self, value) {
+                let message = format!("{}:{line}: {name} is not supported and left out", path.display());
+                files.warn_once(name, message);
+            }
+        }
+        for statement in self.maps.iter().flatten() {
+            for option in &statement.left_out {
+                let message = format!(
+                    "{}:{}: the option {option} of a map is not supported and left out",
+                    path.display(),
+                    statement.line
+                );
+                files.warn_once(option, message);
+            }
+        }
     }
 
     fn material(&self, name: String, maps: [Option<Map>; MAPS.len()]) -> Material {
@@ -259,6 +320,28 @@ mod tests {
         let bare = material(&[]);
         assert_eq!((bare.base_colour, bare.alpha), ([0.8; 3], 1.0));
         assert_eq!((bare.specular, bare.roughness), (0.0, 1.0));
+    }
+
+    #[test]
+    fn what_is_not_made_is_told_from_what_would_not_show() {
+        let shown = |lines: &[&str]| -> Vec<&str> {
+            let mut entry = Entry::default();
+            for line in lines {
+                let mut rest = line.as_bytes();
+                let keyword = word(&mut rest).expect("a keyword");
+                entry.set(keyword, rest, 1).expect("a good line");
+            }
+            let all = entry.left_out.iter().map(|&(which, value, _)| (LEFT_OUT[which], value));
+            all.filter(|((_, shows), value)| shows(&entry, *value)).map(|((name, _), _)| name).collect()
+        };
+        let exported = ["Pr 0.5", "Pm 0", "Ps 0.0", "Pc 0", "Pcr 0.03", "aniso 0", "anisor 0", "Ns 250"];
+        assert_eq!(shown(&exported), Vec::<&str>::new());
+        assert_eq!(shown(&["Pr 0.5", "Pc 1", "Pcr 0.03", "Pm 1"]), ["Pr", "Pc", "Pcr", "Pm"]);
+        assert_eq!(shown(&["Pm 1", "illum 3"]), Vec::<&str>::new());
+        assert_eq!(shown(&["aniso 0.5", "disp -mm 0 1 a.png", "decal b.png"]), ["aniso", "disp", "decal"]);
+        assert_eq!(shown(&["Tr 0", "Tr 1", "Tf 0.5 0.5 0.5", "Ni 1.5"]), Vec::<&str>::new());
+        assert_eq!((shown(&["Tr 0.5"]), shown(&["Tr 0.5", "d 0.5"])), (vec!["Tr"], vec![]));
+        assert_eq!((shown(&["norm a.png"]), shown(&["norm a.png", "bump a.png"])), (vec!["norm"], vec![]));
     }
 
     #[test]

@@ -138,6 +138,66 @@ fn gltf_materials_have_metal_emission_holes_and_normals() {
         loaded.warnings
     );
     assert!(loaded.mesh.materials[0].emission_map.is_none());
+    // Maps that are moved together stay together.
+    let moved = r#"{"index":0,"extensions":{"KHR_texture_transform":{"offset":[0.5,0]}}}"#;
+    let loaded = load(&format!(
+        r#"{{"pbrMetallicRoughness":{{"baseColorTexture":{moved}}},"normalTexture":{moved}}}"#
+    ));
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    assert!(loaded.mesh.materials[0].normal_map.is_some());
+}
+
+#[test]
+fn what_is_not_made_of_gltf_materials_is_named_once() {
+    let folder = TempDir::new().expect("a temporary folder");
+    std::fs::write(folder.path().join("cube.bin"), cube_buffer()).expect("writes");
+    let warnings = |materials: &str| {
+        let required = r#","extensionsRequired":["KHR_materials_clearcoat"]"#;
+        let extra = format!(r#","materials":[{materials}]{required}"#);
+        let text = cube_gltf("cube.bin", r#"[{"mesh":0}]"#, &extra, r#","material":0"#);
+        load_in(folder.path(), "cube.gltf", text.as_bytes(), None).expect("loads").warnings
+    };
+    // Each is used by two materials.
+    for (material, name) in [
+        (r#""occlusionTexture":{"index":0}"#, "the map of occlusion"),
+        (
+            r#""extensions":{"KHR_materials_clearcoat":{"clearcoatFactor":1}}"#,
+            "clearcoat (KHR_materials_clearcoat)",
+        ),
+        (
+            r#""extensions":{"KHR_materials_sheen":{"sheenColorFactor":[0,0.5,0]}}"#,
+            "sheen (KHR_materials_sheen)",
+        ),
+        (
+            r#""extensions":{"KHR_materials_transmission":{"transmissionFactor":0.9}}"#,
+            "transmission (KHR_materials_transmission)",
+        ),
+        (
+            r#""extensions":{"KHR_materials_ior":{"ior":1.33}}"#,
+            "another index of refraction than 1.5 (KHR_materials_ior)",
+        ),
+        (
+            r#""extensions":{"KHR_materials_specular":{"specularFactor":0.2}}"#,
+            "strength and colour of the gloss (KHR_materials_specular)",
+        ),
+        (
+            r#""extensions":{"KHR_materials_pbrSpecularGlossiness":{"specularFactor":[0.9,0.6,0.2]}}"#,
+            "another colour of the gloss than 4 % grey (KHR_materials_pbrSpecularGlossiness)",
+        ),
+        (r#""extensions":{"KHR_materials_unlit":{}}"#, "surfaces without light (KHR_materials_unlit)"),
+        (r#""extensions":{"KHR_materials_glow":{}}"#, "KHR_materials_glow"),
+    ] {
+        let found = warnings(&format!(r#"{{"name":"m",{material}}},{{{material}}}"#));
+        assert_eq!(found.len(), 1, "{found:?}");
+        let end = format!("material \"m\": {name} is not supported and left out");
+        assert!(found[0].ends_with(&end), "{found:?}");
+    }
+    // What would not show is not mentioned.
+    let unseen = r#"{"occlusionTexture":{"index":0,"strength":0},"extensions":{"KHR_materials_clearcoat":{},
+        "KHR_materials_sheen":{"sheenRoughnessFactor":0.5},"KHR_materials_transmission":{"transmissionFactor":0},
+        "KHR_materials_ior":{"ior":1.5},"KHR_materials_specular":{"specularColorFactor":[1,1,1]},
+        "KHR_materials_volume":{"attenuationColor":[1,0,0]},"KHR_materials_emissive_strength":{"emissiveStrength":2}}}"#;
+    assert_eq!(warnings(unseen), Vec::<String>::new());
 }
 
 /// A strip of four corners with 8-bit colours, normalised 16-bit texture coordinates, one corner moved by a sparse

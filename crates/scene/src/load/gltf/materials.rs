@@ -5,9 +5,10 @@ use super::super::files::Files;
 use super::buffers::{Buffers, percent_decoded, read_uri};
 use crate::{Map, Material, Texture};
 use gltf::json::Root;
-use gltf::json::material::AlphaMode;
+use gltf::json::material::{AlphaMode, NormalTexture};
 use gltf::json::texture::Info;
 use gltf::json::validation::Checked;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,12 +71,13 @@ pub struct Extensions {
     webp: BTreeMap<usize, usize>,
     /// Factors of materials' emission (KHR_materials_emissive_strength).
     emissive: BTreeMap<usize, f32>,
+    /// How materials' maps of normals are moved (KHR_texture_transform).
+    normals: BTreeMap<usize, Coordinates>,
 }
 
 impl Extensions {
-    /// Reads them from the text of a document.
-    pub fn read(json: &[u8]) -> Self {
-        let document: Value = serde_json::from_slice(json).unwrap_or_default();
+    /// Reads them from a document.
+    pub fn read(document: &Value) -> Self {
         let entries = |list: &str, extension: &str, key: &str| {
             let list = document[list].as_array().map(Vec::as_slice).unwrap_or_default();
             let value = |(index, entry): (usize, &Value)| {
@@ -85,10 +87,21 @@ impl Extensions {
         };
         let webp = entries("textures", "EXT_texture_webp", "source");
         let emissive = entries("materials", "KHR_materials_emissive_strength", "emissiveStrength");
+        let materials = document["materials"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let normals = materials.iter().enumerate().filter_map(|(index, material)| {
+            let info = Info::deserialize(&material["normalTexture"]).ok()?;
+            Some((index, coordinates(&info)))
+        });
         Self {
+            normals: normals.collect(),
             webp: webp.into_iter().map(|(texture, image)| (texture, image as usize)).collect(),
             emissive: emissive.into_iter().map(|(material, factor)| (material, factor as f32)).collect(),
         }
+    }
+
+    /// Texture coordinates of a material's map of normals.
+    fn of_normals(&self, material: usize, info: &NormalTexture) -> Coordinates {
+        self.normals.get(&material).copied().unwrap_or((info.tex_coord, UvTransform::IDENTITY))
     }
 
     /// The image of a texture.
@@ -134,7 +147,7 @@ pub fn read(root: &Root, extensions: &Extensions) -> Vec<GltfMaterial> {
                 "its emission",
                 material.emissive_texture.as_ref().map(|info| (info.index.value(), coordinates(info))),
             ),
-            ("its normals", normal.map(|info| (info.index.value(), (info.tex_coord, UvTransform::IDENTITY)))),
+            ("its normals", normal.map(|info| (info.index.value(), extensions.of_normals(index, info)))),
         ];
         let first = used.iter().find_map(|(_, map)| map.map(|(_, coordinates)| coordinates));
         let (uv_set, uv_transform) = first.unwrap_or((0, UvTransform::IDENTITY));
