@@ -15,8 +15,15 @@ fn no_fault_crashes_or_passes_unnoticed() {
         told += count("refused");
     }
     let is_there = |part: &str| rows.iter().any(|row| row["fault"].as_str().unwrap().contains(part));
-    let parts =
-        ["a bit flipped", "cut short", "killed 3 times", "killed, then", "cannot grow", "two processes"];
+    let parts = [
+        "a bit flipped",
+        "cut short",
+        "killed 3 times",
+        "study",
+        "killed, then",
+        "cannot grow",
+        "two processes",
+    ];
     assert!(parts.iter().all(|part| is_there(part)), "{found}");
     // Damage to a checkpoint and to images is told, not passed over.
     assert!(told >= 10, "{found}");

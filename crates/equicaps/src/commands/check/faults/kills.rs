@@ -11,7 +11,7 @@ use super::small::{Small, finish, tree};
 use super::{Row, Verdict};
 
 /// Kills of one piece of work before it is left to finish.
-const KILLS: u32 = 3;
+pub const KILLS: u32 = 3;
 
 /// Makes the command that begins work in a folder, or goes on with it.
 pub type Begin<'a> = dyn Fn(&Path) -> anyhow::Result<Command> + 'a;

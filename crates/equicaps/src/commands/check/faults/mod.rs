@@ -4,6 +4,7 @@
 mod damage;
 mod kills;
 mod small;
+mod studies;
 mod unfinished;
 
 use std::fmt;
@@ -29,8 +30,8 @@ pub struct Arguments {
     /// Seed of the places and moments of faults
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Faults to try, separated by commas: damage, kills, unfinished (killed, then damaged), disk, writers
-    #[arg(long, value_name = "PARTS", value_delimiter = ',', default_value = "damage,kills,unfinished,disk,writers", value_parser = ["damage", "kills", "unfinished", "disk", "writers"])]
+    /// Faults to try, separated by commas: damage, kills, studies (killed), unfinished (killed, then damaged), disk, writers
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', default_value = "damage,kills,studies,unfinished,disk,writers", value_parser = ["damage", "kills", "studies", "unfinished", "disk", "writers"])]
     parts: Vec<String>,
 }
 
@@ -100,6 +101,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         rows.extend(match part.as_str() {
             "damage" => damage::run(&small, arguments.rounds, arguments.seed)?,
             "kills" => kills::kills(&small, arguments.rounds, arguments.seed)?,
+            "studies" => studies::run(&small, arguments.rounds, arguments.seed)?,
             "unfinished" => unfinished::run(&small, arguments.rounds, arguments.seed)?,
             "disk" => kills::full_disk(&small, arguments.rounds, arguments.seed)?,
             _ => kills::two_writers(&small, arguments.rounds)?,

@@ -56,6 +56,11 @@ impl Small {
         Ok(small)
     }
 
+    /// Where all of it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// A new folder.
     pub fn fresh(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.root.join("tries").join(name);
@@ -109,7 +114,8 @@ impl Small {
     }
 }
 
-fn program() -> anyhow::Result<Command> {
+/// This program, quiet but for what it says of errors.
+pub fn program() -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     // One line, not a trace, where something panics.
