@@ -48,7 +48,7 @@ pub(crate) enum Source {
     /// Objects to be rendered.
     Objects(ObjectSet),
     /// Photographs to be warped.
-    Photos(Photos),
+    Photos(Arc<Photos>),
 }
 
 pub(crate) fn find(config: &Config) -> Result<Source> {
@@ -64,7 +64,7 @@ pub(crate) fn find(config: &Config) -> Result<Source> {
                     folder.display()
                 )));
             }
-            Ok(Source::Photos(Photos::open(&folder, photos_options(config))?))
+            Ok(Source::Photos(Arc::new(Photos::open(&folder, photos_options(config))?)))
         }
         DataSpec::Folder(folder) => {
             let dataset = open_folder(&folder, &config.lists)?;
@@ -91,7 +91,6 @@ pub fn open_shared(config: &Config, device: &Device, ranks: Arc<dyn Collective>)
         }
         Source::Objects(set) => on_the_fly(config, set, device, ranks),
         Source::Photos(photos) => {
-            let photos = Arc::new(photos);
             check(config, &*photos)?;
             let mut data = Data { ranks, ..Data::on_host(Arc::clone(&photos) as Arc<dyn Views>, device) };
             if let Device::Cuda(cuda) = device {
@@ -118,7 +117,7 @@ pub fn open_views_on(
 ) -> Result<Arc<dyn Views>> {
     match find(config)? {
         Source::Stored(views) => Ok(views),
-        Source::Photos(photos) => Ok(Arc::new(photos)),
+        Source::Photos(photos) => Ok(photos),
         Source::Objects(set) => {
             let (ids, options) = (set.ids(), on_the_fly_options(config)?);
             let loader = CpuRenderer::new(set, config.procedural.quality);
