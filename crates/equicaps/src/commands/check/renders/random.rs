@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> any
             render::psnr(ours, &cpu.pixels).min(100.0)
         })
         .collect();
-    let is_special = |view: u64| is_special(view) && (view % 2 == 0 || files.is_empty());
+    let is_special = |view: u64| is_special(view) && (view.is_multiple_of(2) || files.is_empty());
     let (plain, special) = (mean_of(&psnrs, |view| !is_special(view)), mean_of(&psnrs, is_special));
     let is_deformed = prepared.iter().any(|(_, latents)| latents.shape.is_some());
     let plain_bound = if is_deformed { DEFORMED_BOUND_DB } else { PLAIN_BOUND_DB };
