@@ -1,5 +1,5 @@
-//! The small trained network inside the program: weights that need no file, by the name `builtin`. How it was made is in
-//! `docs/explorer.md`.
+//! The small trained network inside the program: weights that need no file, by the name `builtin`. The study
+//! `studies/builtin.toml` made it; `docs/builtin.md` is its report.
 
 use std::path::Path;
 

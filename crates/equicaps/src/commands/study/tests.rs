@@ -17,7 +17,7 @@ fn every_study_of_the_repository_is_whole() {
         .filter(|name| name.ends_with(".toml"))
         .collect();
     names.sort();
-    assert_eq!(names, ["demo.toml", "hour.toml", "paper.toml"]);
+    assert_eq!(names, ["builtin.toml", "demo.toml", "hour.toml", "paper.toml"]);
     for name in &names {
         let site = site(name);
         // Every command is one that the program takes, every setting one that there is.
@@ -34,6 +34,20 @@ fn every_study_of_the_repository_is_whole() {
                 "paper.toml" => {
                     assert_eq!((plan.epochs, plan.steps), (2000, 82_000), "{}", run.name);
                     assert_eq!((config.method.image_size, config.method.batch), (256, 1024), "{}", run.name);
+                }
+                "builtin.toml" => {
+                    // What ships is what this study makes.
+                    let weights = evaluate::weights::find(
+                        std::path::Path::new(evaluate::builtin::NAME),
+                        &evaluate::weights::Which::Newest,
+                    );
+                    let shipped = weights.unwrap().remove(0).config;
+                    let about = |config: &Config| {
+                        let method = &config.method;
+                        (config.epochs, method.image_size, method.network.width, method.name, config.seed)
+                    };
+                    assert_eq!(about(config), about(&shipped));
+                    assert_eq!(config.data, evaluate::builtin::DATA);
                 }
                 _ => assert_eq!(config.method.image_size, 32),
             }
