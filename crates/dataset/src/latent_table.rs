@@ -58,7 +58,7 @@ impl LatentColumns {
     /// The columns of a rendered dataset with so many of them.
     pub fn rendered(width: usize) -> Option<Self> {
         // All but the camera come in threes, after the first.
-        let camera = width % 3 == 0;
+        let camera = width.is_multiple_of(3);
         let object = if camera { width.checked_sub(2)? } else { width };
         let columns = Self {
             rotation: true,
