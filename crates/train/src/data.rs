@@ -47,7 +47,7 @@ pub(crate) enum Source {
     /// Objects to be rendered.
     Objects(ObjectSet),
     /// Photographs to be warped.
-    Photos(Photos),
+    Photos(Box<Photos>),
 }
 
 pub(crate) fn find(config: &Config) -> Result<Source> {
@@ -63,7 +63,7 @@ pub(crate) fn find(config: &Config) -> Result<Source> {
                     folder.display()
                 )));
             }
-            Ok(Source::Photos(Photos::open(&folder, photos_options(config))?))
+            Ok(Source::Photos(Box::new(Photos::open(&folder, photos_options(config))?)))
         }
         DataSpec::Folder(folder) => {
             let dataset = open_folder(&folder, &config.lists)?;
@@ -90,7 +90,7 @@ pub fn open_shared(config: &Config, device: &Device, ranks: Arc<dyn Collective>)
         }
         Source::Objects(set) => on_the_fly(config, set, device, ranks),
         Source::Photos(photos) => {
-            let photos = Arc::new(photos);
+            let photos: Arc<Photos> = Arc::from(photos);
             check(config, &*photos)?;
             let mut data = Data { ranks, ..Data::on_host(Arc::clone(&photos) as Arc<dyn Views>, device) };
             if let Device::Cuda(cuda) = device {
@@ -108,7 +108,7 @@ pub fn open_shared(config: &Config, device: &Device, ranks: Arc<dyn Collective>)
 pub fn open_views(config: &Config, warn: &mut dyn FnMut(String)) -> Result<Arc<dyn Views>> {
     match find(config)? {
         Source::Stored(views) => Ok(views),
-        Source::Photos(photos) => Ok(Arc::new(photos)),
+        Source::Photos(photos) => Ok(Arc::<Photos>::from(photos)),
         Source::Objects(set) => {
             let (ids, options) = (set.ids(), on_the_fly_options(config)?);
             let renderer = CpuRenderer::new(set, config.procedural.quality);
