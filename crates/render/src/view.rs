@@ -210,21 +210,29 @@ impl Placement {
         }
         let inverse = shape.inverse();
         let (rotation, narrow) = (inverse_rotation.transpose().as_dmat3(), |m: DMat3| m.as_mat3());
-        // The Frobenius norm is at most sqrt(3) times the largest factor; some powers of the Gram matrix find that itself.
-        let mut gram = shape.transpose() * shape;
-        let mut largest = 0.0_f64;
-        for power in 0..6 {
-            let trace = gram.x_axis.x + gram.y_axis.y + gram.z_axis.z;
-            largest = trace.powf(0.5_f64.powi(power + 1));
-            gram = gram * gram;
-        }
         Self {
             world_from_object: narrow(rotation * shape),
             object_from_world: narrow(inverse * rotation.transpose()),
             translation: (inverse * translation.as_dvec3()).as_vec3(),
-            stretch: Some(largest as f32),
+            stretch: Some(largest_factor(shape) as f32),
         }
     }
+}
+
+/// The largest factor by which a matrix changes a length, or a hundredth of a percent more: the trace of the Gram matrix is
+/// at most three times the square of it, and roots of traces of its powers come as near as one likes. The bounds of an object
+/// decide where grids begin, so that they should be those of the same object made beforehand, where they can be.
+fn largest_factor(matrix: DMat3) -> f64 {
+    let mut gram = matrix.transpose() * matrix;
+    let (mut logarithm, mut weight) = (0.0, 0.5);
+    for _ in 0..13 {
+        let trace = gram.x_axis.x + gram.y_axis.y + gram.z_axis.z;
+        logarithm += weight * trace.ln();
+        weight *= 0.5;
+        gram *= 1.0 / trace;
+        gram = gram * gram;
+    }
+    logarithm.exp()
 }
 
 impl SurfacePoint {
@@ -288,6 +296,20 @@ mod tests {
                     (placed.to_object(wanted) - Vec3::from(point.map(|value| value as f32))).length() < 1e-6
                 );
             }
+        }
+    }
+
+    #[test]
+    fn the_largest_factor_is_never_too_small_and_hardly_too_large() {
+        for (matrix, expected) in [
+            (DMat3::IDENTITY * 1.6, 1.6),
+            (DMat3::from_diagonal(glam::DVec3::new(0.5, 3.0, 2.9)), 3.0),
+            (DMat3::from_diagonal(glam::DVec3::new(1e-3, 1e-3, 1e3)), 1e3),
+            // A shear by 1: the golden ratio.
+            (DMat3::from_cols_array(&[1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0]), 1.618_033_988_749_895),
+        ] {
+            let found = largest_factor(matrix);
+            assert!(found >= expected * (1.0 - 1e-12) && found <= expected * 1.0002, "{found} {expected}");
         }
     }
 

@@ -336,7 +336,7 @@ mod tests {
         for (assignment, start) in [
             ("procedural.latents=3diebench_t", "procedural.latents is \"3diebench_t\""),
             ("photos.scale=[1.6, 0.8]", "photos.scale is 1.6 to 0.8: it ends before it begins"),
-            ("procedural.latents=no/such.toml", "no/such.toml"),
+            ("procedural.latents=no/such.toml", "cannot read no/such.toml"),
             ("procedural.latents={scale=[0,1]}", "procedural.latents: the range of scale is 0 to 1"),
             ("procedural.latents={scale=[0,1}", "procedural.latents: "),
             ("photos.scale=[0, 1]", "photos.scale is 0 to 1, but must be within"),
