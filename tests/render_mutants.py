@@ -146,7 +146,8 @@ def main():
     os.makedirs(copy)
     for name in ["Cargo.toml", "Cargo.lock", "clippy.toml"]:
         shutil.copy2(os.path.join(ROOT, name), copy)
-    shutil.copytree(os.path.join(ROOT, "crates"), os.path.join(copy, "crates"))
+    for name in ["crates", "python"]:
+        shutil.copytree(os.path.join(ROOT, name), os.path.join(copy, name))
     mutate(os.path.join(copy, "crates/render/src"))
     tests = build(copy, arguments.target)
     survivors = []

@@ -1,6 +1,7 @@
 //! `equicaps._native`: what the Python package asks of the program's crates. Arguments are checked and documented by the
 //! Python side (`equicaps/*.py`); here arrays are taken and given without copies, the interpreter is let go while something
 //! is computed, and signals are looked at between batches.
+#![cfg(feature = "extension")]
 
 mod dataset;
 mod encoder;

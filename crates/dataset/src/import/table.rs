@@ -3,6 +3,7 @@
 mod csv_file;
 mod json_lines;
 mod parquet_file;
+mod zstd_pages;
 
 use std::path::{Path, PathBuf};
 

@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use parquet::basic::{ConvertedType, Type as Physical};
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::record::Field;
+use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
 
+use super::zstd_pages::RowGroup;
 use super::{Cell, MOST_ROWS, Table, column_name};
 use crate::error::{Error, Result};
 
@@ -19,7 +22,9 @@ pub(super) fn read(path: &Path) -> Result<Table> {
     let wrong = |error: parquet::errors::ParquetError| {
         let words = error.to_string();
         let message = match words.contains("feature") || words.contains("Disabled") {
-            true => "its compression is not supported; write it with snappy, lz4 or none".to_owned(),
+            true => {
+                "its compression is not supported; write it with zstd, snappy, lz4, gzip or none".to_owned()
+            }
             false => format!(
                 "not a readable Parquet file: {}",
                 words.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -27,19 +32,23 @@ pub(super) fn read(path: &Path) -> Result<Table> {
         };
         Error::content(path, message)
     };
-    let reader = SerializedFileReader::new(file).map_err(wrong)?;
-    let schema = reader.metadata().file_metadata().schema();
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(wrong)?;
+    let file = Arc::new(file);
+    let schema = metadata.file_metadata().schema();
     let fields: Vec<_> = schema.get_fields().iter().filter(|field| is_plain(field)).cloned().collect();
     let columns: Vec<String> = fields.iter().map(|field| column_name(field.name())).collect();
-    let rows = reader.metadata().file_metadata().num_rows();
+    let rows = metadata.file_metadata().num_rows();
     if usize::try_from(rows).map_or(true, |rows| rows > MOST_ROWS) {
         return Err(Error::content(path, format!("claims {rows} rows, more than {MOST_ROWS}")));
     }
     let wanted = Type::group_type_builder(schema.name()).with_fields(fields).build().map_err(wrong)?;
     let mut rows = Vec::new();
-    for (number, record) in (1..).zip(reader.get_row_iter(Some(wanted)).map_err(wrong)?) {
-        let record = record.map_err(wrong)?;
-        rows.push((number, record.get_column_iter().map(|(_, field)| cell(field)).collect()));
+    for metadata in metadata.row_groups() {
+        let group = RowGroup { file: &file, metadata };
+        for record in RowIter::from_row_group(Some(wanted.clone()), &group).map_err(wrong)? {
+            let cells = record.map_err(wrong)?.get_column_iter().map(|(_, field)| cell(field)).collect();
+            rows.push((rows.len() + 1, cells));
+        }
     }
     Ok(Table { path: path.to_path_buf(), unit: "row", columns, rows })
 }

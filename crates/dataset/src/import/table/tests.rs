@@ -112,3 +112,49 @@ fn parquet_columns_of_any_plain_type() {
     }
     assert!(refusal("t.parquet", b"PAR1 and more").contains("not a readable Parquet file"));
 }
+
+/// Tables of four rows as other programs write them, see `tests/tables/README.md`.
+fn of_others(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables").join(name)
+}
+
+#[test]
+fn parquet_as_polars_and_pyarrow_compress_it() {
+    let number = Cell::Number;
+    let text = |text: &str| Cell::Text(text.to_owned());
+    let rows = [
+        (1, vec![text("a.jpg"), text("cup"), number(0.25), number(7.0)]),
+        (2, vec![text("b.jpg"), text("cup"), number(0.5), Cell::Missing]),
+        (3, vec![Cell::Missing, text("cup"), Cell::Missing, number(1.0)]),
+        (4, vec![text("a.jpg"), text("cup"), number(-1.0), number(2.0)]),
+    ];
+    for name in ["polars_zstd", "pyarrow_zstd_pages_v2", "pyarrow_gzip", "pyarrow_lz4"] {
+        let table = Table::read(&of_others(&format!("{name}.parquet"))).unwrap();
+        assert_eq!(table.columns, ["file", "class", "qx", "view"], "{name}");
+        assert_eq!(table.rows, rows, "{name}");
+    }
+    let refused = Table::read(&of_others("pyarrow_brotli.parquet")).unwrap_err().to_string();
+    assert!(refused.ends_with(
+        "pyarrow_brotli.parquet: its compression is not supported; write it with zstd, snappy, lz4, gzip or none"
+    ));
+}
+
+#[test]
+fn damaged_zstd_is_refused() {
+    let whole = std::fs::read(of_others("polars_zstd.parquet")).unwrap();
+    let frame = whole.windows(4).position(|bytes| bytes == [0x28, 0xb5, 0x2f, 0xfd]).unwrap();
+    // Its first byte, and the length that it tells.
+    for (at, word) in [(frame, "damaged zstd data"), (frame + 5, "a page is not as long as it says")] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        let message = refusal("t.parquet", &damaged);
+        assert!(message.contains("not a readable Parquet file") && message.contains(word), "{message}");
+    }
+    for at in frame..frame + 40 {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0xff;
+        let (_folder, path) = written("t.parquet", &damaged);
+        // Refused, or other values: without checksums nobody can tell.
+        let _ = Table::read(&path);
+    }
+}

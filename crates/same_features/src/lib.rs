@@ -1,0 +1,1 @@
+//! Nothing: its dependencies are all there is, see its manifest.
