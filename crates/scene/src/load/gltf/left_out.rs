@@ -4,7 +4,7 @@ use super::super::files::Files;
 use serde_json::Value;
 
 /// Extensions of materials that are not made, what they are called, and where one shows.
-const EXTENSIONS: [(&str, &str, fn(&Value) -> bool); 12] = [
+const EXTENSIONS: [(&str, &str, Shows); 12] = [
     ("KHR_materials_anisotropy", "anisotropy", |it| is_set(it, "anisotropyStrength")),
     ("KHR_materials_clearcoat", "clearcoat", |it| is_set(it, "clearcoatFactor")),
     ("KHR_materials_diffuse_transmission", "diffuse transmission", |it| {
@@ -29,6 +29,8 @@ const EXTENSIONS: [(&str, &str, fn(&Value) -> bool); 12] = [
 ];
 /// Extensions that are made, or change nothing of the materials that are shown.
 const MADE: [&str; 2] = ["KHR_materials_emissive_strength", "KHR_materials_variants"];
+
+type Shows = fn(&Value) -> bool;
 
 fn is_set(extension: &Value, factor: &str) -> bool {
     !is_near(&extension[factor], 0.0, 0.0)
