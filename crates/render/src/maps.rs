@@ -90,12 +90,21 @@ fn half(size: u32) -> u32 {
 }
 
 /// The two texels around a repeated coordinate and the weight of the second.
-#[inline]
+#[inline(always)]
 fn texel_pair(coordinate: f32, size: u32) -> (u32, u32, f32) {
     let x = (coordinate - coordinate.floor()) * size as f32 - 0.5;
     let low = x.floor();
-    let wrap = |i: i64| i.rem_euclid(i64::from(size)) as u32;
-    (wrap(low as i64), wrap(low as i64 + 1), x - low)
+    // At most one beyond either end, so that no division is needed.
+    let wrap = |i: i32| {
+        (if i < 0 {
+            i + size as i32
+        } else if i >= size as i32 {
+            i - size as i32
+        } else {
+            i
+        }) as u32
+    };
+    (wrap(low as i32), wrap(low as i32 + 1), x - low)
 }
 
 /// Opacity of triangles whose map has holes, for rays that look for light.
@@ -108,9 +117,11 @@ pub(crate) struct Masks {
 #[derive(Clone, Copy, Debug)]
 struct MaskFace {
     uvs: [Vec2; 3],
-    map: MapData,
+    scale: Vec2,
+    offset: Vec2,
     alpha: f32,
-    level: u32,
+    /// First texel, width and height of the copy that is looked up.
+    copy: (u32, u32, u32),
 }
 
 /// Distance, in the object, of which light shows no detail: a pixel of an image of 256.
@@ -136,18 +147,32 @@ impl Masks {
 
     /// Adds a triangle; returns its number, counted from 1.
     pub fn add(&mut self, uvs: &[[f32; 2]; 3], normal: [f32; 3], material: &MaterialData) -> u32 {
-        let level = light_level(&material.opacity, uv_density(uvs, normal));
-        let uvs = uvs.map(Vec2::from);
-        self.faces.push(MaskFace { uvs, map: material.opacity, alpha: material.alpha, level });
+        let map = &material.opacity;
+        self.faces.push(MaskFace {
+            uvs: uvs.map(Vec2::from),
+            scale: map.scale.into(),
+            offset: map.offset.into(),
+            alpha: material.alpha,
+            copy: map.at_level(light_level(map, uv_density(uvs, normal))),
+        });
         self.faces.len() as u32
     }
 
     /// Share of the light that passes triangle `number` where the weights of its second and third corner are `u`, `v`.
-    #[inline]
+    #[inline(always)]
     pub fn transparency(&self, number: u32, u: f32, v: f32) -> f32 {
         let face = &self.faces[number as usize - 1];
         let uv = (1.0 - u - v) * face.uvs[0] + u * face.uvs[1] + v * face.uvs[2];
-        1.0 - face.alpha * (face.map.lookup(&self.texels, uv, face.level).w * (1.0 / 255.0))
+        let uv = face.scale * uv + face.offset;
+        // As [`MapData::lookup`], of alpha alone.
+        let (start, width, height) = face.copy;
+        let (x0, x1, fx) = texel_pair(uv.x, width);
+        let (y0, y1, fy) = texel_pair(1.0 - uv.y, height);
+        let texel = |x: u32, y: u32| f32::from(self.texels[(start + y * width + x) as usize][3]);
+        let between = |a: f32, b: f32, share: f32| a * (1.0 - share) + b * share;
+        let top = between(texel(x0, y0), texel(x1, y0), fx);
+        let bottom = between(texel(x0, y1), texel(x1, y1), fx);
+        1.0 - face.alpha * (between(top, bottom, fy) * (1.0 / 255.0))
     }
 }
 
