@@ -1,6 +1,9 @@
 //! What settings begin with: every default, the published settings of each method, and scales. All numbers are in the
 //! files of `presets/`.
 
+use pose::{Group, Space};
+
+use crate::config::Transform;
 use crate::registry::MethodName;
 use crate::settings::{SettingError, Settings};
 use crate::suggest;
@@ -21,6 +24,17 @@ pub struct Scale {
     text: &'static str,
     /// What it changes for single methods.
     methods: &'static [(&'static str, &'static str)],
+    /// Whether its weights of the losses of EquiCaps are not the published ones.
+    has_own_weights: bool,
+}
+
+/// The weights of the losses of EquiCaps, at scales that have their own, where matrices have a column that rotations leave
+/// alone.
+fn with_column(group: &Group) -> &'static str {
+    match group.space {
+        Space::Object => include_str!("../presets/with_column/objects.toml"),
+        Space::Image => include_str!("../presets/with_column/images.toml"),
+    }
 }
 
 /// The scale presets.
@@ -30,24 +44,28 @@ pub const SCALES: [Scale; 4] = [
         purpose: "the published settings: 256x256, 2000 epochs, batch 1024",
         text: include_str!("../presets/paper.toml"),
         methods: &[],
+        has_own_weights: false,
     },
     Scale {
         name: "own",
         purpose: "your own objects: minutes on this machine, settings chosen from the objects and the device",
         text: include_str!("../presets/own.toml"),
         methods: &[("equicaps", include_str!("../presets/own/equicaps.toml"))],
+        has_own_weights: true,
     },
     Scale {
         name: "small",
         purpose: "minutes on one GPU: 128x128",
         text: include_str!("../presets/small.toml"),
         methods: &[("equicaps", include_str!("../presets/small/equicaps.toml"))],
+        has_own_weights: true,
     },
     Scale {
         name: "demo",
         purpose: "minutes on two CPU cores: 32x32, a narrow network",
         text: include_str!("../presets/demo.toml"),
         methods: &[("equicaps", include_str!("../presets/demo/equicaps.toml"))],
+        has_own_weights: true,
     },
 ];
 
@@ -60,8 +78,8 @@ pub fn published(method: MethodName) -> Result<Settings, SettingError> {
     Ok(settings)
 }
 
-/// The settings of `method` at the scale called `scale`.
-pub fn at_scale(method: MethodName, scale: &str) -> Result<Settings, SettingError> {
+/// The settings of `method` at the scale called `scale` for motions of `transform`; an unknown one changes nothing.
+pub fn at_scale(method: MethodName, scale: &str, transform: &str) -> Result<Settings, SettingError> {
     let Some(scale) = SCALES.iter().find(|known| known.name == scale) else {
         let names = SCALES.map(|scale| scale.name);
         let hint = suggest::hint(scale, names);
@@ -75,6 +93,11 @@ pub fn at_scale(method: MethodName, scale: &str) -> Result<Settings, SettingErro
     settings.overlay(&source, scale.text)?;
     for (_, text) in scale.methods.iter().filter(|(name, _)| *name == method.name()) {
         settings.overlay(&source, text)?;
+    }
+    let group = transform.parse::<Transform>().ok().map(Transform::group);
+    let group = group.filter(|group| group.has_column_left_alone());
+    if let Some(group) = group.filter(|_| scale.has_own_weights && method == MethodName::EQUICAPS) {
+        settings.overlay(&source, with_column(&group))?;
     }
     Ok(settings)
 }

@@ -259,6 +259,12 @@ impl Group {
         Part::ALL.into_iter().filter(|part| always.contains(part) || self.has(*part)).collect()
     }
 
+    /// Whether its matrices have a column that rotations, scales and shears leave alone: the one of translations.
+    pub fn has_column_left_alone(&self) -> bool {
+        let turned = if self.space == Space::Object { 3 } else { 2 };
+        self.side > turned
+    }
+
     /// Whether its matrices are rotations and translations only.
     fn is_rigid(&self) -> bool {
         self.space == Space::Object && !self.has(Scale) && !self.has(Shear)

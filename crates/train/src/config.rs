@@ -10,7 +10,7 @@ use std::path::Path;
 use dataset::{Curriculum, WarpRanges};
 use engine::{AdamConfig, MuonConfig};
 use methods::presets::{self, DEFAULTS, EARLIER, SCALES};
-use methods::{MethodConfig, MethodName, Settings};
+use methods::{MethodConfig, MethodName, Settings, Transform};
 use render::Quality;
 use serde::{Deserialize, Serialize};
 
@@ -178,10 +178,15 @@ impl Config {
     /// The settings of the method called `method` at the scale of `preset` (a name, or a TOML file of one's own), to be
     /// changed further and then resolved.
     pub fn settings(method: &str, preset: &str) -> Result<Settings> {
+        Self::settings_for(method, preset, Transform::ROTATION.group().name)
+    }
+
+    /// The same for motions of `transform`, on which weights of losses may depend.
+    pub fn settings_for(method: &str, preset: &str, transform: &str) -> Result<Settings> {
         let name: MethodName =
             method.parse().map_err(|error: methods::UnknownName| Error::setting(&error))?;
         if !preset.ends_with(FILE_ENDING) {
-            return Ok(presets::at_scale(name, preset)?);
+            return Ok(presets::at_scale(name, preset, transform)?);
         }
         let mut settings = presets::published(name)?;
         let path = Path::new(preset);
@@ -295,6 +300,25 @@ mod tests {
                 assert_eq!(again, config);
             }
         }
+    }
+
+    #[test]
+    fn weights_depend_on_whether_rotations_leave_a_column_alone() {
+        let weights = |method: &str, preset: &str, transform: &str| {
+            let settings = Config::settings_for(method, preset, transform).unwrap();
+            let loss = Config::resolve(settings).unwrap().method.loss;
+            (loss.equivariance, loss.variance)
+        };
+        for preset in ["own", "small", "demo"] {
+            let of_rotations = weights("equicaps", preset, "rotation");
+            assert_eq!(of_rotations.0, 20.0, "{preset}");
+            for transform in ["rotation+object", "rotation-4x4", "affine"] {
+                assert_eq!(weights("equicaps", preset, transform), (5.0, 10.0), "{preset}, {transform}");
+            }
+            assert_eq!(weights("equicaps", preset, "image-rotation"), (10.0, 10.0), "{preset}");
+            assert_eq!(weights("sie", preset, "affine"), weights("sie", preset, "rotation"));
+        }
+        assert_eq!(weights("equicaps", "paper", "affine"), weights("equicaps", "paper", "rotation"));
     }
 
     #[test]

@@ -237,6 +237,11 @@ pub fn new_config(arguments: &Arguments) -> train::Result<Config> {
     };
     let mut settings = Config::settings(&method, preset)?;
     arguments.change(&mut settings)?;
+    // What a preset has for a group of motions comes before what the options say.
+    if let Some(transform) = settings.text("transform").map(str::to_owned) {
+        settings = Config::settings_for(&method, preset, &transform)?;
+        arguments.change(&mut settings)?;
+    }
     if let Some(other) = settings.text("method").filter(|other| *other != method) {
         // Projector, predictor and weights of the loss come with the method.
         let text =
