@@ -56,16 +56,7 @@ const SCALES: std::ops::RangeInclusive<f64> = 0.05..=20.0;
 impl Default for SceneQuery {
     /// The first object, neither turned nor moved nor deformed.
     fn default() -> Self {
-        let latents = Latents {
-            rotation: [0.0; 3],
-            floor_hue: 0.0,
-            spot_theta: 0.0,
-            spot_phi: 0.0,
-            spot_hue: 0.0,
-            translation: None,
-            shape: None,
-            camera: None,
-        };
+        let latents = Latents::default();
         Self::of(0, None, &latents)
     }
 }

@@ -275,16 +275,7 @@ mod tests {
     use crate::camera::Camera;
 
     fn latents(theta: f64, phi: f64) -> Latents {
-        Latents {
-            rotation: [0.0; 3],
-            floor_hue: 0.0,
-            spot_theta: theta,
-            spot_phi: phi,
-            spot_hue: 0.0,
-            translation: None,
-            shape: None,
-            camera: None,
-        }
+        Latents { spot_theta: theta, spot_phi: phi, ..Latents::default() }
     }
 
     #[test]

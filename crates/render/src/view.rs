@@ -266,13 +266,8 @@ mod tests {
         let mesh = PreparedMesh::default();
         let latents = Latents {
             rotation: [std::f64::consts::FRAC_PI_2, 0.0, std::f64::consts::FRAC_PI_2],
-            floor_hue: 0.0,
-            spot_theta: 0.0,
-            spot_phi: 0.0,
-            spot_hue: 0.0,
             translation: Some([0.0, 0.5, 0.0]),
-            shape: None,
-            camera: None,
+            ..Latents::default()
         };
         let view = View::new(&mesh, &latents);
         // y -> z about x, z stays about z; x -> y about z.

@@ -8,14 +8,12 @@ const SIZE: u32 = 96;
 
 fn latents() -> Latents {
     Latents {
-        rotation: [0.0; 3],
         floor_hue: 0.6,
         spot_theta: 0.3,
         spot_phi: 2.0,
         spot_hue: 0.1,
         translation: Some([0.0; 3]),
-        shape: None,
-        camera: None,
+        ..Latents::default()
     }
 }
 

@@ -145,8 +145,7 @@ fn materials_look_as_in_cycles() {
             spot_phi: 2.2,
             spot_hue: 0.55,
             translation: Some([0.0; 3]),
-            shape: None,
-            camera: None,
+            ..Latents::default()
         };
         let reference = image::open(data(name)).expect("a reference").to_rgb8().into_raw();
         let prepared = PreparedMesh::new(&mesh);

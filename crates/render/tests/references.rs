@@ -14,16 +14,7 @@ fn reference(name: &str) -> Vec<u8> {
 }
 
 fn empty(floor_hue: f64, spot_theta: f64, spot_phi: f64, spot_hue: f64) -> Latents {
-    Latents {
-        rotation: [0.0; 3],
-        floor_hue,
-        spot_theta,
-        spot_phi,
-        spot_hue,
-        translation: None,
-        shape: None,
-        camera: None,
-    }
+    Latents { floor_hue, spot_theta, spot_phi, spot_hue, ..Latents::default() }
 }
 
 /// Mean over 5 x 5 pixels.
@@ -64,8 +55,7 @@ fn images_match_cycles() {
         spot_phi: 0.851208649826403,
         spot_hue: 0.29828232595603077,
         translation: Some([0.06996491070126487, 0.09087276124817323, 0.0743252488495788]),
-        shape: None,
-        camera: None,
+        ..Latents::default()
     };
     for (quality, bound) in [(Quality::Reference, 48.0), (Quality::Standard, 46.5), (Quality::Fast, 45.5)] {
         let value = psnr(&render(Some(&mug), &view, 256, quality).pixels, &reference("mug_1.png"));

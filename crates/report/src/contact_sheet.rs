@@ -119,9 +119,7 @@ fn showing(instance: usize, instances: usize) -> Latents {
         spot_theta: 0.5,
         spot_phi: 1.2,
         spot_hue: 0.12,
-        translation: None,
-        shape: None,
-        camera: None,
+        ..Latents::default()
     }
 }
 

@@ -89,11 +89,9 @@ mod tests {
             rotation,
             floor_hue: 0.58,
             spot_theta: 0.1,
-            spot_phi: 0.0,
             spot_hue: 0.3,
             translation: Some(translation),
-            shape: None,
-            camera: None,
+            ..Latents::default()
         }
     }
 

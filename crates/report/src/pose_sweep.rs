@@ -46,8 +46,7 @@ pub fn write(encoder: &mut NetworkEncoder, folder: &Path, seed: u64, has_transla
             spot_phi: 1.0,
             spot_hue: 0.1,
             translation: has_translation.then_some([0.0; 3]),
-            shape: None,
-            camera: None,
+            ..Latents::default()
         };
         let image = render::render(Some(&mesh), &latents, side as u32, Quality::Standard);
         pixels.extend_from_slice(&image.pixels);

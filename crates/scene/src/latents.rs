@@ -5,7 +5,7 @@ use pose::{BaseFrame, Deformation, Motion, ViewPose};
 use crate::camera::Camera;
 
 /// Scene parameters of one view, in radians and scene units.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Latents {
     /// Object rotation about X, Y, Z: Tait-Bryan angles, extrinsic xyz.
     pub rotation: [f64; 3],

@@ -100,12 +100,9 @@ impl Views for FakeViews {
         Latents {
             rotation: std::array::from_fn(|_| random.range(-FRAC_PI_2, FRAC_PI_2)),
             floor_hue: random.uniform(),
-            spot_theta: 0.0,
-            spot_phi: 0.0,
             spot_hue: random.uniform(),
             translation: self.translates.then(|| std::array::from_fn(|_| random.range(-0.5, 0.5))),
-            shape: None,
-            camera: None,
+            ..Latents::default()
         }
     }
     fn image(&self, object: usize, view: usize, _side: usize, pixels: &mut [u8]) -> dataset::Result<()> {

@@ -75,8 +75,7 @@ impl Views for Synthetic {
             spot_phi: random.uniform(),
             spot_hue: random.uniform(),
             translation: Some([0; 3].map(|_| random.range(-0.5, 0.5))),
-            shape: None,
-            camera: None,
+            ..Latents::default()
         }
     }
     fn image(&self, object: usize, view: usize, _: usize, pixels: &mut [u8]) -> dataset::Result<()> {

@@ -42,9 +42,7 @@ pub fn draw(prepared: &PreparedMesh, mesh: &Mesh, degrees: V, size: usize) -> Im
         spot_theta: 0.4,
         spot_phi: 0.9,
         spot_hue: 0.1,
-        translation: None,
-        shape: None,
-        camera: None,
+        ..Latents::default()
     };
     let image = render::render(Some(prepared), &latents, size as u32, Quality::Fast);
     Image { rgb: image.pixels, seen: facing(mesh, degrees, size) }

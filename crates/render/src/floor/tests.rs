@@ -27,16 +27,7 @@ fn squares(heights: &[f32], material: &Material) -> PreparedMesh {
 
 /// Irradiance of the floor at `point` over that of the open floor, with a red floor and the spot far aside.
 fn irradiance(mesh: &PreparedMesh, point: Vec2) -> Vec3 {
-    let latents = Latents {
-        rotation: [0.0; 3],
-        floor_hue: 0.0,
-        spot_theta: 0.0,
-        spot_phi: 0.0,
-        spot_hue: 0.0,
-        translation: None,
-        shape: None,
-        camera: None,
-    };
+    let latents = Latents::default();
     let mut view = View::new(mesh, &latents);
     view.spot = lights::Spot { position: Vec3::new(40.0, 0.0, 4.0), axis: Vec3::X, intensity: Vec3::ONE };
     let scene = LitScene::new(&view, Settings::new(Quality::Standard), &mut 0);

@@ -92,16 +92,7 @@ fn on_a_plate<T>(roughness: f32, look: impl FnOnce(&LitScene<'_>, &PointPacket, 
         materials: vec![Material { roughness, specular: 1.0, ..Material::default() }],
     };
     let plate = PreparedMesh::new(&plate);
-    let latents = Latents {
-        rotation: [0.0; 3],
-        floor_hue: 0.5,
-        spot_theta: 0.0,
-        spot_phi: 0.0,
-        spot_hue: 0.5,
-        translation: None,
-        shape: None,
-        camera: None,
-    };
+    let latents = Latents { floor_hue: 0.5, spot_hue: 0.5, ..Latents::default() };
     let mut view = View::new(&plate, &latents);
     view.spot = Spot { position: 4.0 * MIRRORED, axis: -MIRRORED, intensity: Vec3::ONE };
     let scene = LitScene::new(&view, Settings::new(Quality::Reference), &mut 0);
