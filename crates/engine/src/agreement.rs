@@ -272,13 +272,23 @@ fn capsules(cases: &mut Vec<Case>) {
             .input("W2", &[32, 55, 9], Parameter)
             .input("b2", &[1, 1, 32, 55], Parameter),
     );
-    for (batch, capsules, side, transformed) in [(7, 5, 3, true), (3, 32, 4, true), (4, 3, 3, false)] {
+    for (batch, capsules, side, columns, transformed) in [
+        (7, 5, 3, 3, true),
+        (3, 32, 4, 4, true),
+        (4, 3, 3, 3, false),
+        (5, 32, 4, 3, true),
+        (3, 7, 4, 3, false),
+    ] {
         let build = move |tape: &mut Tape<'_>, i: &[Var]| {
-            ops::pose_transform(tape, &i[0], side * side, transformed.then(|| i[1].value()))
+            ops::pose_transform(tape, &i[0], side * side, columns, transformed.then(|| i[1].value()))
         };
-        let case = Case::new(format!("pose_transform {side}x{side}, with transform: {transformed}"), build)
-            .input("poses", &[batch, capsules * side * side], Parameter)
-            .input("transform", &[batch, side, side], Constant);
+        let name =
+            format!("pose_transform {side}x{side}, norm of {columns} columns, with transform: {transformed}");
+        let case = Case::new(name, build).input("poses", &[batch, capsules * side * side], Parameter).input(
+            "transform",
+            &[batch, side, side],
+            Constant,
+        );
         cases.push(case);
     }
 }

@@ -9,7 +9,7 @@ use pose::ViewPose;
 use random::{Random, Stream};
 
 use crate::batch::{PairBatch, PairTargets};
-use crate::config::{BackboneName, MethodConfig, PredictorName, Regularise, Task, Transform};
+use crate::config::{BackboneName, MethodConfig, PoseNorm, PredictorName, Regularise, Task, Transform};
 use crate::registry::MethodName;
 use crate::step::{Step, StepOptions};
 
@@ -94,6 +94,10 @@ fn settings(base: &MethodConfig) -> Vec<(&'static str, MethodConfig)> {
             ("without invariance", |config| config.loss.invariance = 0.0),
             ("without ME-MAX", |config| config.loss.mean_entropy = 0.0),
             ("regularised poses", |config| config.loss.regularise = Regularise::Poses),
+            ("4x4 poses, norm of the linear part", |config| {
+                config.transform = pose::Group::AFFINE.into();
+                config.loss.pose_norm = PoseNorm::Linear;
+            }),
             ("16 capsules", |config| config.network.capsules = 16),
             ("64 capsules", |config| config.network.capsules = 64),
         ],

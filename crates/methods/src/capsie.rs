@@ -83,8 +83,8 @@ impl Method for CapsIe {
         let (a_x, a_y) = (x.part(PartName::Activations)?, y.part(PartName::Activations)?);
         let (mut e_x, mut e_y) = (x.part(PartName::Poses)?.clone(), y.part(PartName::Poses)?.clone());
         if self.normalise {
-            e_x = ops::pose_transform(tape, &e_x, self.pose, None)?;
-            e_y = ops::pose_transform(tape, &e_y, self.pose, None)?;
+            e_x = ops::pose_transform(tape, &e_x, self.pose, self.pose.isqrt(), None)?;
+            e_y = ops::pose_transform(tape, &e_y, self.pose, self.pose.isqrt(), None)?;
         }
         let parameters = required(&batch.targets.parameters, "transformation parameters")?;
         let predicted = self.predictor.forward(tape, &e_x, parameters)?;

@@ -111,6 +111,16 @@ names! {
     }
 }
 
+names! {
+    /// By which norm the poses of EquiCaps are divided before they are compared.
+    PoseNorm, "loss.pose_norm" {
+        /// That of all their numbers, as published.
+        Whole = "whole",
+        /// That of the linear part: all columns but the one that rotations leave alone, where the group has one.
+        Linear = "linear",
+    }
+}
+
 /// Weights of the terms of a loss; `presets/defaults.toml` explains each. A method uses those it has.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
@@ -125,6 +135,7 @@ pub struct LossConfig {
     pub sharpen_prediction: f64,
     pub sharpen_target: f64,
     pub regularise: Regularise,
+    pub pose_norm: PoseNorm,
 }
 
 /// Sizes of the network; `presets/defaults.toml` explains each.

@@ -1,7 +1,7 @@
 //! EquiCaps (arXiv 2506.09895): capsules whose pose matrices are transformed by the relative motion itself.
 //!
 //! ```text
-//! X = P_x M / ||P_x M||,  Y = P_y / ||P_y||        per capsule
+//! X = P_x M / ||P_x M||,  Y = P_y / ||P_y||        per capsule; norms of whole matrices, or of their linear part
 //! L = 0.1 CE(a_x, a_y) + MEMAX(a_x) + MEMAX(a_y) + 5 MSE(X, Y) + 10 REG_V + 1 REG_C
 //! ```
 //!
@@ -12,7 +12,7 @@ use engine::{Error, Result, StoreBuilder, Tape, Var};
 use model::{CapsuleProjector, CapsuleProjectorConfig};
 
 use crate::batch::{PairBatch, required};
-use crate::config::{LossConfig, MethodConfig, Regularise, Transform};
+use crate::config::{LossConfig, MethodConfig, PoseNorm, Regularise, Transform};
 use crate::method::{Embedding, Method, Motion, Part, PartName, Projector, Term};
 use crate::registry::Registration;
 use crate::regularise::{both, regularisation};
@@ -33,6 +33,8 @@ pub struct EquiCaps {
     projector: CapsuleProjector,
     capsules: usize,
     side: usize,
+    /// Columns of a pose that its norm sees.
+    normed: usize,
     loss: LossConfig,
     divisor: usize,
 }
@@ -72,7 +74,8 @@ pub(crate) fn embed(
 impl EquiCaps {
     /// Declares `projector.*`.
     pub fn init(config: &MethodConfig, builder: &mut StoreBuilder) -> Result<Self> {
-        let (side, matrix) = (config.pose_side(), config.transform.group().side);
+        let group = config.transform.group();
+        let (side, matrix) = (config.pose_side(), group.side);
         if side != matrix {
             let hint = if config.transform == Transform::ROTATION && side == 4 {
                 "; transform rotation-4x4 puts rotations in 4x4 matrices"
@@ -87,6 +90,10 @@ impl EquiCaps {
             projector: projector(config).init(builder, PREFIX),
             capsules: config.network.capsules,
             side,
+            normed: match config.loss.pose_norm {
+                PoseNorm::Linear if group.has_column_left_alone() => side - 1,
+                PoseNorm::Linear | PoseNorm::Whole => side,
+            },
             loss: config.loss,
             divisor: config.covariance_divisor(),
         })
@@ -110,8 +117,8 @@ impl Method for EquiCaps {
         let (a_x, a_y) = (x.part(PartName::Activations)?, y.part(PartName::Activations)?);
         let (p_x, p_y) = (x.part(PartName::Poses)?, y.part(PartName::Poses)?);
         let (pose, motion) = (self.side.pow(2), required(&batch.targets.matrices, "relative matrices")?);
-        let x = ops::pose_transform(tape, p_x, pose, Some(motion))?;
-        let y = ops::pose_transform(tape, p_y, pose, None)?;
+        let x = ops::pose_transform(tape, p_x, pose, self.normed, Some(motion))?;
+        let y = ops::pose_transform(tape, p_y, pose, self.normed, None)?;
         let (z_x, z_y): (Var, Var) = match self.loss.regularise {
             Regularise::Both => (ops::concat(tape, &[a_x, &x])?, ops::concat(tape, &[a_y, &y])?),
             Regularise::Poses => (x.clone(), y.clone()),

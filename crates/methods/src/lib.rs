@@ -58,7 +58,8 @@ mod vit_tests;
 
 pub use batch::{MEAN, PairBatch, PairImages, PairTargets, STD, TargetValues};
 pub use config::{
-    BackboneName, LossConfig, MethodConfig, NetworkConfig, PredictorName, Regularise, Task, Transform,
+    BackboneName, LossConfig, MethodConfig, NetworkConfig, PoseNorm, PredictorName, Regularise, Task,
+    Transform,
 };
 pub use health::Health;
 pub use knn::Representations;

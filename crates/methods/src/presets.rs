@@ -24,12 +24,12 @@ pub struct Scale {
     text: &'static str,
     /// What it changes for single methods.
     methods: &'static [(&'static str, &'static str)],
-    /// Whether its weights of the losses of EquiCaps are not the published ones.
+    /// Whether its losses of EquiCaps are not weighted as published.
     has_own_weights: bool,
 }
 
-/// The weights of the losses of EquiCaps, at scales that have their own, where matrices have a column that rotations leave
-/// alone.
+/// What is different in the losses of EquiCaps, at scales that have their own weights, where matrices have a column that
+/// rotations leave alone.
 fn with_column(group: &Group) -> &'static str {
     match group.space {
         Space::Object => include_str!("../presets/with_column/objects.toml"),

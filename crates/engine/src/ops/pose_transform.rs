@@ -1,8 +1,9 @@
-//! Poses times a transformation, normalised per capsule: X = P M / ||P M||, with the Frobenius norm. Without M the
-//! poses are only normalised.
+//! Poses times a transformation, normalised per capsule: X = P M / ||P M||, with the Frobenius norm of the first columns (all
+//! in the published loss). Without M the poses are only normalised.
 //!
 //! Shapes: poses (n, capsules d^2), each capsule a row-major d x d matrix; M (n, d, d), the same for all capsules of
-//! a sample, without gradient; X as the poses. Backward, with Q = P M: dQ = (dX - X <X, dX>) / ||Q||, dP = dQ M^T.
+//! a sample, without gradient; X as the poses. Backward, with Q = P M: dQ = (dX - X' <X, dX>) / ||Q||, dP = dQ M^T, where X' is
+//! X with zeros in the columns that the norm does not see.
 
 use gpu::Launch;
 use rayon::prelude::*;
@@ -18,25 +19,31 @@ use crate::tensor::{DType, Tensor};
 /// Norms are not taken smaller than this; no trained network comes near it.
 pub const SMALLEST_NORM: f32 = 1e-20;
 
-/// Transforms (where `transform` is given) and normalises `poses` of `pose` (d^2) numbers per capsule.
+/// Transforms (where `transform` is given) and normalises `poses` of `pose` (d^2) numbers per capsule, by the norm of their
+/// first `columns` columns.
 pub fn pose_transform(
     tape: &mut Tape<'_>,
     poses: &Var,
     pose: usize,
+    columns: usize,
     transform: Option<&Tensor>,
 ) -> Result<Var> {
     let d = pose.isqrt();
     let &[batch, width] = poses.shape().dims() else {
         return Err(Error::shape("pose_transform", format!("poses {} must be a matrix", poses.shape())));
     };
-    let fits = d * d == pose && pose > 0 && width % pose == 0;
+    let fits = d * d == pose && pose > 0 && width % pose == 0 && (1..=d).contains(&columns);
     if !fits || transform.is_some_and(|m| m.dims() != [batch, d, d]) {
         let transform = transform.map(Tensor::shape);
-        let detail = format!("poses {} of {pose} numbers, transforms {transform:?}", poses.shape());
+        let detail = format!(
+            "poses {} of {pose} numbers, norm of {columns} columns, transforms {transform:?}",
+            poses.shape()
+        );
         return Err(Error::shape("pose_transform", detail));
     }
     let transform = transform.cloned();
-    tape.apply("pose_transform", PoseTransform { batch, width, pose, d, transform }, poses, poses.spec())
+    let operation = PoseTransform { batch, width, pose, d, columns, transform };
+    tape.apply("pose_transform", operation, poses, poses.spec())
 }
 
 struct PoseTransform {
@@ -45,6 +52,8 @@ struct PoseTransform {
     width: usize,
     pose: usize,
     d: usize,
+    /// Columns that the norm sees.
+    columns: usize,
     transform: Option<Tensor>,
 }
 
@@ -53,14 +62,14 @@ impl Operation<CpuPool> for PoseTransform {
     type Saved = [Tensor; 2];
 
     fn forward(&self, _: &mut Cpu, poses: &Var, x: &mut Tensor) -> Result<[Tensor; 2]> {
-        let &Self { width, pose, d, .. } = self;
+        let &Self { width, pose, d, columns, .. } = self;
         let m = self.transform.as_ref().map(Tensor::as_slice::<f32>).transpose()?;
         let from = poses.value().as_slice::<f32>()?.par_chunks(width);
         x.as_mut_slice::<f32>()?.par_chunks_mut(width).zip(from).enumerate().for_each(|(n, (x, p))| {
             let m = m.map(|m| &m[n * pose..(n + 1) * pose]);
             for (x, p) in x.chunks_exact_mut(pose).zip(p.chunks_exact(pose)) {
                 times(p, m, d, x);
-                let inverse = 1.0 / norm(x);
+                let inverse = 1.0 / norm(x, d, columns);
                 x.iter_mut().for_each(|x| *x *= inverse);
             }
         });
@@ -68,7 +77,7 @@ impl Operation<CpuPool> for PoseTransform {
     }
 
     fn backward(&self, _: &mut Cpu, [poses, x]: &[Tensor; 2], dx: Tensor, dp: &mut Target) -> Result<()> {
-        let &Self { width, pose, d, .. } = self;
+        let &Self { width, pose, d, columns, .. } = self;
         let m = self.transform.as_ref().map(Tensor::as_slice::<f32>).transpose()?;
         let accumulate = dp.accumulate;
         let rows = dp.tensor.as_mut_slice::<f32>()?.par_chunks_mut(width);
@@ -82,11 +91,11 @@ impl Operation<CpuPool> for PoseTransform {
             for capsule in (0..width).step_by(pose) {
                 let range = capsule..capsule + pose;
                 times(&p[range.clone()], m, d, &mut q);
-                let inverse = 1.0 / norm(&q);
+                let inverse = 1.0 / norm(&q, d, columns);
                 let (x, dx) = (&x[range.clone()], &dx[range.clone()]);
                 let along: f32 = x.iter().zip(dx).map(|(x, dx)| x * dx).sum();
-                for ((q, x), dx) in q.iter_mut().zip(x).zip(dx) {
-                    *q = (dx - x * along) * inverse;
+                for (e, ((q, x), dx)) in q.iter_mut().zip(x).zip(dx).enumerate() {
+                    *q = (if e % d < columns { dx - x * along } else { *dx }) * inverse;
                 }
                 times_transposed(&q, m, d, &mut back);
                 for (dp, back) in dp[range].iter_mut().zip(&back) {
@@ -110,7 +119,7 @@ impl PoseTransform {
         let (batch, capsules) = (self.batch, self.width / self.pose);
         let program = Program::new(KernelFile::PoseTransform, DType::F32).define(Macro::Side, self.d);
         let first = [view(poses)?.into(), self.transform.as_ref().map(view).transpose()?.into()];
-        let arguments = [&first, more, &[batch.into(), capsules.into()]].concat();
+        let arguments = [&first, more, &[batch.into(), capsules.into(), self.columns.into()]].concat();
         cuda.launch(&program, kernel, Launch::linear((batch * capsules).div_ceil(128), 128), &arguments)
     }
 }
@@ -131,8 +140,10 @@ impl Operation<CudaDevice> for PoseTransform {
     }
 }
 
-fn norm(values: &[f32]) -> f32 {
-    let square: f64 = values.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+/// The norm of the first `columns` columns of a d x d matrix.
+fn norm(values: &[f32], d: usize, columns: usize) -> f32 {
+    let seen = values.chunks_exact(d).flat_map(|row| &row[..columns]);
+    let square: f64 = seen.map(|&v| f64::from(v) * f64::from(v)).sum();
     (square.sqrt() as f32).max(SMALLEST_NORM)
 }
 
@@ -163,11 +174,17 @@ mod tests {
 
     #[test]
     fn gradient_agrees_with_finite_differences() {
-        for (batch, capsules, d, transformed) in [(3, 2, 3, true), (2, 5, 4, true), (4, 3, 3, false)] {
+        for (batch, capsules, d, columns, transformed) in [
+            (3, 2, 3, 3, true),
+            (2, 5, 4, 4, true),
+            (4, 3, 3, 3, false),
+            (3, 2, 4, 3, true),
+            (3, 4, 3, 2, false),
+        ] {
             let pose = d * d;
             check(
                 &Case::new(&[&[batch, capsules * pose], &[batch, d, d]]).constant(1),
-                |tape, i| pose_transform(tape, &i[0], pose, transformed.then_some(i[1].value())),
+                |tape, i| pose_transform(tape, &i[0], pose, columns, transformed.then_some(i[1].value())),
                 |i| {
                     let mut x = Vec::new();
                     for (capsule, p) in i[0].chunks(pose).enumerate() {
@@ -178,7 +195,8 @@ mod tests {
                                 false => p[e],
                             })
                             .collect();
-                        let norm = q.iter().map(|q| q * q).sum::<f64>().sqrt();
+                        let seen = q.iter().enumerate().filter(|(e, _)| e % d < columns);
+                        let norm = seen.map(|(_, q)| q * q).sum::<f64>().sqrt();
                         x.extend(q.iter().map(|q| q / norm));
                     }
                     x
