@@ -75,7 +75,7 @@ MUTANTS = [
     ("points/lanes.rs", "self.distribution * self.g_l * self.g_v * 0.25", "self.distribution * 0.25", "in lanes: no masking"),
     ("points/lanes.rs", "open.0[lane] * terms.diffuse.0[lane]", "terms.diffuse.0[lane]", "no shadows of lights on the object"),
     ("points.rs", "irradiance * sums.diffuse.0[lane] / total", "sums.diffuse.0[lane] / total", "sun's irradiance left out"),
-    ("points.rs", "alpha.max(LAMP_LOBE)", "alpha", "lamp's reflection as narrow as the lobe"),
+    ("points.rs", "self.lanes.alpha.0[lane] < LAMP_LOBE && total > 0.0", "false", "lamp never mirrored"),
     ("points.rs", "spot.intensity * (facing * mean)", "spot.intensity * mean", "spot's highlight without distance"),
     ("points.rs", "floor.radiance(point.truncate())", "Vec3::splat(WORLD_RADIANCE)", "no light from the floor on the object"),
     ("points.rs", "PI * light[lane] / total", "light[lane] / total", "a third of the indirect light"),

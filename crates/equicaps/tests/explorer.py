@@ -44,6 +44,7 @@ class Page:
         self.count = 0
         self.complaints = []
         self.requests = []
+        self.posted = []
 
     def take(self, count):
         while len(self.bytes) < count:
@@ -98,6 +99,8 @@ class Page:
             self.complaints.append(f"{entry['text']} {entry.get('url', '')}")
         elif message["method"] == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
+            if "postData" in parameters["request"]:
+                self.posted.append(parameters["request"]["postData"])
 
     def ask(self, expression):
         """The value of an expression, promises awaited."""
@@ -346,8 +349,17 @@ def check_photographs(page):
     page.ask("location.hash = 'steer'")
     page.wait(f"{VIEW}.steered")
     assert page.ask("document.querySelectorAll('.matrix input').length") == 4
-    assert page.ask(GROUPS % ".motion") == "Rotation, degrees,Translation,Scale,Shear"
+    assert page.ask(GROUPS % ".motion") == "Rotation, degrees,Translation,Scale,Shear,Perspective"
     assert page.ask("document.getElementById('asked-angle').textContent") == "45.0°"
+    # Perspective is asked for, stays where the sliders have it, and is on the command line.
+    asked, steered = len(page.posted), page.ask(f"{VIEW}.steered")
+    set_number(page, "y", 0.12)
+    page.wait(f"{VIEW}.steered !== '{steered}'")
+    moved = [json.loads(body) for body in page.posted[asked:]]
+    assert [body["perspective"] for body in moved][-1] == [0, 0.12], moved
+    assert page.ask("[...document.querySelectorAll('.motion input[type=number]')].at(-1).value") == "0.12"
+    assert page.ask("Number(document.querySelector('[data-off=perspective]').textContent) >= 0")
+    assert "--perspective 0,0.12 " in page.ask("import('./steer.js').then((steer) => steer.command())")
     for name, ready in [("map", "points"), ("errors", "errors"), ("runs", "drawn")]:
         page.ask(f"location.hash = '{name}'")
         page.wait(f"{VIEW}.{ready}")
@@ -360,7 +372,7 @@ def check_other_groups(equicaps, page, work, started):
 
     run("render", "--procedural", "3x6", "--preset", "3diebench", "--views", "1", "--size", "64", "--quality", "fast", "--out", "pictures")
     addresses = []
-    for name, data, transform, check in [("affine", "procedural:2x4", "affine", check_affine), ("photographs", "pictures", "image-affine", check_photographs)]:
+    for name, data, transform, check in [("affine", "procedural:2x4", "affine", check_affine), ("photographs", "pictures", "image-homography", check_photographs)]:
         settings = ["epochs=1", "batch=8", "network.width=8", "procedural.views=8"]
         run("train", "--data", data, "--transform", transform, "--preset", "demo", "--device", "cpu", "--run", name, *(word for setting in settings for word in ("--set", setting)))
         server, address = explore(equicaps, [name], started, work)

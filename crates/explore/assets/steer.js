@@ -6,7 +6,7 @@ import { among, copyButtons, imageWord, pictureKey, Stage } from "./turn.js";
 import { chosenRun, network, page, show, whenReady } from "./main.js";
 
 /** The motion; it stays while other views are looked at. */
-const motion = { rotate: [0, 0, 45], translate: [0, 0, 0], scale: [1, 1, 1], shear: [0, 0, 0], matrix: null, all: false };
+const motion = { rotate: [0, 0, 45], translate: [0, 0, 0], scale: [1, 1, 1], shear: [0, 0, 0], perspective: [0, 0], matrix: null, all: false };
 let here = null;
 
 /** What the chosen run's motions are made of; the sliders are those of it. */
@@ -21,7 +21,7 @@ export function open(place) {
   const wrong = el("p.small.bad");
   const steer = async () => {
     const own = ++stale;
-    const body = { ...network(), scene: asked(), rotate: motion.rotate, translate: motion.translate, scale: motion.scale, shear: motion.shear, matrix: motion.matrix ?? undefined, all_objects: motion.all, k: 12 };
+    const body = { ...network(), scene: asked(), rotate: motion.rotate, translate: motion.translate, scale: motion.scale, shear: motion.shear, perspective: motion.perspective, matrix: motion.matrix ?? undefined, all_objects: motion.all, k: 12 };
     wrong.textContent = "";
     const answer = await whenReady(async () => {
       try {
@@ -52,7 +52,7 @@ export function open(place) {
     const tone = error < 20 ? "good" : error < 60 ? "warm" : "bad";
     const turned = matrixOf(answer.rotate);
     const angle = Math.acos(Math.max(-1, Math.min(1, (turned[0][0] + turned[1][1] + turned[2][2] - 1) / 2))) * 180 / Math.PI;
-    const off = [["translation", first?.translation_off, (value) => value.toFixed(2)], ["scale", first?.scale_off, (value) => `×${value.toFixed(2)}`], ["shear", first?.shear_off, (value) => value.toFixed(2)]];
+    const off = [["translation", first?.translation_off, (value) => value.toFixed(2)], ["scale", first?.scale_off, (value) => `×${value.toFixed(2)}`], ["shear", first?.shear_off, (value) => value.toFixed(2)], ["perspective", first?.perspective_off, (value) => value.toFixed(2)]];
     const others_off = off.filter(([part, value]) => has(part) && value !== undefined);
     verdict.replaceChildren(el("div.row", { style: "gap:2rem" },
       el("div", {}, el("h3", {}, "asked turn"), el("div.big", { id: "asked-angle" }, degrees(angle, 1))),
@@ -75,7 +75,7 @@ export function open(place) {
   const make = (name, label, index, options) => {
     const control = slider(label, { value: motion[name][index], ...options }, (value) => {
       if (name === "scale" && uniform) motion.scale = [value, value, flat ? 1 : value]; else motion[name][index] = value;
-      if (name !== "translate") { motion.matrix = null; if (name === "rotate" && rigid()) writeMatrix(matrixOf(motion.rotate)); }
+      if (name !== "translate" && name !== "perspective") { motion.matrix = null; if (name === "rotate" && rigid()) writeMatrix(matrixOf(motion.rotate)); }
       later();
     });
     controls.push([name, index, control]);
@@ -89,8 +89,10 @@ export function open(place) {
   if (has("translation")) sliders.push(group("Translation"), ...axes.flatMap((axis, index) => make("translate", axis, index, { min: -1, max: 1, step: 0.01 })));
   if (has("scale")) sliders.push(group("Scale"), ...(uniform ? ["all axes"] : axes).flatMap((axis, index) => make("scale", axis, index, { min: 0.5, max: 2, step: 0.01 })));
   if (has("shear")) sliders.push(group("Shear"), ...(flat ? ["xy"] : ["xy", "xz", "yz"]).flatMap((name, index) => make("shear", name, index, { min: -0.8, max: 0.8, step: 0.01 })));
+  if (has("perspective")) sliders.push(group("Perspective"), ...axes.flatMap((axis, index) => make("perspective", axis, index, { min: -0.3, max: 0.3, step: 0.01 })));
   // Turning, scaling and shearing as a matrix: 3x3 for objects, 2x2 in a picture.
   const side = flat ? 2 : 3;
+  const beside = ["translation", "perspective"].filter(has);
   const cells = Array.from({ length: side * side }, (_, index) => el("input", { type: "text", inputMode: "decimal", "aria-label": `row ${Math.floor(index / side) + 1}, column ${index % side + 1}` }));
   const writeMatrix = (matrix) => cells.forEach((cell, index) => { if (document.activeElement !== cell) cell.value = matrix[Math.floor(index / side)][index % side].toFixed(3); });
   cells.forEach((cell) => cell.addEventListener("change", () => {
@@ -101,12 +103,12 @@ export function open(place) {
     steer();
   }));
   writeMatrix(matrixOf(motion.rotate));
-  const set = (rotate) => { Object.assign(motion, { rotate: [...rotate], scale: [1, 1, 1], shear: [0, 0, 0], matrix: null }); showMotion(); steer(); };
+  const set = (rotate) => { Object.assign(motion, { rotate: [...rotate], scale: [1, 1, 1], shear: [0, 0, 0], perspective: [0, 0], matrix: null }); showMotion(); steer(); };
   const presets = [[0, 0, 45], [0, 0, 90], [0, 0, -90], [45, 0, 0], [0, 45, 0], [0, 0, 0]].filter(([x, y]) => !flat || (x === 0 && y === 0));
   const all = el("input", { type: "checkbox", checked: motion.all, onchange: () => { motion.all = all.checked; steer(); } });
   const command = () => {
     const { word, before } = among();
-    const more = [["translation", "translate", 0], ["scale", "scale", 1], ["shear", "shear", 0]]
+    const more = [["translation", "translate", 0], ["scale", "scale", 1], ["shear", "shear", 0], ["perspective", "perspective", 0]]
       .filter(([part, name, none]) => has(part) && motion[name].some((value) => value !== none))
       .map(([, name]) => ` --${name} ${motion[name].join(",")}`).join("");
     return `${before}equicaps steer ${chosenRun().word} ${imageWord()} --rotate ${motion.rotate.join(",")}${more} --among ${word}`;
@@ -118,7 +120,7 @@ export function open(place) {
         el("div.row", {}, ...presets.map((rotate) => el("button", { type: "button", onclick: () => set(rotate) }, rotate.join(", ")))),
         el("div.motion", {},
           el("div.controls", {}, ...sliders),
-          el("div", {}, el("h3", { style: "margin:1.05rem 0 .3rem" }, `${has("translation") ? "the same without translation" : "the same"} as a matrix; type to change it`), el("div.matrix", { style: `grid-template-columns:repeat(${side},1fr)` }, ...cells))),
+          el("div", {}, el("h3", { style: "margin:1.05rem 0 .3rem" }, `${beside.length ? `the same without ${beside.join(" and ")}` : "the same"} as a matrix; type to change it`), el("div.matrix", { style: `grid-template-columns:repeat(${side},1fr)` }, ...cells))),
         wrong, el("div.row.spread", { style: "margin-top:.4rem" }, copyButtons(command, json), el("label.row.small", {}, all, "look among the views of all objects"))),
       panel(el("h2", {}, "Where it lands"), verdict, el("div", { style: "margin-top:.8rem" }, found)),
       panel(el("h2", {}, "The next ones", el("small", {}, "degrees off what was asked")), rest))));
@@ -126,5 +128,7 @@ export function open(place) {
   return () => { stale++; clearTimeout(soon); stage.close(); };
 }
 
+/** What is shown, as a command line. */
+export const command = () => here.command();
 export const networkChanged = () => (here.kind === kindOf(chosenRun()) ? here.steer() : show("steer"));
 export const key = (name) => pictureKey(name, here);

@@ -2,11 +2,15 @@
 import { copy, copyKey, degrees, el, panel, pictures, slider, toast } from "./elements.js";
 import { drawBars, drawPoses } from "./capsules.js";
 import { asked, change, pictureAddress, scene, showStored, turn, watch } from "./scene.js";
-import { get, picture, post, query } from "./server.js";
+import { get, pause, picture, post, query } from "./server.js";
 import { chosenRun, network, page, randomView, showObject, whenReady } from "./main.js";
 
 /** Milliseconds of rest after which the picture becomes sharp and the network looks. */
 const REST = 180;
+/** Sides of pictures while the hand moves and at rest, at least and at most. */
+const [LEAST, MOST] = [256, 768];
+/** Milliseconds of a moving picture so few that it can be larger, and so many that it must be smaller. */
+const [QUICK, SLOW] = [11, 30];
 
 /** The object, its sliders, and a picture that follows them. Steer has one, too. */
 export class Stage {
@@ -16,6 +20,8 @@ export class Stage {
     this.rate = el("span.rate", { hidden: true });
     this.box = el("div.stage", { tabIndex: 0, title: "drag to turn; Shift and drag turns in the plane; arrow keys" }, this.image, this.rate);
     this.times = [];
+    this.side = LEAST;
+    this.took = (QUICK + SLOW) / 2;
     this.busy = false;
     this.stop = watch(() => this.changed());
     this.drag();
@@ -104,26 +110,31 @@ export class Stage {
     do {
       this.again = false;
       const began = performance.now();
-      await this.load(pictureAddress(asked(), 256, "fast"));
-      this.measure(performance.now() - began);
+      const isLive = scene.view === null;
+      await this.load(pictureAddress(asked(), isLive ? this.side : LEAST, "fast"));
+      this.measure(performance.now() - began, isLive);
     } while (this.again && !this.closed);
     this.busy = false;
     // The hand came to rest while the last picture was on its way.
     if (this.atRest) this.sharpen();
   }
 
+  /** The side of a picture that has a pixel for each of the screen. */
+  get sharp() { return Math.min(MOST, Math.max(LEAST, Math.round(this.box.clientWidth * (window.devicePixelRatio || 1)))); }
+
   async sharpen() {
     if (this.busy || this.closed || scene.view !== null) return;
     const before = JSON.stringify(asked());
-    const ratio = window.devicePixelRatio || 1;
-    const side = Math.min(768, Math.max(256, Math.round(this.box.clientWidth * ratio)));
-    const address = await picture(pictureAddress(asked(), side, "standard")).catch(() => null);
+    const address = await picture(pictureAddress(asked(), this.sharp, "standard")).catch(() => null);
     if (address && before === JSON.stringify(asked()) && !this.closed) this.put(address);
   }
 
   async load(address) {
     try {
-      this.put(await picture(address));
+      const found = await picture(address);
+      // Nothing is replaced before it was shown, however fast pictures come.
+      await this.shown;
+      this.put(found);
     } catch (error) {
       this.kind.textContent = error.message;
       this.kind.classList.add("bad");
@@ -133,17 +144,23 @@ export class Stage {
   put(address) {
     const before = this.image.src;
     this.image.src = address;
+    this.shown = Promise.race([this.image.decode().catch(() => null), pause(200)]);
     this.kind.classList.remove("bad");
     if (before.startsWith("blob:")) URL.revokeObjectURL(before);
     this.frames = (this.frames ?? 0) + 1;
   }
 
-  measure(milliseconds) {
+  measure(milliseconds, isLive) {
     const now = performance.now();
     this.times = this.times.filter((time) => now - time < 1000);
     this.times.push(now);
     this.rate.hidden = this.times.length < 4;
     this.rate.textContent = `${this.times.length} pictures/s, ${milliseconds.toFixed(0)} ms`;
+    if (!isLive) return;
+    // Where they come fast (from a GPU, say), they are as sharp in motion as at rest.
+    this.took = 0.7 * this.took + 0.3 * milliseconds;
+    const side = this.took < QUICK ? Math.min(this.sharp, Math.round(1.25 * this.side)) : this.took > SLOW ? Math.max(LEAST, Math.round(this.side / 1.25)) : this.side;
+    if (side !== this.side) [this.side, this.took] = [side, (QUICK + SLOW) / 2];
   }
 
   close() { this.closed = true; this.stop(); clearTimeout(this.resting); }

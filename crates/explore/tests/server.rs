@@ -143,6 +143,15 @@ fn pictures_are_rendered_and_wrong_questions_get_a_sentence() {
         server.get("/api/image?object=2&rx=10&ry=-20&rz=30&floor_hue=0.5&spot_theta=20&side=96");
     assert_eq!((status, &jpeg[..2]), (200, &[0xff, 0xd8][..]));
     assert!(head.contains("content-type: image/jpeg"));
+    // Where the time went, for browsers and `equicaps bench explore`.
+    let timing = head.lines().find_map(|line| line.strip_prefix("server-timing: ")).unwrap();
+    let parts: Vec<(&str, f64)> = timing
+        .split(", ")
+        .filter_map(|part| part.split_once(";dur="))
+        .map(|(name, milliseconds)| (name, milliseconds.parse().unwrap()))
+        .collect();
+    assert_eq!(parts.iter().map(|part| part.0).collect::<Vec<_>>(), ["wait", "render", "encode"]);
+    assert!(parts[1].1 > 0.0, "{timing}");
     let other = server.get("/api/image?object=2&rx=10&ry=-20&rz=60&floor_hue=0.5&spot_theta=20&side=96").2;
     assert_ne!(jpeg, other);
     // Scale and shear deform the object; as they are by default, they do nothing.

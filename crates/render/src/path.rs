@@ -180,3 +180,32 @@ fn direct_light(
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::PreparedMesh;
+    use scene::{Latents, Material, Mesh, Vertex};
+
+    #[test]
+    fn what_a_path_finds_behind_its_first_surface_is_bounded() {
+        // A lamp of a plate, seen from the floor below it, not by the camera.
+        let corner = |x: f32, y: f32| Vertex { position: [x, y, 0.0], normal: [0.0, 0.0, 1.0], uv: [0.0; 2] };
+        let plate = Mesh {
+            vertices: vec![corner(-0.5, -0.5), corner(0.5, -0.5), corner(0.5, 0.5), corner(-0.5, 0.5)],
+            triangles: vec![[0, 1, 2], [0, 2, 3]],
+            triangle_materials: vec![0, 0],
+            materials: vec![Material { emission: [1e5; 3], ..Material::default() }],
+        };
+        let plate = PreparedMesh::new(&plate);
+        let view = View::new(&plate, &Latents::default());
+        let origin = Vec3::new(0.3, 0.0, -0.5);
+        let found: Vec<f32> = (0..64)
+            .map(|index| radiance(&view, origin, -Vec3::Z, &mut Sampler { index, seed: 1, pair: 0 }).x)
+            .collect();
+        // Light of sun and spot comes to that.
+        assert!(found.iter().all(|&light| light < INDIRECT_CLAMP + 2.0), "{found:?}");
+        let reached = found.iter().filter(|&&light| light >= INDIRECT_CLAMP).count();
+        assert!(reached > 10 && reached < 54, "{found:?}");
+    }
+}

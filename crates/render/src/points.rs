@@ -212,13 +212,12 @@ impl PointPacket {
         }
         let mut sums = Sums::NONE;
         let mut gleam = ZERO;
-        let alpha = Floats(self.lanes.alpha.0.map(|alpha| alpha.max(LAMP_LOBE)));
         for i in 0..lamp.len() {
             if self.has_lobe() && open[i] != ZERO {
-                lobe(&self.lanes, &directions[i], &alpha, &mut gleam);
+                lobe(&self.lanes, &directions[i], &self.lanes.alpha, &mut gleam);
                 add_products(&mut sums.specular, &open[i], &gleam);
                 if self.has_metal {
-                    metal_lobe(&self.lanes, &directions[i], &alpha, &mut gleam);
+                    metal_lobe(&self.lanes, &directions[i], &self.lanes.alpha, &mut gleam);
                     add_products(&mut sums.metal, &open[i], &gleam);
                 }
             }

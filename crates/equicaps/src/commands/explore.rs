@@ -72,10 +72,7 @@ pub fn serve(
     interrupt::means_nothing_is_lost("interrupted");
     let stop = interrupt::flag();
     let device = crate::device::open(&arguments.device, PrecisionName::F32)?;
-    let renderer = match &device {
-        engine::Device::Cpu(_) => None,
-        device => crate::device::renderer(&device.name(), Quality::Standard)?,
-    };
+    let renderer = renderer(&device)?;
     let options = Options {
         runs: arguments.runs.clone(),
         data: arguments.data.clone(),
@@ -93,6 +90,14 @@ pub fn serve(
     interrupt::means("the explorer is closed");
     server.run(Arc::new(explorer), stop);
     Ok(Outcome::nothing())
+}
+
+/// What renders beside networks on `device`; nothing where that is the CPU, which needs none.
+pub fn renderer(device: &engine::Device) -> anyhow::Result<Option<render::cuda::Renderer>> {
+    match device {
+        engine::Device::Cpu(_) => Ok(None),
+        device => crate::device::renderer(&device.name(), Quality::Standard),
+    }
 }
 
 /// Asks the desktop to show the page; whether there is one to ask.

@@ -47,9 +47,12 @@ pub struct Arguments {
     /// Shear xy, xz, yz, for networks trained with shears
     #[arg(long, value_name = "XY,XZ,YZ", value_parser = triple, default_value = "0,0,0", allow_hyphen_values = true)]
     shear: Triple,
+    /// Perspective along x and y, for networks trained with perspective of photographs
+    #[arg(long, value_name = "X,Y", value_parser = pair, default_value = "0,0", allow_hyphen_values = true)]
+    perspective: Pair,
     /// Any invertible matrix in place of all these, row by row: 9 numbers (3x3) or 16 (4x4), for equicaps
     #[arg(long, value_name = "NUMBERS", value_parser = matrix, allow_hyphen_values = true,
-          conflicts_with_all = ["rotate", "translate", "scale", "shear"])]
+          conflicts_with_all = ["rotate", "translate", "scale", "shear", "perspective"])]
     matrix: Option<Box<Matrix>>,
     /// Images to search: files, folders, packed datasets, patterns, or @LIST
     #[arg(long, value_name = "IMAGES", required = true, num_args = 1..)]
@@ -71,6 +74,18 @@ fn triple(text: &str) -> Result<Triple, String> {
     match numbers.as_deref() {
         Ok(&[x, y, z]) if [x, y, z].iter().all(|v| v.is_finite()) => Ok(Triple([x, y, z])),
         _ => Err("expected three numbers such as 0,0,45".to_owned()),
+    }
+}
+
+/// Two numbers.
+#[derive(Clone, Copy, Debug)]
+struct Pair([f64; 2]);
+
+fn pair(text: &str) -> Result<Pair, String> {
+    let numbers: Result<Vec<f64>, _> = text.split(',').map(|number| number.trim().parse::<f64>()).collect();
+    match numbers.as_deref() {
+        Ok(&[x, y]) if x.is_finite() && y.is_finite() => Ok(Pair([x, y])),
+        _ => Err("expected two numbers such as 0.1,0".to_owned()),
     }
 }
 
@@ -98,7 +113,7 @@ impl Arguments {
             deformation: Deformation {
                 log_scale: scale.map(f64::ln),
                 shear: self.shear.0,
-                ..Deformation::default()
+                perspective: self.perspective.0,
             },
         })
     }
@@ -109,6 +124,7 @@ impl Arguments {
             (Part::Translation, "--translate", self.translate.0 != [0.0; 3]),
             (Part::Scale, "--scale", self.scale.0 != [1.0; 3]),
             (Part::Shear, "--shear", self.shear.0 != [0.0; 3]),
+            (Part::Perspective, "--perspective", self.perspective.0 != [0.0; 2]),
         ];
         let lost = asked.into_iter().filter(|&(part, _, is_asked)| is_asked && !group.has(part));
         lost.map(|(_, option, _)| option).collect()

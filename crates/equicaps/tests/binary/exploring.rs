@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::{equicaps, failure};
+use crate::support::{equicaps, failure, ok_json};
 
 /// A browser that can be driven, if there is one.
 fn chromium() -> Option<PathBuf> {
@@ -48,4 +48,20 @@ fn what_cannot_be_explored_is_said_before_there_is_a_page() {
     assert!(status == 1 && text.contains("1 to 55 classes"), "{text}");
     let (status, text) = failure(&mut equicaps(&["explore", "--no-open", "--meshes", path]));
     assert!(status == 1 && !text.contains("http://"), "{text}");
+}
+
+#[test]
+fn the_pace_of_the_page_is_measured_with_one_client_and_with_several() {
+    let words = "bench explore --device cpu --size 32 --seconds 0.3 --clients 1,3";
+    let found = ok_json(&mut equicaps(&words.split(' ').collect::<Vec<_>>()));
+    for (clients, rate) in [1, 3].into_iter().zip(found["rates"].as_array().unwrap()) {
+        let number = |key: &str| rate[key].as_f64().unwrap();
+        assert_eq!(rate["clients"], clients);
+        assert!(number("pictures") >= f64::from(clients) && number("pictures_per_s") > 0.0, "{rate}");
+        assert!(0.0 < number("median_ms") && number("median_ms") <= number("p95_ms"), "{rate}");
+        let shares = ["rendering", "encoding", "waiting", "other"].map(|of| number(&format!("share_{of}")));
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-6 && shares[0] > 0.0, "{rate}");
+    }
+    let (status, said) = failure(&mut equicaps(&["bench", "explore", "--quality", "reference"]));
+    assert!(status == 2 && said.contains("the explorer renders fast or standard pictures"), "{said}");
 }

@@ -83,6 +83,11 @@ fn objects_are_scaled_and_sheared_from_the_latents_to_the_probes() {
     let by_matrix = ok(&mut steer(&["--matrix", identity]));
     assert_eq!(by_matrix, ok(&mut steer(&[])));
     assert_ne!(by_matrix, ok(&mut steer(&["--scale", "3,0.3,1", "--shear", "1,0,0"])));
+    // Objects have no perspective.
+    let mut in_perspective = steer(&["--perspective", "0.1,0"]);
+    let said = in_perspective.output().unwrap();
+    let said = String::from_utf8_lossy(&said.stderr);
+    assert!(said.contains("trained for affine only: --perspective has no effect"), "{said}");
     for (matrix, expected) in [
         ("1,0,0,0,1,0,0,0,1", "--matrix is 3x3, but this network's poses, trained for affine, are 4x4"),
         ("1,2,3", "a matrix has 9 numbers (3x3) or 16 (4x4), row by row, but there are 3"),

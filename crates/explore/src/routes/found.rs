@@ -34,6 +34,9 @@ pub struct Found {
     /// The largest difference to one of its shears.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shear_off: Option<f64>,
+    /// The largest difference to its perspective.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub perspective_off: Option<f64>,
 }
 
 impl Found {
@@ -45,7 +48,7 @@ impl Found {
         let class = data.views.classes().get(about.label as usize);
         let pose = pose.filter(|_| data.truth.has_poses);
         let own = &data.truth.poses[row];
-        let most = |a: [f64; 3], b: [f64; 3]| (0..3).map(|i| (a[i] - b[i]).abs()).fold(0.0, f64::max);
+        let most = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         let with = |part: Part| pose.filter(|_| data.truth.has[part]);
         Self {
             scene: SceneQuery::of(object, Some(view), &latents),
@@ -56,8 +59,10 @@ impl Found {
             degrees: pose.map(|pose| pose::rotation_angle(pose.quaternion(), own.quaternion()).0),
             translation_off: with(Part::Translation).map(|pose| Part::Translation.distance(pose, own).sqrt()),
             scale_off: with(Part::Scale)
-                .map(|pose| most(pose.deformation.log_scale, own.deformation.log_scale).exp()),
-            shear_off: with(Part::Shear).map(|pose| most(pose.deformation.shear, own.deformation.shear)),
+                .map(|pose| most(&pose.deformation.log_scale, &own.deformation.log_scale).exp()),
+            shear_off: with(Part::Shear).map(|pose| most(&pose.deformation.shear, &own.deformation.shear)),
+            perspective_off: with(Part::Perspective)
+                .map(|pose| most(&pose.deformation.perspective, &own.deformation.perspective)),
         }
     }
 

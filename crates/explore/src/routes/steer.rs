@@ -35,6 +35,9 @@ pub struct SteerRequest {
     matrix: Option<[[f64; 3]; 3]>,
     #[serde(default)]
     translate: [f64; 3],
+    /// Perspective of an image along x and y.
+    #[serde(default)]
+    perspective: [f64; 2],
     /// Whether views of all objects are candidates, or only those of the shown one.
     #[serde(default)]
     all_objects: bool,
@@ -61,6 +64,8 @@ pub struct Steered {
     scale: [f64; 3],
     /// Its shear.
     shear: [f64; 3],
+    /// Its perspective.
+    perspective: [f64; 2],
     /// Its rotation, scale and shear as a matrix.
     matrix: [[f64; 3]; 3],
     /// What was found, the nearest first; `degrees` is the error against what was asked for.
@@ -99,6 +104,7 @@ pub async fn steer(
             rotate: by.rotation.to_radians().map(f64::to_degrees),
             scale: by.deformation.log_scale.map(f64::exp),
             shear: by.deformation.shear,
+            perspective: by.deformation.perspective,
             matrix: by.linear(),
             found: Found::list(data, &near, Some(&asked)),
             best: best.map(|row| Found::of(data, row, None, Some(&asked))),
@@ -126,15 +132,16 @@ fn at(latents: &Latents, pose: &ViewPose) -> Latents {
 
 /// The motion that a request asks for, of those that `group` has.
 fn motion(request: &SteerRequest, group: Group) -> Result<ViewPose, Refusal> {
-    let SteerRequest { rotate, translate, scale, shear, matrix, .. } = request;
-    let numbers = [rotate, translate, scale, shear].into_iter().chain(matrix.iter().flatten()).flatten();
+    let SteerRequest { rotate, translate, scale, shear, perspective, matrix, .. } = request;
+    let triples = [rotate, translate, scale, shear].into_iter().chain(matrix.iter().flatten());
+    let numbers = triples.flatten().chain(perspective);
     if let Some(wrong) = numbers.into_iter().find(|value| !value.is_finite() || value.abs() > 1e4) {
         return Err(Refusal::Wrong(format!("{wrong} is no part of a motion")));
     }
     if let Some(wrong) = scale.iter().find(|factor| **factor < 1e-3) {
         return Err(Refusal::Wrong(format!("the scale {wrong} is too small, expected numbers above 0")));
     }
-    let shaped = match *matrix {
+    let mut moved = match *matrix {
         Some(matrix) => from_matrix(matrix, group)?,
         None => ViewPose {
             rotation: TaitBryan::from(rotate.map(f64::to_radians)),
@@ -146,7 +153,9 @@ fn motion(request: &SteerRequest, group: Group) -> Result<ViewPose, Refusal> {
             },
         },
     };
-    Ok(group.seen(&ViewPose { translation: *translate, ..shaped }))
+    moved.translation = *translate;
+    moved.deformation.perspective = *perspective;
+    Ok(group.seen(&moved))
 }
 
 /// The rotation, scale and shear of a typed matrix. Three digits are typed; a rotation has more.
@@ -196,6 +205,7 @@ mod tests {
             r#"{"scene":{"object":0},"matrix":[[0,0,0],[0,0,0],[0,0,0]]}"#,
             r#"{"scene":{"object":0},"rotate":[1e9,0,0]}"#,
             r#"{"scene":{"object":0},"scale":[0,1,1]}"#,
+            r#"{"scene":{"object":0},"perspective":[1e9,0]}"#,
         ] {
             let refused = motion(&request(wrong), Group::ROTATION);
             assert!(matches!(refused, Err(Refusal::Wrong(_))), "{wrong}");
@@ -214,6 +224,14 @@ mod tests {
         assert!(motion(&sheared, Group::SIMILARITY).is_err());
         let in_a_picture = request(r#"{"scene":{"object":0},"matrix":[[0,-2,0],[2,0,0],[0,0,1]]}"#);
         assert!(motion(&in_a_picture, Group::IMAGE_SIMILARITY).is_ok());
+        // Perspective is no part of what is typed, and stays.
+        let tilted = request(
+            r#"{"scene":{"object":0},"perspective":[0.1,-0.05],"matrix":[[0,-2,0],[2,0,0],[0,0,1]]}"#,
+        );
+        let found = motion(&tilted, Group::IMAGE_HOMOGRAPHY).unwrap().deformation;
+        assert_eq!(found.perspective, [0.1, -0.05]);
+        assert!((found.log_scale[0] - 2_f64.ln()).abs() < 1e-12);
+        assert_eq!(motion(&tilted, Group::IMAGE_AFFINE).unwrap().deformation.perspective, [0.0; 2]);
         let mirrored = request(r#"{"scene":{"object":0},"matrix":[[1,0,0],[0,1,0],[0,0,-1]]}"#);
         assert!(motion(&mirrored, Group::AFFINE).is_err());
         // What the group does not have is no part of the motion.

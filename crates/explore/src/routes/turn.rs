@@ -1,11 +1,12 @@
 //! Turn: a view at any pose, and what a network makes of it.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::{Query, State};
-use axum::http::header;
-use axum::response::IntoResponse;
+use axum::http::{HeaderName, header};
+use axum::response::{IntoResponse, Response};
 use evaluate::Encoded;
 use render::Quality;
 use serde::{Deserialize, Serialize};
@@ -45,12 +46,15 @@ fn side() -> usize {
     256
 }
 
+/// Where the time of a picture went, as browsers show it beside a request.
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
 /// A JPEG of a view.
 pub async fn image(
     State(explorer): State<Arc<Explorer>>,
     Query(scene): Query<SceneQuery>,
     Query(ImageQuery { side, quality }): Query<ImageQuery>,
-) -> Result<impl IntoResponse, Refusal> {
+) -> Result<Response, Refusal> {
     if !SIDES.contains(&side) {
         let (least, most) = SIDES.into_inner();
         return Err(Refusal::Wrong(format!("side is {side}, expected {least} to {most}")));
@@ -59,16 +63,31 @@ pub async fn image(
         QualityName::Fast => Quality::Fast,
         QualityName::Standard => Quality::Standard,
     };
-    let jpeg = explorer
+    let asked = Instant::now();
+    let (jpeg, timing) = explorer
         .soon(move |explorer| {
+            let began = Instant::now();
             let latents = scene.latents(&explorer.data)?;
             let pixels = explorer.data.pixels(&scene, &latents, side, quality).map_err(failed)?;
-            to_jpeg(&pixels, side).map_err(failed)
+            let rendered = Instant::now();
+            let jpeg = to_jpeg(&pixels, side).map_err(failed)?;
+            Ok((jpeg, timing(began - asked, rendered - began, rendered.elapsed())))
         })
         .await?;
     // Stored views do not change while the program runs; the page asks for them again and again.
     let cache = if scene.view.is_some() { "private, max-age=600" } else { "no-store" };
-    Ok(([(header::CONTENT_TYPE, "image/jpeg"), (header::CACHE_CONTROL, cache)], jpeg))
+    let headers = [
+        (header::CONTENT_TYPE, "image/jpeg"),
+        (header::CACHE_CONTROL, cache),
+        (SERVER_TIMING, timing.as_str()),
+    ];
+    Ok((headers, jpeg).into_response())
+}
+
+/// The value of [`SERVER_TIMING`], in milliseconds.
+fn timing(wait: Duration, render: Duration, encode: Duration) -> String {
+    let [wait, render, encode] = [wait, render, encode].map(|time| 1e3 * time.as_secs_f64());
+    format!("wait;dur={wait:.3}, render;dur={render:.3}, encode;dur={encode:.3}")
 }
 
 /// The scene of a stored view.

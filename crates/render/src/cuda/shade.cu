@@ -222,7 +222,7 @@ TRACE_KERNEL shade_spot(const Batch* b, int unused) {
         float light = 0.0f;
         float lit_points = 0.0f;
         float2 shine = make_float2(0.0f, 0.0f);
-        Lobe of = lobe_of(p, fmaxf(p.alpha, LAMP_LOBE));
+        Lobe of = lobe_of(p, p.alpha);
         for (int first = 0; first < b->lamp_count; first += SPOT_GROUP) {
             float cosine;
             float diffuse;

@@ -157,6 +157,22 @@ fn a_mirror_shows_the_disc_of_the_lamp() {
 }
 
 #[test]
+fn lobes_narrower_than_the_lamp_leave_it_to_the_samples() {
+    let shade = |roughness: f32| {
+        on_a_plate(roughness, |scene, packet, _| {
+            let mut shades = [Shade::default(); WIDTH];
+            packet.add_spot(scene, (&mut shades, &mut [Vec3::ZERO; WIDTH]), &mut 0);
+            shades[0]
+        })
+    };
+    // The lamp is above the plate with nothing in between.
+    let mirror = shade(0.999 * LAMP_LOBE.sqrt());
+    assert!(mirror.specular == Vec3::ZERO && mirror.lamp == 1.0 && mirror.diffuse.x > 0.0, "{mirror:?}");
+    let glossy = shade(1.001 * LAMP_LOBE.sqrt());
+    assert!(glossy.specular.x > 0.1 && glossy.lamp == 0.0, "{glossy:?}");
+}
+
+#[test]
 fn light_of_surfaces_counts_less_where_the_lobe_is_likely() {
     let (mut lanes, points) = lanes();
     lanes.lobe_chance = Floats::splat(0.1);

@@ -7,6 +7,7 @@ use crate::terminal::Terminal;
 
 mod evaluate;
 mod exchange;
+mod explore;
 mod fresh;
 mod growth;
 mod loader;
@@ -33,6 +34,8 @@ enum Bench {
     Evaluate(evaluate::Arguments),
     /// Measure what ranks that share a batch exchange in a step, and what of it hides behind backward
     Exchange(exchange::Arguments),
+    /// Measure how fast the explorer's page gets its pictures while an object is turned
+    Explore(explore::Arguments),
     /// Measure the cost of rendering views during training on a GPU
     Fresh(fresh::Arguments),
     /// Measure how many images of a dataset are read and decoded per second
@@ -50,6 +53,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     match &arguments.bench {
         Bench::Evaluate(arguments) => evaluate::run(arguments, terminal),
         Bench::Exchange(arguments) => exchange::run(arguments),
+        Bench::Explore(arguments) => explore::run(arguments, terminal),
         Bench::Fresh(arguments) => fresh::run(arguments, terminal),
         Bench::Loader(arguments) => loader::run(arguments, terminal),
         Bench::Render(arguments) => render::run(arguments, terminal),
