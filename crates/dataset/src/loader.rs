@@ -192,22 +192,24 @@ fn load(
     closing: &AtomicBool,
 ) -> Result<Batch> {
     let bytes = side.map_or(0, |side| side * side * 3);
+    let most = views.at_once().max(1);
     let mut rest: &mut [u8] = &mut pixels;
-    let mut slots: Vec<(&mut [u8], &Item)> = Vec::with_capacity(items.len());
-    for item in &items {
-        let (slot, others) = std::mem::take(&mut rest).split_at_mut(bytes);
-        slots.push((slot, item));
+    // Views of one object that stand side by side are asked for together.
+    let mut slots: Vec<(&mut [u8], usize, Vec<usize>)> = Vec::with_capacity(items.len());
+    for run in items.chunk_by(|a, b| a.0 == b.0).flat_map(|run| run.chunks(most)) {
+        let (slot, others) = std::mem::take(&mut rest).split_at_mut(bytes * run.len());
+        slots.push((slot, run[0].0, run.iter().map(|&(_, view)| view).collect()));
         rest = others;
     }
     // Collected before it is looked at, so that the first failure in order is the one reported.
     let outcomes: Vec<Result<()>> = slots
         .into_par_iter()
         .with_max_len(8)
-        .map(|(slot, &(object, view))| match side {
+        .map(|(slot, object, wanted)| match side {
             _ if closing.load(Ordering::Relaxed) => {
                 Err(Error::Request("the loader was closed before the batch was whole".to_owned()))
             }
-            Some(side) => views.image(object, view, side, slot),
+            Some(side) => views.images(object, &wanted, side, slot),
             None => views.prepare(object),
         })
         .collect();
@@ -284,6 +286,9 @@ mod tests {
             pixels.fill((object * 4 + view) as u8);
             Ok(())
         }
+        fn at_once(&self) -> usize {
+            3
+        }
         fn prepare(&self, object: usize) -> Result<()> {
             if object == 98 { Err(Error::Request("object 98".to_owned())) } else { Ok(()) }
         }
@@ -293,7 +298,7 @@ mod tests {
     }
 
     fn plan() -> Vec<Vec<Item>> {
-        (0..12).map(|batch| (0..batch % 5 + 1).map(|k| (batch + k, k % 4)).collect()).collect()
+        (0..12).map(|batch| (0..batch % 9 + 1).map(|k| (batch + k / 4, k % 4)).collect()).collect()
     }
 
     #[test]

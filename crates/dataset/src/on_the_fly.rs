@@ -204,25 +204,43 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
     }
 
     fn image(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()> {
-        let key = (object, view % self.views().max(1), side);
-        let known = lock(&self.images).kept.get(&key).cloned();
-        if let Some((_, known)) = known.filter(|(known, _)| *known == view) {
-            pixels.copy_from_slice(&known);
+        self.images(object, &[view], side, pixels)
+    }
+
+    fn images(&self, object: usize, views: &[usize], side: usize, pixels: &mut [u8]) -> Result<()> {
+        let bytes = (side * side * 3).max(1);
+        let key = |view: usize| (object, view % self.views().max(1), side);
+        let mut missing = Vec::new();
+        for (&view, pixels) in views.iter().zip(pixels.chunks_exact_mut(bytes)) {
+            let known = lock(&self.images).kept.get(&key(view)).cloned();
+            match known.filter(|(known, _)| *known == view) {
+                Some((_, known)) => pixels.copy_from_slice(&known),
+                None => missing.push((view, pixels)),
+            }
+        }
+        if missing.is_empty() {
             return Ok(());
         }
         let prepared = self.prepared(object)?;
-        let image = self
+        let latents: Vec<Latents> = missing.iter().map(|(view, _)| self.latents(object, *view)).collect();
+        let rendered = self
             .source
-            .render(&prepared, &[self.latents(object, view)], side)
+            .render(&prepared, &latents, side)
             .map_err(|failure| Error::Request(format!("{}: {failure}", self.objects[object].id())))?;
-        pixels.copy_from_slice(&image);
-        let mut images = lock(&self.images);
-        let (new, old) = (image.len(), images.kept.get(&key).map_or(0, |(_, image)| image.len()));
-        if images.bytes - old + new <= self.options.memory {
-            images.kept.insert(key, (view, image.into()));
-            images.bytes = images.bytes - old + new;
+        for ((view, pixels), image) in missing.into_iter().zip(rendered.chunks_exact(bytes)) {
+            pixels.copy_from_slice(image);
+            let mut images = lock(&self.images);
+            let (new, old) = (image.len(), images.kept.get(&key(view)).map_or(0, |(_, image)| image.len()));
+            if images.bytes - old + new <= self.options.memory {
+                images.kept.insert(key(view), (view, image.into()));
+                images.bytes = images.bytes - old + new;
+            }
         }
         Ok(())
+    }
+
+    fn at_once(&self) -> usize {
+        self.source.batch()
     }
 
     fn prepare(&self, object: usize) -> Result<()> {
@@ -282,7 +300,9 @@ mod tests {
             side: usize,
         ) -> std::result::Result<Vec<u8>, Failure> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            Ok([*prepared, (latents[0].floor_hue * 255.0) as u8, 0].repeat(side * side))
+            let image =
+                |latents: &Latents| [*prepared, (latents.floor_hue * 255.0) as u8, 0].repeat(side * side);
+            Ok(latents.iter().flat_map(image).collect())
         }
     }
 
@@ -304,6 +324,23 @@ mod tests {
             good.image(number, 1, 8, &mut pixels).unwrap();
             assert_eq!(pixels[0], object.name.parse::<u8>().unwrap());
         }
+    }
+
+    #[test]
+    fn of_several_views_those_that_are_not_kept_are_rendered_together() {
+        let ids = [("c".to_owned(), "7".to_owned())];
+        let views = OnTheFly::new(Counting::default(), &ids, options(8 * 8 * 3 * 2, 3));
+        let (bytes, wanted) = (8 * 8 * 3, [3, 0, 2, 0]);
+        let mut alone = vec![0; wanted.len() * bytes];
+        for (&view, pixels) in wanted.iter().zip(alone.chunks_exact_mut(bytes)) {
+            views.image(0, view, 8, pixels).unwrap();
+        }
+        // Two of the three have found room.
+        assert_eq!(views.source.0.load(Ordering::Relaxed), 3);
+        let mut together = vec![0; wanted.len() * bytes];
+        views.images(0, &wanted, 8, &mut together).unwrap();
+        assert!(together == alone && together[..bytes] != together[bytes..2 * bytes]);
+        assert_eq!(views.source.0.load(Ordering::Relaxed), 4);
     }
 
     #[test]

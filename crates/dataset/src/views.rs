@@ -79,6 +79,17 @@ pub trait Views: Send + Sync {
     /// The image of one view at `side * side` pixels, into `pixels`: `[side, side, 3]`, RGB, row 0 on top.
     fn image(&self, object: usize, view: usize, side: usize, pixels: &mut [u8]) -> Result<()>;
 
+    /// Images of several views of an object, one after the other.
+    fn images(&self, object: usize, views: &[usize], side: usize, pixels: &mut [u8]) -> Result<()> {
+        let slots = pixels.chunks_exact_mut((side * side * 3).max(1));
+        views.iter().zip(slots).try_for_each(|(&view, pixels)| self.image(object, view, side, pixels))
+    }
+
+    /// How many views of an object are best asked for at once; others may be working on the rest.
+    fn at_once(&self) -> usize {
+        1
+    }
+
     /// Says that views of `object` will be wanted, where somebody else makes their images: views that are rendered on
     /// the fly load it.
     fn prepare(&self, _object: usize) -> Result<()> {
