@@ -129,6 +129,9 @@ fn charts(runs: &[RunMaterial]) -> Vec<(String, Vec<&RunMaterial>)> {
     charts
 }
 
+/// What names of drawings begin with that show a run's loss.
+pub(crate) const LOSS: &str = "loss_";
+
 /// Curves of training: the loss of every run, and the online probes on what is held out of runs together.
 pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String, Drawing)> {
     let mut drawings = Vec::new();
@@ -149,7 +152,7 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
                 references: Vec::new(),
             };
             let plain: String = run.name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-            drawings.push((format!("loss_{plain}"), chart.draw(560.0, 320.0)));
+            drawings.push((format!("{LOSS}{plain}"), chart.draw(560.0, 320.0)));
         }
     }
     drawings

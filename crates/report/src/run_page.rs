@@ -185,6 +185,9 @@ fn results_on(
     Ok(())
 }
 
+/// Of more runs, the curves of losses are folded away.
+const MOST_LOSSES: usize = 8;
+
 fn curves_section(
     page: &mut Page,
     tables: &mut Vec<Table>,
@@ -212,11 +215,16 @@ fn curves_section(
             }
         }
     }
+    let mut losses = Vec::new();
     for (name, drawing) in run_material::curves(runs, rotation) {
         files.keep(&name, &drawing)?;
-        drawings.push(drawing);
+        let is_loss = name.starts_with(run_material::LOSS);
+        if is_loss && runs.len() > MOST_LOSSES { losses.push(drawing) } else { drawings.push(drawing) }
     }
     page.drawings(&drawings);
+    if !losses.is_empty() {
+        page.folded_drawings(&format!("Losses of all {} runs", losses.len()), &losses);
+    }
     let convergence = [
         ours::convergence(
             "rotation-over-epochs",
