@@ -57,6 +57,8 @@ pub(crate) struct Plot {
 }
 
 const TEXT: f64 = 12.0;
+/// The share of a chart's height that is left to curves and axis, at least.
+const LEAST_PLOT: f64 = 0.6;
 
 impl LineChart {
     /// Draws the chart at this size in pixels.
@@ -83,6 +85,8 @@ impl LineChart {
             .map(|(i, s)| (s.colour.unwrap_or(i), s.name.as_str()))
             .collect();
         let top = title_and_legend(&mut drawing, &self.title, &names, &self.references);
+        // However long the legend is, there is room for the curves.
+        drawing.height = drawing.height.max(top + LEAST_PLOT * height);
         let plot = vertical_axis(&mut drawing, &self.y.label, &y, top, !self.x.label.is_empty());
         horizontal_axis(&mut drawing, &self.x.label, &x, &plot);
         for (value, _) in &self.references {
@@ -192,9 +196,12 @@ pub(crate) fn title_and_legend(
 ) -> f64 {
     let mut y = 10.0;
     if !title.is_empty() {
-        y += 14.0;
-        drawing.heading((14.0, y), title, 14.0, Anchor::Start);
-        y += 6.0;
+        // Heavy letters are wider than ours.
+        for line in font::lines(title, (drawing.width - 28.0) / 1.22, 14.0) {
+            y += 14.0;
+            drawing.heading((14.0, y), line, 14.0, Anchor::Start);
+            y += 6.0;
+        }
     }
     let named = names.len() > 1 || (names.len() == 1 && title.is_empty());
     let series = names.iter().filter(|_| named).map(|&(colour, name)| (Paint::Series(colour), name, false));

@@ -55,8 +55,15 @@ impl Page {
 
     /// Tables that are folded away until asked for, behind one heading.
     pub fn folded_tables(&mut self, heading: &str, tables: &[Table]) {
-        let all: String = tables.iter().map(Table::to_html).collect();
-        self.add(&format!("<details><summary>{}</summary>\n{all}</details>\n", prose(heading)));
+        self.fold(heading, |page| tables.iter().for_each(|table| page.table(table)));
+    }
+
+    /// What `fill` adds to this section is folded away until asked for.
+    pub fn fold<T>(&mut self, heading: &str, fill: impl FnOnce(&mut Self) -> T) -> T {
+        self.add(&format!("<details><summary>{}</summary>\n", prose(heading)));
+        let filled = fill(self);
+        self.add("</details>\n");
+        filled
     }
 
     /// Words in fixed pitch that are folded away until asked for.
@@ -93,23 +100,12 @@ impl Page {
 
     /// Several drawings, side by side where there is room.
     pub fn drawings(&mut self, drawings: &[Drawing]) {
-        let row = self.row(drawings);
-        self.add(&row);
-    }
-
-    /// The same, folded away until asked for.
-    pub fn folded_drawings(&mut self, heading: &str, drawings: &[Drawing]) {
-        let row = self.row(drawings);
-        self.add(&format!("<details><summary>{}</summary>\n{row}</details>\n", prose(heading)));
-    }
-
-    fn row(&mut self, drawings: &[Drawing]) -> String {
         let mut figure = |drawing: &Drawing| {
             let svg = self.pictures.share(&drawing.to_svg(SvgUse::Inline));
             format!("<figure class=\"drawing\">{svg}</figure>\n")
         };
         let all: String = drawings.iter().map(&mut figure).collect();
-        format!("<div class=\"row\">\n{all}</div>\n")
+        self.add(&format!("<div class=\"row\">\n{all}</div>\n"));
     }
 
     /// The page as HTML.
