@@ -263,7 +263,7 @@ export function open(place) {
   const json = () => ({ ...network(), run: chosenRun().name, scene: { ...scene }, object: page.state.data.objects[scene.object].id, nearest: looked && { representation: looked.by_representation, poses: looked.by_poses }, activations: looked?.activations, poses: looked?.poses });
   const stage = new Stage({ rested: look });
   stage.panel.append(copyButtons(command, json));
-  const posesPanel = panel(el("h2", {}, "Nearest by poses", el("small", {}, "of the capsules")), near.poses);
+  const posesPanel = panel(el("h2", {}, "Nearest by poses", el("small", {}, "the part that follows the motion")), near.poses);
   const barsNote = el("p.small.soft");
   const barsPanel = panel(el("h2", {}, "Activations", el("small", {}, "of the capsules")), bars, barsNote);
   const toggle = el("button", { type: "button", onclick: () => { kind = kind === "heat" ? "axes" : "heat"; toggle.textContent = kind === "heat" ? "as axes" : "as heat maps"; draw(); } }, "as axes");

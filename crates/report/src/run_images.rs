@@ -133,6 +133,10 @@ fn neighbours(
             };
             let named = latest.iter().find(is_same);
             let Some(named) = named.filter(|_| columns.len() < MOST_NETWORKS) else { continue };
+            // Seeds of one row have one column.
+            if columns.iter().any(|(name, _)| *name == named.results.subject.name) {
+                continue;
+            }
             if data.is_none() {
                 match open(run, results) {
                     Ok(views) => data = Some((results.data.data_key.clone(), views)),

@@ -2,19 +2,16 @@
 
 /// What stands between the parts of a row's conditions.
 const BETWEEN: &str = " \u{b7} ";
-/// Of fewer rows, each says everything.
-const FEW: usize = 3;
-
 /// What all rows with conditions share, and what is left of each; rows without any have none.
 pub(super) fn split(rows: &[&str]) -> (String, Vec<String>) {
     let parts: Vec<Vec<&str>> = rows
         .iter()
         .map(|row| if row.is_empty() { Vec::new() } else { row.split(BETWEEN).collect() })
         .collect();
-    let mut told = parts.iter().filter(|row| !row.is_empty());
-    let shared: Vec<&str> = match told.next() {
-        Some(first) if told.clone().count() + 1 >= FEW => {
-            first.iter().copied().filter(|part| told.clone().all(|row| row.contains(part))).collect()
+    let told: Vec<&Vec<&str>> = parts.iter().filter(|row| !row.is_empty()).collect();
+    let shared: Vec<&str> = match told.as_slice() {
+        [first, others @ ..] if !others.is_empty() => {
+            first.iter().copied().filter(|part| others.iter().all(|row| row.contains(part))).collect()
         }
         _ => Vec::new(),
     };
@@ -37,7 +34,11 @@ mod tests {
             (shared.as_str(), own),
             ("a \u{b7} seed 0", ["b", "c", "", "b"].map(str::to_owned).to_vec())
         );
-        assert_eq!(split(&rows[..2]).0, "", "two rows say everything themselves");
+        assert_eq!(
+            split(&rows[1..3]),
+            (String::new(), vec![rows[1].to_owned(), String::new()]),
+            "one says everything"
+        );
         assert_eq!(split(&[]), (String::new(), Vec::new()));
     }
 }
