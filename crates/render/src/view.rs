@@ -25,6 +25,8 @@ pub(crate) struct View<'a> {
     pub translation: Vec3,
     /// Whether lengths are those of the mesh.
     pub is_rigid: bool,
+    /// What a unit of the world's volume is in the object.
+    pub object_volume: f32,
     /// Radius of the bounding sphere around [`Self::centre`] in the world.
     pub radius: f32,
     pub floor_albedo: Vec3,
@@ -61,6 +63,11 @@ impl<'a> View<'a> {
             object_from_world: placed.object_from_world,
             translation: placed.translation,
             is_rigid: placed.stretch.is_none(),
+            object_volume: if placed.stretch.is_none() {
+                1.0
+            } else {
+                placed.object_from_world.determinant()
+            },
             radius: placed.stretch.map_or(mesh.radius, |most| most * mesh.radius),
             floor_albedo: colour::floor_albedo(latents.floor_hue),
             spot: Spot::new(latents),
@@ -86,6 +93,14 @@ impl<'a> View<'a> {
             return self.world_from_object * normal;
         }
         (self.object_from_world.transpose() * normal).normalize_or(normal)
+    }
+
+    /// Area in the object over area in the world, of a surface with this normal in the world.
+    pub fn area_ratio(&self, face_normal: Vec3) -> f32 {
+        if self.is_rigid {
+            return 1.0;
+        }
+        self.object_volume * (self.world_from_object.transpose() * face_normal).length()
     }
 
     /// Centre of the object's bounding sphere in the world.
@@ -142,9 +157,15 @@ impl<'a> View<'a> {
             return self.placed(&point, direction).facing(direction);
         }
         let density = shape.uv_density(hit.triangle);
-        let along = self.object_from_world * direction;
-        let cos = point.face_normal.dot(along).abs() / along.length();
-        let footprint = density * spacing * spacing / cos.max(0.05);
+        let footprint = if self.is_rigid {
+            let along = self.object_from_world * direction;
+            let cos = point.face_normal.dot(along).abs() / along.length();
+            density * spacing * spacing / cos.max(0.05)
+        } else {
+            let face = self.normal_to_world(point.face_normal);
+            let cos = face.dot(direction).abs() / direction.length();
+            density * self.area_ratio(face) * spacing * spacing / cos.max(0.05)
+        };
         if material.normal_map.is_some() {
             point.normal = self.mesh.mapped_normal(shape, hit, &point, footprint);
         }

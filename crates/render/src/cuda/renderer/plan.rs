@@ -51,7 +51,7 @@ impl Renderer {
             columns: columns as i32,
             rows: rows as i32,
             image: image as i32,
-            has_camera: i32::from(!view.camera.is_published),
+            object_volume: view.object_volume,
             camera_ahead: view.camera.position.y,
             camera_height: view.camera.position.z,
             camera_sine: -view.camera.forward.z,
