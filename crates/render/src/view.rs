@@ -8,6 +8,7 @@ use crate::camera::Camera;
 use crate::colour;
 use crate::lights::{FLOOR_Z, Spot};
 use crate::mesh::{ObjectPoint, PreparedMesh, Shape};
+use crate::outline;
 use crate::simplify;
 use crate::trace::Hit;
 
@@ -27,6 +28,10 @@ pub(crate) struct View<'a> {
     pub is_rigid: bool,
     /// What a unit of the world's volume is in the object.
     pub object_volume: f32,
+    /// The largest factor by which a length changes.
+    pub stretch: f32,
+    /// Centre of the bounding sphere, in the object.
+    pub middle: Vec3,
     /// Radius of the bounding sphere around [`Self::centre`] in the world.
     pub radius: f32,
     pub floor_albedo: Vec3,
@@ -52,11 +57,29 @@ pub(crate) struct SurfacePoint {
 
 impl<'a> View<'a> {
     pub fn new(mesh: &'a PreparedMesh, latents: &Latents) -> Self {
+        Self::within(mesh, latents, |shape, stretch| {
+            (!mesh.is_empty()).then(|| outline::sphere(&mesh.geometry, shape, stretch))
+        })
+    }
+
+    /// A view whose object, where `sphere` knows, has the sphere that it gives for a deformation and the largest factor by
+    /// which that changes a length: see [`outline::sphere`].
+    pub fn within(
+        mesh: &'a PreparedMesh,
+        latents: &Latents,
+        sphere: impl FnOnce(Mat3, f32) -> Option<(Vec3, f32)>,
+    ) -> Self {
         // The rows of a rotation are the columns of its inverse.
         let rows = latents.world_from_object().rotation().to_f32();
         let inverse_rotation = Mat3::from_cols_array_2d(&rows);
         let translation = Vec3::from(latents.translation.unwrap_or_default().map(|value| value as f32));
         let placed = Placement::of(inverse_rotation, translation, latents);
+        let stretch = placed.stretch.unwrap_or(1.0);
+        // The same scale along all axes moves the sphere with the object.
+        let (middle, radius) = placed
+            .uneven
+            .and_then(|shape| sphere(shape, stretch))
+            .unwrap_or((mesh.centre, stretch * mesh.radius));
         Self {
             mesh,
             world_from_object: placed.world_from_object,
@@ -68,7 +91,9 @@ impl<'a> View<'a> {
             } else {
                 placed.object_from_world.determinant()
             },
-            radius: placed.stretch.map_or(mesh.radius, |most| most * mesh.radius),
+            stretch,
+            middle,
+            radius,
             floor_albedo: colour::floor_albedo(latents.floor_hue),
             spot: Spot::new(latents),
             camera: Camera::from(latents.camera),
@@ -105,7 +130,7 @@ impl<'a> View<'a> {
 
     /// Centre of the object's bounding sphere in the world.
     pub fn centre(&self) -> Vec3 {
-        self.to_world(self.mesh.centre)
+        self.to_world(self.middle)
     }
 
     /// How far from below the object's centre its influence on the floor's irradiance reaches.
@@ -133,9 +158,7 @@ impl<'a> View<'a> {
     pub fn lift(&self) -> f32 {
         if self.simple && self.mesh.simple_shape().is_some() {
             // A larger object is larger by what was left out of it, too.
-            let stretch =
-                if self.is_rigid { 1.0 } else { self.radius / self.mesh.radius.max(f32::MIN_POSITIVE) };
-            simplify::LIFT * stretch.max(1.0)
+            simplify::LIFT * self.stretch.max(1.0)
         } else {
             LIFT
         }
@@ -211,6 +234,8 @@ struct Placement {
     translation: Vec3,
     /// The largest factor by which a length changes; `None` where none does.
     stretch: Option<f32>,
+    /// The shape, where not all lengths change alike.
+    uneven: Option<Mat3>,
 }
 
 impl Placement {
@@ -227,6 +252,7 @@ impl Placement {
                 object_from_world: inverse_rotation,
                 translation,
                 stretch: None,
+                uneven: None,
             };
         }
         let inverse = shape.inverse();
@@ -236,6 +262,7 @@ impl Placement {
             object_from_world: narrow(inverse * rotation.transpose()),
             translation: (inverse * translation.as_dvec3()).as_vec3(),
             stretch: Some(largest_factor(shape) as f32),
+            uneven: (shape != shape.x_axis.x * DMat3::IDENTITY).then(|| narrow(shape)),
         }
     }
 }

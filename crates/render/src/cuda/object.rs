@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Zeroable;
-use glam::{DVec3, Vec3};
+use glam::{DVec3, Mat3, Vec3};
 
 use super::layout::ViewData;
 use super::packed::Packed;
@@ -12,6 +12,7 @@ use super::{behind, hierarchy};
 use crate::PreparedMesh;
 use crate::maps;
 use crate::mesh::Corners;
+use crate::outline::{self, Hierarchy, Part};
 use crate::shared::shared;
 use crate::trace::{Geometry, Triangle};
 
@@ -176,6 +177,11 @@ impl Object {
         }
     }
 
+    /// Its sphere where it is deformed: see [`outline::sphere`].
+    pub(crate) fn sphere(&self, shape: Mat3, stretch: f32) -> (Vec3, f32) {
+        outline::sphere(self, shape, stretch)
+    }
+
     /// Device memory it takes.
     pub fn device_bytes(&self) -> usize {
         self.bytes.len()
@@ -205,5 +211,21 @@ impl Object {
             is_empty: i32::from(self.is_empty),
             ..*view
         };
+    }
+}
+
+impl Hierarchy for Object {
+    fn parts(&self, node: usize, found: impl FnMut(Part)) {
+        let start = self.starts[0] + node * size_of::<hierarchy::Node>();
+        let bytes = &self.bytes[start..][..size_of::<hierarchy::Node>()];
+        bytemuck::pod_read_unaligned::<hierarchy::Node>(bytes).parts().for_each(found);
+    }
+
+    fn corners(&self, slot: usize) -> [Vec3; 3] {
+        // Corner and edges come first.
+        let start = self.starts[3] + slot * size_of::<Shading>();
+        let bytes = &self.bytes[start..][..size_of::<[[f32; 3]; 3]>()];
+        let [corner, edge1, edge2] = bytemuck::pod_read_unaligned::<[[f32; 3]; 3]>(bytes).map(Vec3::from);
+        [corner, corner + edge1, corner + edge2]
     }
 }
