@@ -137,7 +137,8 @@ def build(copy, target):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="")
-    parser.add_argument("--target", default=os.path.join(ROOT, "target"))
+    # Not the folder of ordinary builds: cargo would take what was built of the copy for what was built of the originals.
+    parser.add_argument("--target", default=os.path.join(ROOT, "target", "mutants"))
     arguments = parser.parse_args()
     only = {int(number) for number in arguments.only.split(",") if number}
     # Always the same place, so that only what changed is built again.

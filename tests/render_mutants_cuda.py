@@ -25,9 +25,9 @@ import zlib
 
 # What is there once, what a mutant has instead (no longer), what that means.
 MUTANTS = [
-    ("return vec(-u, -SQRT_HALF * (FOCAL + v)", "return vec(u, -SQRT_HALF * (FOCAL + v)", "camera: image mirrored"),
+    ("return vec(-u, -__fadd_rn(", "return vec(u, -__fadd_rn(", "camera: image mirrored"),
     ("#define FOCAL 1.388889f", "#define FOCAL 1.393000f", "camera: 0.3 % narrower"),
-    ("((float)x + 0.5f) * scale - 0.5f", "((float)x) * scale - 0.5f", "camera: rays half a sample aside"),
+    ("along = __fmul_rn((float)x + 0.5f, scale)", "along = __fmul_rn((float)x, scale)", "camera: rays half a sample aside"),
     ("left *= 1.0f - alpha;", "left *= 0.0f;", "camera: nothing behind transparent surfaces"),
     ("#define MIN_COSINE 0.9f", "#define MIN_COSINE 0.1f", "sampling: light taken from other surfaces"),
     ("k >> 1 ? fy : 1.0f - fy);", "1.0f);", "sampling: light not interpolated down"),

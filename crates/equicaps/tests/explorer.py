@@ -298,6 +298,16 @@ def check_errors(page):
     page.wait(f"Number({VIEW}.errors) < {count}")
 
 
+def check_narrow_tables(page):
+    """On a phone, tables scroll inside their panel, and names stay legible."""
+    page.size(390, 844)
+    page.ask("location.hash = 'runs'")
+    page.wait("document.querySelectorAll('.scroll tbody tr').length > 0")
+    width, height = page.ask("(() => { const b = document.querySelector('.scroll tbody td').getBoundingClientRect(); return [b.width, b.height]; })()")
+    assert width > 90 and height < 90, f"a run's name has {width:.0f} x {height:.0f} pixels"
+    page.size(1440, 900)
+
+
 def check_runs(page, is_training):
     page.ask("location.hash = 'runs'")
     page.wait("document.querySelectorAll('.chart').length > 0")
@@ -462,7 +472,7 @@ def screenshots(page, folder):
     shot("runs")
     page.ask("(() => { document.documentElement.dataset.theme = 'dark'; location.hash = 'errors'; })()")
     page.wait(f"{VIEW}.errors")
-    page.ask("[...document.querySelectorAll('button')].find((button) => button.textContent === 'all').click()")
+    page.ask("[...document.querySelectorAll('button')].find((button) => button.textContent === 'all objects').click()")
     shot("errors", wait=3)
     page.ask("location.hash = 'turn'")
     page.wait(f"{VIEW}.looked")
@@ -511,6 +521,7 @@ def main():
                 page.quiet()
                 print(f"{name}: ok", flush=True)
             check_runs(page, is_training)
+            check_narrow_tables(page)
             page.quiet()
             print("runs: ok", flush=True)
             check_help(page)

@@ -48,7 +48,7 @@ export function open(place) {
   const json = () => known;
   place.append(el("div.errors-grid", {},
     panel(el("div.row.spread", { style: "margin-bottom:.6rem" }, head, el("div.row", {}, el("label.row.small", {}, only, "wrong class only"),
-      el("button", { type: "button", onclick: () => { Object.assign(filter, { class: null, object: null }); load(); } }, "all"),
+      el("button", { type: "button", onclick: () => { Object.assign(filter, { class: null, object: null }); load(); } }, "all objects"),
       el("button", { type: "button", onclick: () => copy(command(), "the command line") }, "Copy command"), el("button", { type: "button", onclick: () => copy(JSON.stringify(json()), "JSON") }, "Copy JSON"))),
       el("p.small.soft", { style: "margin-bottom:.7rem" }, "An object's first held-out view is moved to each of the others; the error is the angle between the view that is found among them and the one that was asked for. Classes are those of the nearest training views."),
       list, el("div.row", { style: "margin-top:1rem" }, more)),

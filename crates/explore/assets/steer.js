@@ -40,13 +40,15 @@ export function open(place) {
     showMotion();
     writeMatrix(answer.matrix);
     const [first, ...others] = answer.found;
+    // As sharp as the page shows them.
+    const side = found.clientWidth > 1100 ? 512 : 256;
     const live = page.state.data.live && page.state.data.objects[scene.object].live;
     const figure = (source, ...caption) => el("figure", {}, el("img", { src: source, alt: "" }), el("figcaption", {}, ...caption));
     const [best] = answer.best ? pictures([answer.best], (view) => [el("b", {}, "nearest stored view to that"), ` ${degrees(view.degrees)} away: no answer can be nearer`], showStored, 256) : [];
     const [landed] = first ? pictures([first], (view) => [el("b", {}, "where the moved pose lands"), ` ${view.class}, view ${view.view}`], showStored, 256) : [];
     landed?.classList.add("best");
-    found.replaceChildren(figure(pictureAddress(asked(), 256, "fast"), el("b", {}, "the view"), ""),
-      live ? figure(pictureAddress(answer.asked, 256, "standard"), el("b", {}, "the truth"), " rendered at the asked pose") : "",
+    found.replaceChildren(figure(pictureAddress(asked(), scene.view === null ? side : 256, "fast"), el("b", {}, "the view"), ""),
+      live ? figure(pictureAddress(answer.asked, side, "standard"), el("b", {}, "the truth"), " rendered at the asked pose") : "",
       landed ?? "", best ?? "");
     const error = first?.degrees;
     const tone = error < 20 ? "good" : error < 60 ? "warm" : "bad";
@@ -117,7 +119,7 @@ export function open(place) {
   place.append(el("div.steer-grid", {}, stage.panel,
     el("div.stack", {},
       panel(el("h2", {}, "Motion", el("small", {}, "multiplied into the pose from the right: P′ = P·M")),
-        el("div.row", {}, ...presets.map((rotate) => el("button", { type: "button", onclick: () => set(rotate) }, rotate.join(", ")))),
+        el("div.row", {}, el("span.small.soft", {}, "turn by x, y, z:"), ...presets.map((rotate) => el("button", { type: "button", onclick: () => set(rotate) }, rotate.join(", ")))),
         el("div.motion", {},
           el("div.controls", {}, ...sliders),
           el("div", {}, el("h3", { style: "margin:1.05rem 0 .3rem" }, `${beside.length ? `the same without ${beside.join(" and ")}` : "the same"} as a matrix; type to change it`), el("div.matrix", { style: `grid-template-columns:repeat(${side},1fr)` }, ...cells))),

@@ -65,7 +65,7 @@ export class Stage {
     const uniform = [data, ...page.state.runs].every((one) => one.uniform_scale || !one.parts.includes("scale"));
     const group = (text) => el("h3.group", {}, text);
     const angle = { min: -180, max: 180, step: 1 };
-    this.view = slider("view", { min: 0, max: 1, step: 1, value: 0 }, async (view) => {
+    this.view = slider("stored view", { min: 0, max: 1, step: 1, value: 0 }, async (view) => {
       const { object } = scene;
       showStored({ ...(await get(`api/view?${query({ object, view })}`)), object, view });
     });
@@ -91,7 +91,7 @@ export class Stage {
     const [, range] = this.view.elements;
     range.max = String(object.views - 1);
     this.view.elements[2].max = range.max;
-    if (scene.view !== null) this.view.set(scene.view);
+    if (scene.view !== null) this.view.set(scene.view); else this.view.elements[2].value = "";
     const held = scene.view !== null && (page.state.data.split === "views" ? scene.view >= object.held_out_from : object.held_out);
     const most = Math.ceil(page.state.data.most_degrees);
     const far = scene.view === null && [scene.rx, scene.ry, scene.rz].some((angle) => Math.abs(angle) > most + 1);
@@ -224,7 +224,8 @@ export function pictureKey(name, view) {
 let here = null;
 
 export function open(place) {
-  const near = { representation: el("div.near"), poses: el("div.near") };
+  const waiting = () => el("p.small.soft", { style: "grid-column:1/-1" }, "They come when the features of all views are there; the object can be turned meanwhile.");
+  const near = { representation: el("div.near", {}, waiting()), poses: el("div.near", {}, waiting()) };
   const bars = el("canvas.bars", { role: "img", "aria-label": "activations of the capsules" });
   const poses = el("div.poses");
   const note = el("p.small.soft");
@@ -262,13 +263,13 @@ export function open(place) {
   const json = () => ({ ...network(), run: chosenRun().name, scene: { ...scene }, object: page.state.data.objects[scene.object].id, nearest: looked && { representation: looked.by_representation, poses: looked.by_poses }, activations: looked?.activations, poses: looked?.poses });
   const stage = new Stage({ rested: look });
   stage.panel.append(copyButtons(command, json));
-  const posesPanel = panel(el("h2", {}, "Nearest by poses", el("small", {}, "degrees: to the shown rotation")), near.poses);
+  const posesPanel = panel(el("h2", {}, "Nearest by poses", el("small", {}, "the part that follows the motion")), near.poses);
   const barsNote = el("p.small.soft");
   const barsPanel = panel(el("h2", {}, "Activations", el("small", {}, "of the capsules")), bars, barsNote);
   const toggle = el("button", { type: "button", onclick: () => { kind = kind === "heat" ? "axes" : "heat"; toggle.textContent = kind === "heat" ? "as axes" : "as heat maps"; draw(); } }, "as axes");
   const matrices = panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Pose matrices"), toggle), poses, el("p.small.soft", {}, "one for each capsule, the most active first"));
   place.append(el("div.turn-grid", {}, stage.panel,
-    el("div.stack", {}, panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Nearest by representation", el("small", {}, "stored views; click one to show it")), el("label.row.small", {}, own_object, "of this object")), near.representation), posesPanel, note),
+    el("div.stack", {}, panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Nearest by representation", el("small", {}, "stored views, their angle to the shown rotation, and cosine")), el("label.row.small", {}, own_object, "of this object")), near.representation), posesPanel, note),
     el("div.stack", {}, barsPanel, matrices)));
   addEventListener("resize", draw);
   here = { look, draw, command, json };

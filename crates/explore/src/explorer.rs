@@ -1,6 +1,6 @@
 //! What is looked at: some runs, one set of data, their networks; and the bounds on what is computed at once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -70,12 +70,11 @@ impl Explorer {
             )));
         }
         let data = Data::open(&config, options.meshes.as_deref(), options.renderer, warn)?;
-        if let Some(other) = options.data.is_none().then(|| other_data(&runs)).flatten() {
+        if let Some((other, own)) = options.data.is_none().then(|| other_data(&runs, &config.data)).flatten()
+        {
             warn(format!(
-                "{} was trained on {}; all runs are looked at with the data of the first, {}",
-                other.name,
-                other.config().data,
-                config.data
+                "{} was trained on {own}; all runs are looked at with the data of the first, {}",
+                other.name, config.data
             ));
         }
         let (runs, data, stop) = (Arc::new(runs), Arc::new(data), Arc::new(AtomicBool::new(false)));
@@ -139,9 +138,12 @@ impl Explorer {
 /// Views of each object of the network inside the program: enough to look at, few enough to be there in seconds.
 const BUILTIN_VIEWS: usize = 24;
 
-/// A run that is known to have been trained on other data than the first.
-fn other_data(runs: &[Run]) -> Option<&Run> {
-    let name = |run: &Run| PathBuf::from(&run.config().data);
-    let first = name(runs.first()?);
-    runs.iter().find(|run| !run.config().data.is_empty() && name(run) != first)
+/// A run that is known to have been trained on other data than `data`, and on which.
+fn other_data<'a>(runs: &'a [Run], data: &str) -> Option<(&'a Run, &'a str)> {
+    let own = |run: &'a Run| match builtin::is_named(run.path()) {
+        true => (run, builtin::DATA),
+        false => (run, run.config().data.as_str()),
+    };
+    let is_other = |(_, own): &(&Run, &str)| !own.is_empty() && Path::new(own) != Path::new(data);
+    runs.iter().map(own).find(is_other)
 }

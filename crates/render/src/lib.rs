@@ -17,6 +17,7 @@ mod lights;
 mod lit_scene;
 mod maps;
 mod mesh;
+mod outline;
 mod packet;
 mod path;
 mod points;

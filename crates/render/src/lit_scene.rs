@@ -125,7 +125,8 @@ pub(crate) fn object_radiance(
         let mut point = view.surface_point(&shape, &hit, direction);
         if view.mesh.materials[point.material as usize].has_maps() {
             let spacing = RAY_SPACING * hit.t;
-            point.footprint = shape.uv_density(hit.triangle) * spacing * spacing;
+            let density = shape.uv_density(hit.triangle) * view.area_ratio(point.face_normal);
+            point.footprint = density * spacing * spacing;
         }
         points[lane] = Some(point);
         let origin = view.to_object(point.lifted(lift));

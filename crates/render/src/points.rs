@@ -201,13 +201,14 @@ impl PointPacket {
         let mut open = self.bundle(scene, &wanted).open_from(|i| lamp[i].object);
         // Where the beam ends, only a part of the lamp shines.
         let edge = lanes_of(lit).filter(|&lane| !spot.is_inside(self.points[lane].position));
+        let mut edge_cosines = [None; WIDTH];
         for lane in edge {
             let weight = |i: usize| spot.edge(self.points[lane].position, lamp[i].world);
             let total: f32 = (0..lamp.len()).map(weight).sum();
             for i in (0..lamp.len()).filter(|_| total > 0.0) {
                 let weight = weight(i) * lamp.len() as f32 / total;
                 open[i].0[lane] *= weight;
-                terms[i].cosine.0[lane] *= weight;
+                *edge_cosines[lane].get_or_insert(0.0) += terms[i].cosine.0[lane] * weight;
             }
         }
         let mut sums = Sums::NONE;
@@ -224,7 +225,7 @@ impl PointPacket {
             accumulate(&mut sums, &terms[i], &open[i]);
         }
         for lane in lanes_of(lit) {
-            let total = sums.cosine.0[lane];
+            let total = edge_cosines[lane].unwrap_or(sums.cosine.0[lane]);
             if total > 0.0 {
                 shades[lane].diffuse += spot.intensity * (irradiance[lane] * sums.diffuse.0[lane] / total);
             }

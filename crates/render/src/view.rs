@@ -8,6 +8,7 @@ use crate::camera::Camera;
 use crate::colour;
 use crate::lights::{FLOOR_Z, Spot};
 use crate::mesh::{ObjectPoint, PreparedMesh, Shape};
+use crate::outline;
 use crate::simplify;
 use crate::trace::Hit;
 
@@ -25,6 +26,12 @@ pub(crate) struct View<'a> {
     pub translation: Vec3,
     /// Whether lengths are those of the mesh.
     pub is_rigid: bool,
+    /// What a unit of the world's volume is in the object.
+    pub object_volume: f32,
+    /// The largest factor by which a length changes.
+    pub stretch: f32,
+    /// Centre of the bounding sphere, in the object.
+    pub middle: Vec3,
     /// Radius of the bounding sphere around [`Self::centre`] in the world.
     pub radius: f32,
     pub floor_albedo: Vec3,
@@ -50,18 +57,43 @@ pub(crate) struct SurfacePoint {
 
 impl<'a> View<'a> {
     pub fn new(mesh: &'a PreparedMesh, latents: &Latents) -> Self {
+        Self::within(mesh, latents, |shape, stretch| {
+            (!mesh.is_empty()).then(|| outline::sphere(&mesh.geometry, shape, stretch))
+        })
+    }
+
+    /// A view whose object, where `sphere` knows, has the sphere that it gives for a deformation and the largest factor by
+    /// which that changes a length: see [`outline::sphere`].
+    pub fn within(
+        mesh: &'a PreparedMesh,
+        latents: &Latents,
+        sphere: impl FnOnce(Mat3, f32) -> Option<(Vec3, f32)>,
+    ) -> Self {
         // The rows of a rotation are the columns of its inverse.
         let rows = latents.world_from_object().rotation().to_f32();
         let inverse_rotation = Mat3::from_cols_array_2d(&rows);
         let translation = Vec3::from(latents.translation.unwrap_or_default().map(|value| value as f32));
         let placed = Placement::of(inverse_rotation, translation, latents);
+        let stretch = placed.stretch.unwrap_or(1.0);
+        // The same scale along all axes moves the sphere with the object.
+        let (middle, radius) = placed
+            .uneven
+            .and_then(|shape| sphere(shape, stretch))
+            .unwrap_or((mesh.centre, stretch * mesh.radius));
         Self {
             mesh,
             world_from_object: placed.world_from_object,
             object_from_world: placed.object_from_world,
             translation: placed.translation,
             is_rigid: placed.stretch.is_none(),
-            radius: placed.stretch.map_or(mesh.radius, |most| most * mesh.radius),
+            object_volume: if placed.stretch.is_none() {
+                1.0
+            } else {
+                placed.object_from_world.determinant()
+            },
+            stretch,
+            middle,
+            radius,
             floor_albedo: colour::floor_albedo(latents.floor_hue),
             spot: Spot::new(latents),
             camera: Camera::from(latents.camera),
@@ -88,9 +120,17 @@ impl<'a> View<'a> {
         (self.object_from_world.transpose() * normal).normalize_or(normal)
     }
 
+    /// Area in the object over area in the world, of a surface with this normal in the world.
+    pub fn area_ratio(&self, face_normal: Vec3) -> f32 {
+        if self.is_rigid {
+            return 1.0;
+        }
+        self.object_volume * (self.world_from_object.transpose() * face_normal).length()
+    }
+
     /// Centre of the object's bounding sphere in the world.
     pub fn centre(&self) -> Vec3 {
-        self.to_world(self.mesh.centre)
+        self.to_world(self.middle)
     }
 
     /// How far from below the object's centre its influence on the floor's irradiance reaches.
@@ -118,9 +158,7 @@ impl<'a> View<'a> {
     pub fn lift(&self) -> f32 {
         if self.simple && self.mesh.simple_shape().is_some() {
             // A larger object is larger by what was left out of it, too.
-            let stretch =
-                if self.is_rigid { 1.0 } else { self.radius / self.mesh.radius.max(f32::MIN_POSITIVE) };
-            simplify::LIFT * stretch.max(1.0)
+            simplify::LIFT * self.stretch.max(1.0)
         } else {
             LIFT
         }
@@ -142,9 +180,15 @@ impl<'a> View<'a> {
             return self.placed(&point, direction).facing(direction);
         }
         let density = shape.uv_density(hit.triangle);
-        let along = self.object_from_world * direction;
-        let cos = point.face_normal.dot(along).abs() / along.length();
-        let footprint = density * spacing * spacing / cos.max(0.05);
+        let footprint = if self.is_rigid {
+            let along = self.object_from_world * direction;
+            let cos = point.face_normal.dot(along).abs() / along.length();
+            density * spacing * spacing / cos.max(0.05)
+        } else {
+            let face = self.normal_to_world(point.face_normal);
+            let cos = face.dot(direction).abs() / direction.length();
+            density * self.area_ratio(face) * spacing * spacing / cos.max(0.05)
+        };
         if material.normal_map.is_some() {
             point.normal = self.mesh.mapped_normal(shape, hit, &point, footprint);
         }
@@ -190,6 +234,8 @@ struct Placement {
     translation: Vec3,
     /// The largest factor by which a length changes; `None` where none does.
     stretch: Option<f32>,
+    /// The shape, where not all lengths change alike.
+    uneven: Option<Mat3>,
 }
 
 impl Placement {
@@ -206,6 +252,7 @@ impl Placement {
                 object_from_world: inverse_rotation,
                 translation,
                 stretch: None,
+                uneven: None,
             };
         }
         let inverse = shape.inverse();
@@ -215,6 +262,7 @@ impl Placement {
             object_from_world: narrow(inverse * rotation.transpose()),
             translation: (inverse * translation.as_dvec3()).as_vec3(),
             stretch: Some(largest_factor(shape) as f32),
+            uneven: (shape != shape.x_axis.x * DMat3::IDENTITY).then(|| narrow(shape)),
         }
     }
 }

@@ -57,9 +57,8 @@ impl BarChart {
         }
         for (index, bar) in self.bars.iter().enumerate() {
             let middle = top + (index as f64 + 0.5) * ROW;
-            let size =
-                (TEXT * (left - 22.0) / (font::width(&bar.name, TEXT) * 1.1).max(1.0)).clamp(7.0, TEXT);
-            drawing.text((left - 8.0, middle + 4.0), bar.name.as_str(), size, Anchor::End, Paint::Ink);
+            let (name, size) = font::fitted(&bar.name, (left - 22.0) / 1.1, TEXT, 9.0);
+            drawing.text((left - 8.0, middle + 4.0), name, size, Anchor::End, Paint::Ink);
             let (from, to) = (place(0.0).min(place(bar.value)), place(0.0).max(place(bar.value)));
             let mark = Mark::Rectangle([from, middle - 8.0, to - from, 16.0], Paint::Series(0), 1.0);
             let spread =

@@ -132,6 +132,15 @@ pub struct Text {
     pub upwards: bool,
 }
 
+/// What the points of a line are: numbers with the names of their axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Values {
+    /// Names of both axes.
+    pub axes: [String; 2],
+    /// The numbers of each point, as they are said.
+    pub points: Vec<[String; 2]>,
+}
+
 /// One shape.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
@@ -164,8 +173,8 @@ pub enum Mark {
         mark: Box<Mark>,
         /// What it is.
         name: String,
-        /// Of a line, what each of its points is.
-        values: Vec<String>,
+        /// Of a line, what its points are.
+        values: Option<Values>,
         /// The row of a table that it belongs to; may be empty.
         of: String,
     },
@@ -196,7 +205,7 @@ impl Mark {
 
     /// The same, saying `name` when somebody points at it; it belongs to the row `of`.
     pub fn told(self, name: impl Into<String>, of: impl Into<String>) -> Self {
-        Self::Told { mark: Box::new(self), name: name.into(), values: Vec::new(), of: of.into() }
+        Self::Told { mark: Box::new(self), name: name.into(), values: None, of: of.into() }
     }
 }
 

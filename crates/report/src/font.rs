@@ -191,6 +191,35 @@ fn cut_corners(points: &[(f64, f64)], closed: bool) -> Vec<(f64, f64)> {
     cut
 }
 
+/// `text` and its size so that it is no wider than `room`: at most `size`, at least `least`; where that does not suffice, without
+/// its middle.
+pub(crate) fn fitted(text: &str, room: f64, size: f64, least: f64) -> (String, f64) {
+    let own = (size * room / width(text, size).max(1.0)).clamp(least, size);
+    let mut letters: Vec<char> = text.chars().collect();
+    let mut shown = text.to_owned();
+    while width(&shown, own) > room * 1.001 && letters.len() > 3 {
+        letters.remove(letters.len() / 2);
+        let (first, last) = letters.split_at(letters.len() / 2);
+        shown = first.iter().chain(&['\u{2026}']).chain(last).collect();
+    }
+    (shown, own)
+}
+
+/// `text` in lines of at most `room`, broken at spaces where it can be.
+pub(crate) fn lines(text: &str, room: f64, size: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(&format!("{line} {word}"), size) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

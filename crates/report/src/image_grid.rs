@@ -68,7 +68,8 @@ impl ImageGrid {
             for (column, head) in heads.iter().enumerate() {
                 for (line, text) in head.iter().rev().enumerate() {
                     let at = (centre(column), y - 13.0 * line as f64);
-                    drawing.text(at, *text, fit(text, cell, 12.0), Anchor::Middle, Paint::Ink);
+                    let (text, size) = font::fitted(text, cell, 12.0, 8.0);
+                    drawing.text(at, text, size, Anchor::Middle, Paint::Ink);
                 }
             }
             y += 6.0;

@@ -23,6 +23,7 @@ pub mod objects;
 pub mod ours;
 mod page;
 pub mod paper;
+mod pictures;
 pub mod pose_sweep;
 mod raster;
 pub mod run_comparison;

@@ -1,7 +1,7 @@
 //! Line charts: curves over a common axis, with legend, grid, bands and reference lines.
 
 use crate::axis::{Axis, Fitted};
-use crate::drawing::{Anchor, Drawing, Mark, Paint, Text};
+use crate::drawing::{Anchor, Drawing, Mark, Paint, Text, Values};
 use crate::font;
 
 /// One curve.
@@ -57,6 +57,8 @@ pub(crate) struct Plot {
 }
 
 const TEXT: f64 = 12.0;
+/// The share of a chart's height that is left to curves and axis, at least.
+const LEAST_PLOT: f64 = 0.6;
 
 impl LineChart {
     /// Draws the chart at this size in pixels.
@@ -83,6 +85,8 @@ impl LineChart {
             .map(|(i, s)| (s.colour.unwrap_or(i), s.name.as_str()))
             .collect();
         let top = title_and_legend(&mut drawing, &self.title, &names, &self.references);
+        // However long the legend is, there is room for the curves.
+        drawing.height = drawing.height.max(top + LEAST_PLOT * height);
         let plot = vertical_axis(&mut drawing, &self.y.label, &y, top, !self.x.label.is_empty());
         horizontal_axis(&mut drawing, &self.x.label, &x, &plot);
         for (value, _) in &self.references {
@@ -98,13 +102,13 @@ impl LineChart {
             draw_band(&mut drawing, series, paint, &place);
             // A value that cannot be shown breaks the line instead of being bridged.
             for run in series.points.split(|p| place(p.0, p.1).is_none()) {
-                let points: Vec<(f64, f64)> = run.iter().filter_map(|p| place(p.0, p.1)).collect();
-                let values: Vec<String> = run
-                    .iter()
-                    .map(|p| format!("{} {}: {} {}", self.x.label, short(p.0), self.y.label, short(p.1)))
-                    .collect();
-                if let ([at], [value]) = (&points[..], &values[..]) {
-                    let name = format!("{}, {value}", series.name);
+                let all: Vec<(f64, f64)> = run.iter().filter_map(|p| place(p.0, p.1)).collect();
+                let kept = thinned(&all);
+                let points: Vec<(f64, f64)> = kept.iter().map(|&index| all[index]).collect();
+                let said: Vec<[String; 2]> =
+                    kept.iter().map(|&index| [short(run[index].0), short(run[index].1)]).collect();
+                if let ([at], [[x, y]]) = (&points[..], &said[..]) {
+                    let name = format!("{}, {} {x}: {} {y}", series.name, self.x.label, self.y.label);
                     drawing.marks.push(Mark::Disc(*at, 3.0, paint).told(name, series.name.as_str()));
                 } else if series.dots {
                     drawing.marks.extend(points.iter().map(|&at| Mark::Disc(at, 3.0, paint)));
@@ -112,12 +116,42 @@ impl LineChart {
                 if points.len() > 1 {
                     let mark = Box::new(Mark::Line { points, paint, width_px: 1.8, dashed: series.dashed });
                     let (name, of) = (series.name.clone(), series.name.clone());
+                    let axes = [self.x.label.clone(), self.y.label.clone()];
+                    let values = Some(Values { axes, points: said });
                     drawing.marks.push(Mark::Told { mark, name, values, of });
                 }
             }
         }
         drawing
     }
+}
+
+/// Pixels of a chart's width that share two points of a long line: its lowest and its highest there.
+const PIXELS: f64 = 2.0;
+
+/// Of the points of a line, from left to right, the numbers of those that are drawn: all of a short one; of a long one the
+/// first, the last, and the lowest and highest of every [`PIXELS`] pixels, so that it looks the same.
+fn thinned(points: &[(f64, f64)]) -> Vec<usize> {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let columns = ((last.0 - first.0) / PIXELS).abs().ceil().max(1.0);
+    if points.len() as f64 <= 2.0 * columns {
+        return (0..points.len()).collect();
+    }
+    let column = |index: &usize| ((points[*index].0 - first.0) / PIXELS).floor() as i64;
+    let all: Vec<usize> = (0..points.len()).collect();
+    let mut kept = vec![0];
+    for same in all.chunk_by(|a, b| column(a) == column(b)) {
+        let height = |index: &&usize| points[**index].1;
+        let ends = [
+            same.iter().min_by(|a, b| height(a).total_cmp(&height(b))),
+            same.iter().max_by(|a, b| height(a).total_cmp(&height(b))),
+        ];
+        kept.extend(ends.into_iter().flatten());
+    }
+    kept.push(points.len() - 1);
+    kept.sort_unstable();
+    kept.dedup();
+    kept
 }
 
 /// A number to four digits or so, for somebody who points at it.
@@ -162,9 +196,12 @@ pub(crate) fn title_and_legend(
 ) -> f64 {
     let mut y = 10.0;
     if !title.is_empty() {
-        y += 14.0;
-        drawing.heading((14.0, y), title, 14.0, Anchor::Start);
-        y += 6.0;
+        // Heavy letters are wider than ours.
+        for line in font::lines(title, (drawing.width - 28.0) / 1.22, 14.0) {
+            y += 14.0;
+            drawing.heading((14.0, y), line, 14.0, Anchor::Start);
+            y += 6.0;
+        }
     }
     let named = names.len() > 1 || (names.len() == 1 && title.is_empty());
     let series = names.iter().filter(|_| named).map(|&(colour, name)| (Paint::Series(colour), name, false));
@@ -244,4 +281,27 @@ pub(crate) fn reference(drawing: &mut Drawing, plot: &Plot, y: &Fitted, value: f
     let Some(along) = y.place(value).filter(|along| (0.0..=1.0).contains(along)) else { return };
     let at = plot.top + (1.0 - along) * plot.height;
     drawing.line(vec![(plot.left, at), (plot.left + plot.width, at)], Paint::Muted, 1.5, true);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_keep_their_ends_and_their_extremes() {
+        let line = |count: usize| -> Vec<(f64, f64)> {
+            (0..count).map(|i| (480.0 * i as f64 / (count - 1) as f64, ((i * 7919) % 101) as f64)).collect()
+        };
+        let (short, mut long) = (line(400), line(20_000));
+        assert_eq!(thinned(&short), (0..400).collect::<Vec<_>>());
+        long[12_345].1 = -500.0;
+        let kept = thinned(&long);
+        assert!(kept.len() <= 2 * 241 + 2, "{}", kept.len());
+        assert!(kept.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!((kept[0], kept[kept.len() - 1]), (0, 19_999));
+        assert!(kept.contains(&12_345));
+        assert_eq!((thinned(&[]), thinned(&[(1.0, 2.0)])), (vec![], vec![0]));
+        // All at one place: still two, and the ends.
+        assert!(thinned(&[(5.0, 1.0); 90]).len() <= 4);
+    }
 }

@@ -13,7 +13,8 @@
       const line = group.querySelector("polyline");
       const numbers = line ? line.getAttribute("points").split(" ").map((pair) => pair.split(",").map(Number)) : [];
       group.corners = numbers;
-      group.values = (group.dataset.values || "").split("|");
+      const { x, y, values } = group.dataset;
+      group.values = (values || "").split("|").map((pair) => pair.split(" ")).map(([a, b]) => `${x} ${a}: ${y} ${b}`);
     }
     return group.corners;
   };
@@ -88,8 +89,9 @@
   }
 
   const mark = () => {
-    for (const box of document.querySelectorAll(".scroll")) {
-      const wide = box.scrollWidth > box.clientWidth + 1;
+    // All are measured before any is changed: a page with hundreds of tables is laid out once.
+    const measured = [...document.querySelectorAll(".scroll")].map((box) => [box, box.scrollWidth > box.clientWidth + 1]);
+    for (const [box, wide] of measured) {
       box.classList.toggle("wide", wide);
       let cue = box.previousElementSibling;
       if (!cue || !cue.classList.contains("cue")) {

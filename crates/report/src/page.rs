@@ -2,6 +2,7 @@
 //! on a phone.
 
 use crate::drawing::Drawing;
+use crate::pictures::Pictures;
 use crate::svg::{self, SvgUse, escape, prose};
 use crate::table::Table;
 
@@ -16,12 +17,14 @@ const LEAST_WIDTH: f64 = 620.0;
 pub struct Page {
     title: String,
     sections: Vec<(String, String)>,
+    pictures: Pictures,
 }
 
 impl Page {
     /// An empty page.
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), sections: vec![(String::new(), String::new())] }
+        let sections = vec![(String::new(), String::new())];
+        Self { title: title.into(), sections, pictures: Pictures::default() }
     }
 
     /// Begins a section.
@@ -52,8 +55,15 @@ impl Page {
 
     /// Tables that are folded away until asked for, behind one heading.
     pub fn folded_tables(&mut self, heading: &str, tables: &[Table]) {
-        let all: String = tables.iter().map(Table::to_html).collect();
-        self.add(&format!("<details><summary>{}</summary>\n{all}</details>\n", prose(heading)));
+        self.fold(heading, |page| tables.iter().for_each(|table| page.table(table)));
+    }
+
+    /// What `fill` adds to this section is folded away until asked for.
+    pub fn fold<T>(&mut self, heading: &str, fill: impl FnOnce(&mut Self) -> T) -> T {
+        self.add(&format!("<details><summary>{}</summary>\n", prose(heading)));
+        let filled = fill(self);
+        self.add("</details>\n");
+        filled
     }
 
     /// Words in fixed pitch that are folded away until asked for.
@@ -79,6 +89,7 @@ impl Page {
     }
 
     fn figure(&mut self, svg: &str, width: f64, caption: &str) {
+        let svg = self.pictures.share(svg);
         let html = format!(
             "<figure class=\"drawing\"><div class=\"scroll\" tabindex=\"0\" style=\"--least: {:.0}px\">{svg}</div>{}</figure>\n",
             width.min(LEAST_WIDTH),
@@ -89,10 +100,11 @@ impl Page {
 
     /// Several drawings, side by side where there is room.
     pub fn drawings(&mut self, drawings: &[Drawing]) {
-        let all: String = drawings
-            .iter()
-            .map(|d| format!("<figure class=\"drawing\">{}</figure>\n", d.to_svg(SvgUse::Inline)))
-            .collect();
+        let mut figure = |drawing: &Drawing| {
+            let svg = self.pictures.share(&drawing.to_svg(SvgUse::Inline));
+            format!("<figure class=\"drawing\">{svg}</figure>\n")
+        };
+        let all: String = drawings.iter().map(&mut figure).collect();
         self.add(&format!("<div class=\"row\">\n{all}</div>\n"));
     }
 
@@ -130,7 +142,9 @@ impl Page {
                 ));
             }
         }
-        html.push_str(&format!("</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"));
+        html.push_str("</main>\n");
+        html.push_str(&self.pictures.definitions());
+        html.push_str(&format!("<script>\n{SCRIPT}</script>\n</body>\n</html>\n"));
         html
     }
 }

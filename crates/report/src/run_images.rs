@@ -7,6 +7,7 @@ use std::sync::Arc;
 use dataset::Views;
 use evaluate::Results;
 use evaluate::neighbours::NeighbourQuery;
+use evaluate::pose_space::SweepStep;
 use train::Config;
 
 use crate::entry::Entry;
@@ -20,6 +21,9 @@ use crate::{Bitmap, Result, figures};
 /// Queries that are shown, and networks beside each.
 const SHOWN: usize = 4;
 const MOST_NETWORKS: usize = 8;
+/// Rotations in pose space that are shown, and that are not folded away.
+const MOST_SWEEPS: usize = 24;
+const UNFOLDED: usize = 2;
 
 /// Adds the sections of images. Returns a warning where one had to be left out.
 pub fn section(
@@ -31,26 +35,26 @@ pub fn section(
     page.section("Nearest neighbours");
     let warning = neighbours(page, runs, latest, files)?;
     page.section("Rotation in pose space");
-    let mut shown = 0;
-    for run in runs {
-        let Some((folder, _)) = run.evaluations.last() else { continue };
-        let Some(sweep) = read::<Sweep>(&folder.join(SWEEP)) else { continue };
-        shown += 1;
-        if shown > MOST_NETWORKS {
-            page.paragraph(&format!("{}: in {}.", run.name, folder.display()));
-            continue;
-        }
-        let mean = |error: fn(&evaluate::pose_space::SweepStep) -> f64| {
-            sweep.steps.iter().map(error).sum::<f64>() / sweep.steps.len().max(1) as f64
-        };
-        page.paragraph(&format!(
-            "{}: an object of class {} turned about z from 0 to 90 degrees in steps of 5, rendered by the built-in \
-             renderer. Mean angular error of the neighbour found: {:.1} degrees inverse, {:.1} degrees forward.",
-            run.name,
-            sweep.object,
-            mean(evaluate::pose_space::SweepStep::inverse_error),
-            mean(evaluate::pose_space::SweepStep::forward_error)
-        ));
+    sweeps(page, runs);
+    Ok(warning)
+}
+
+/// Rotations in pose space of the runs that have poses; those of several are folded away behind their errors.
+fn sweeps(page: &mut Page, runs: &[RunMaterial]) {
+    let found: Vec<(&str, &Path, Sweep)> = runs
+        .iter()
+        .filter_map(|run| {
+            let (folder, _) = run.evaluations.last()?;
+            Some((run.name.as_str(), folder.as_path(), read(&folder.join(SWEEP))?))
+        })
+        .collect();
+    let Some((_, _, first)) = found.first() else { return };
+    page.paragraph(&format!(
+        "An object of class {} turned about z from 0 to 90 degrees in steps of 5, rendered by the built-in renderer, encoded, \
+         and moved in pose space. The angles are the mean errors of the neighbour found.",
+        first.object
+    ));
+    let show = |page: &mut Page, folder: &Path| {
         let captions = [
             "Each view's embedding times the inverse of its rotation: the nearest view should be the source, 0\u{b0}.",
             "The source's embedding times each rotation: the nearest view should be the one above.",
@@ -61,8 +65,25 @@ pub fn section(
                 page.svg_file(&svg, caption);
             }
         }
+    };
+    let mean = |sweep: &Sweep, error: fn(&SweepStep) -> f64| {
+        sweep.steps.iter().map(error).sum::<f64>() / sweep.steps.len().max(1) as f64
+    };
+    for (index, (name, folder, sweep)) in found.iter().enumerate() {
+        let said = format!(
+            "{name}: {:.1} degrees inverse, {:.1} degrees forward",
+            mean(sweep, SweepStep::inverse_error),
+            mean(sweep, SweepStep::forward_error)
+        );
+        if index >= MOST_SWEEPS {
+            page.paragraph(&format!("{said}; drawn in {}.", folder.display()));
+        } else if found.len() > UNFOLDED {
+            page.fold(&said, |page| show(page, folder));
+        } else {
+            page.paragraph(&format!("{said}."));
+            show(page, folder);
+        }
     }
-    Ok(warning)
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
@@ -81,6 +102,15 @@ fn open(run: &RunMaterial, results: &Results) -> Result<Arc<dyn Views>> {
     Ok(train::data::open_views(&config, &mut |_| ())?)
 }
 
+/// The runs, the first of every method before all others: there may be more than are shown.
+fn one_of_each_method_first(runs: &[RunMaterial]) -> Vec<&RunMaterial> {
+    let method =
+        |run: &RunMaterial| run.evaluations.last().map(|(_, results)| results.subject.method.clone());
+    let is_first = |index: usize| runs[..index].iter().all(|other| method(other) != method(&runs[index]));
+    let (first, others): (Vec<usize>, Vec<usize>) = (0..runs.len()).partition(|&index| is_first(index));
+    first.into_iter().chain(others).map(|index| &runs[index]).collect()
+}
+
 fn neighbours(
     page: &mut Page,
     runs: &[RunMaterial],
@@ -91,7 +121,7 @@ fn neighbours(
     let mut columns: Vec<(String, Vec<NeighbourQuery>)> = Vec::new();
     let mut data: Option<(String, Arc<dyn Views>)> = None;
     let mut unreadable = None;
-    for run in runs {
+    for run in one_of_each_method_first(runs) {
         let untrained =
             run.evaluations.iter().find(|(_, r)| r.subject.method == "untrained" && columns.is_empty());
         let newest = run.evaluations.iter().rev().find(|(_, r)| r.subject.method != "untrained");
@@ -103,6 +133,10 @@ fn neighbours(
             };
             let named = latest.iter().find(is_same);
             let Some(named) = named.filter(|_| columns.len() < MOST_NETWORKS) else { continue };
+            // Seeds of one row have one column.
+            if columns.iter().any(|(name, _)| *name == named.results.subject.name) {
+                continue;
+            }
             if data.is_none() {
                 match open(run, results) {
                     Ok(views) => data = Some((results.data.data_key.clone(), views)),

@@ -110,7 +110,7 @@ fn curve(run: &RunMaterial, kind: Kind, name: &str) -> Vec<(f64, f64)> {
 const MOST_CURVES: usize = 9;
 
 /// Runs that share charts, with what their titles end with: all, or, where they are many, those that were trained on the same
-/// data for the same.
+/// data for the same, in as many parts as it takes.
 fn charts(runs: &[RunMaterial]) -> Vec<(String, Vec<&RunMaterial>)> {
     if runs.len() <= MOST_CURVES {
         return vec![(String::new(), runs.iter().collect())];
@@ -126,8 +126,20 @@ fn charts(runs: &[RunMaterial]) -> Vec<(String, Vec<&RunMaterial>)> {
             None => charts.push((what, vec![run])),
         }
     }
-    charts
+    let parts = charts.into_iter().flat_map(|(what, runs)| {
+        let count = runs.len().div_ceil(MOST_CURVES);
+        let size = runs.len().div_ceil(count);
+        let end = move |index: usize| {
+            if count > 1 { format!("{what}, {} of {count}", index + 1) } else { what.clone() }
+        };
+        let parts: Vec<Vec<&RunMaterial>> = runs.chunks(size).map(<[_]>::to_vec).collect();
+        parts.into_iter().enumerate().map(move |(index, part)| (end(index), part))
+    });
+    parts.collect()
 }
+
+/// What names of drawings begin with that show a run's loss.
+pub(crate) const LOSS: &str = "loss_";
 
 /// Curves of training: the loss of every run, and the online probes on what is held out of runs together.
 pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String, Drawing)> {
@@ -149,7 +161,7 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
                 references: Vec::new(),
             };
             let plain: String = run.name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-            drawings.push((format!("loss_{plain}"), chart.draw(560.0, 320.0)));
+            drawings.push((format!("{LOSS}{plain}"), chart.draw(560.0, 320.0)));
         }
     }
     drawings

@@ -11,7 +11,7 @@ use crate::paper::{Metric, Published, TABLES};
 use crate::run_material::{self, RunMaterial};
 use crate::run_names::{latest, named};
 use crate::table::write_forms;
-use crate::{Drawing, Result, Table, compare, figures, objects, ours, run_images};
+use crate::{Drawing, Result, Table, compare, figures, objects, ours, run_images, scatter};
 
 /// Drawings that are also written as files.
 pub(crate) struct Files {
@@ -62,6 +62,8 @@ pub fn write(runs: &[RunMaterial], out: &Path, title: &str, introduction: &str) 
     Ok(Written { files: files.written, warning })
 }
 
+/// Runs that can be listed without hiding the rest; lists of more are folded away.
+const FEW_RUNS: usize = 8;
 /// So many complaints are written out; of more, only the names.
 const MOST_WARNINGS: usize = 3;
 
@@ -70,7 +72,11 @@ fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Entry], introducti
         page.paragraph(introduction);
     }
     let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
-    page.paragraph(&format!("Runs: {}.", names.join(", ")));
+    if runs.len() <= FEW_RUNS {
+        page.paragraph(&format!("Runs: {}.", names.join(", ")));
+    } else {
+        page.folded_text(&format!("{} runs", runs.len()), &names.join("\n"));
+    }
     if !latest.is_empty() {
         page.paragraph(&compare::conditions(latest));
     }
@@ -85,7 +91,10 @@ fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Entry], introducti
         return;
     }
     let names: Vec<&str> = said.iter().map(|(name, _)| name.as_str()).collect();
-    page.warning(&format!("No pose was learnt by {}.", names.join(", ")));
+    page.warning(&match names.len() <= FEW_RUNS {
+        true => format!("No pose was learnt by {}.", names.join(", ")),
+        false => format!("No pose was learnt by {} of {} runs.", names.len(), runs.len()),
+    });
     let all: Vec<String> = said.iter().map(|(name, message)| format!("{name}: {message}.")).collect();
     page.folded_text("What was found, and what to try", &all.join("\n"));
 }
@@ -130,13 +139,16 @@ fn results_section(
     }
     if latest.iter().any(|entry| !entry.results.by_object.is_empty()) {
         page.section("By object and class");
-        for entry in latest.iter().filter(|entry| entry.results.subject.method != "untrained") {
-            let found = objects::tables(&entry.results);
-            if !found.is_empty() {
-                page.folded_tables(&entry.results.subject.name, &found);
-            }
-            tables.extend(found);
-        }
+        let found: Vec<(&str, Vec<Table>)> = latest
+            .iter()
+            .filter(|entry| entry.results.subject.method != "untrained")
+            .map(|entry| (entry.results.subject.name.as_str(), objects::tables(&entry.results)))
+            .filter(|(_, tables)| !tables.is_empty())
+            .collect();
+        folded_if_many(page, found.len(), "The worst and the best of each run", |page| {
+            found.iter().for_each(|(name, tables)| page.folded_tables(name, tables));
+        });
+        tables.extend(found.into_iter().flat_map(|(_, tables)| tables));
     }
     Ok(())
 }
@@ -161,7 +173,11 @@ fn results_on(
     let title = "Equivariance over invariance";
     if let Some(drawing) = figures::equivariance_over_invariance(title, entries, rotation) {
         files.keep(&format!("equivariance_invariance{end}"), &drawing)?;
-        page.drawing(&drawing, "Rotation R\u{b2} over top-1 on representations, as in Figure 1 of the paper; up and right is better.");
+        let more =
+            if entries.len() > scatter::MANY { " Names without room are said by pointing." } else { "" };
+        page.drawing(&drawing, &format!(
+            "Rotation R\u{b2} over top-1 on representations, as in Figure 1 of the paper; up and right is better.{more}"
+        ));
     }
     let mut bars = Vec::new();
     for (name, title, label, metric, task) in [
@@ -212,11 +228,16 @@ fn curves_section(
             }
         }
     }
+    let mut losses = Vec::new();
     for (name, drawing) in run_material::curves(runs, rotation) {
         files.keep(&name, &drawing)?;
-        drawings.push(drawing);
+        let is_loss = name.starts_with(run_material::LOSS);
+        if is_loss && runs.len() > FEW_RUNS { losses.push(drawing) } else { drawings.push(drawing) }
     }
     page.drawings(&drawings);
+    if !losses.is_empty() {
+        page.fold(&format!("Losses of {} runs", losses.len()), |page| page.drawings(&losses));
+    }
     let convergence = [
         ours::convergence(
             "rotation-over-epochs",
@@ -281,12 +302,19 @@ fn method_section(page: &mut Page, runs: &[RunMaterial], latest: &[Entry]) {
             results.device
         ));
     }
-    for run in runs {
-        if let Some(config) = &run.config_text {
-            page.folded_text(&format!("Configuration of {}", run.name), config);
+    folded_if_many(page, runs.len(), "Configurations and environments", |page| {
+        for run in runs {
+            if let Some(config) = &run.config_text {
+                page.folded_text(&format!("Configuration of {}", run.name), config);
+            }
+            if let Some(environment) = &run.environment_text {
+                page.folded_text(&format!("Environment of {}", run.name), environment);
+            }
         }
-        if let Some(environment) = &run.environment_text {
-            page.folded_text(&format!("Environment of {}", run.name), environment);
-        }
-    }
+    });
+}
+
+/// What `fill` adds for each of `count` runs, behind one heading where they are many.
+fn folded_if_many(page: &mut Page, count: usize, heading: &str, fill: impl FnOnce(&mut Page)) {
+    if count > FEW_RUNS { page.fold(&format!("{heading} ({count} runs)"), fill) } else { fill(page) }
 }

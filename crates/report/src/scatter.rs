@@ -39,6 +39,9 @@ pub(crate) struct ScatterChart {
 
 const TEXT: f64 = 11.0;
 const LINE: f64 = 12.0;
+/// So many points are all named; of more, a name may be this far below its point.
+pub(crate) const MANY: usize = 12;
+const FAR: f64 = 30.0;
 
 impl ScatterChart {
     /// Draws the chart at this size in pixels.
@@ -63,7 +66,7 @@ impl ScatterChart {
         let mut taken: Vec<[f64; 4]> = Vec::new();
         let mut order: Vec<&Point> = self.points.iter().collect();
         order.sort_by(|a, b| b.at.1.total_cmp(&a.at.1));
-        for point in order {
+        for point in &order {
             let Some(at) = place(point.at) else { continue };
             let paint = Paint::Series(point.group);
             for (from, to) in [
@@ -94,6 +97,12 @@ impl ScatterChart {
             };
             while taken.iter().any(|other| meets(base, other)) && base < plot.top + plot.height - 4.0 {
                 base += 2.0;
+            }
+            // Of many points, names that would lie on others or far away are left out; pointing says them.
+            let is_near =
+                base - at.1 < FAR && !taken.iter().any(|other| meets(base, other)) && left > plot.left;
+            if order.len() > MANY && !is_near {
+                continue;
             }
             taken.push([left, base - LINE, left + length, base]);
             drawing.text((start, base), point.name.as_str(), TEXT, anchor, Paint::Ink);

@@ -182,8 +182,12 @@ fn write_mark(svg: &mut String, mark: &Mark, purpose: SvgUse) {
                 "" => String::new(),
                 value => format!(" data-{name}=\"{}\"", escape(value)),
             };
-            let (values, of) = (attribute("values", &values.join("|")), attribute("of", of));
-            let name = escape(name);
+            let values = values.as_ref().map_or_else(String::new, |values| {
+                let points: Vec<String> = values.points.iter().map(|point| point.join(" ")).collect();
+                let [x, y] = &values.axes;
+                [attribute("x", x), attribute("y", y), attribute("values", &points.join("|"))].concat()
+            });
+            let (of, name) = (attribute("of", of), escape(name));
             write!(svg, "<g data-name=\"{name}\"{values}{of}>{inner}<title>{name}</title></g>")
         }
     };

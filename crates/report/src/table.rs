@@ -1,5 +1,6 @@
 //! Tables, written as Markdown, LaTeX, CSV, HTML or plain text.
 
+mod conditions;
 mod csv;
 mod latex;
 
@@ -264,10 +265,12 @@ impl Table {
     /// As an HTML `figure` with a scrollable table.
     pub(crate) fn to_html(&self) -> String {
         let mut html = format!("<figure class=\"table\" id=\"table-{}\">\n", escape(&self.name));
-        html.push_str(&format!(
-            "<figcaption>{}</figcaption>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<thead>\n",
-            prose(&self.caption)
-        ));
+        html.push_str(&format!("<figcaption>{}</figcaption>\n", prose(&self.caption)));
+        let (shared, own) = conditions::split(&self.conditions().unwrap_or_default());
+        if !shared.is_empty() {
+            html.push_str(&format!("<p class=\"note shared\">All rows: {}</p>\n", escape(&shared)));
+        }
+        html.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead>\n");
         if self.has_groups() {
             html.push_str("<tr>");
             for (name, count) in self.groups() {
@@ -289,8 +292,8 @@ impl Table {
             for column in 0..self.columns.len() {
                 let cell = self.cell(row, column);
                 let mut text = escape(&cell.text());
-                if let Some(about) = about.filter(|about| column == 0 && !about.conditions.is_empty()) {
-                    text = format!("{text}<span class=\"conditions\">{}</span>", escape(&about.conditions));
+                if let Some(own) = own.get(row).filter(|own| column == 0 && !own.is_empty()) {
+                    text = format!("{text}<span class=\"conditions\">{}</span>", escape(own));
                 }
                 let tag = if column == 0 { "th" } else { "td" };
                 let class = match cell {

@@ -191,3 +191,47 @@ fn a_report_can_be_pointed_at_and_says_where_it_is_wide() {
     let all = title_after(&browser, &page, 1280, widths);
     assert!(all.ends_with("true"), "{all}");
 }
+
+#[test]
+fn a_report_of_many_runs_stays_small_and_folds_what_is_long() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    let names = ["equicaps", "sie", "vicreg", "simclr", "sen", "equimod", "capsie", "supervised"];
+    let many = |index: usize| {
+        let method = names[index % names.len()];
+        let mut made = run(method, 0.3 + 0.02 * index as f64);
+        made.name = format!("run-{index}");
+        made.config_text = Some("seed = 0".to_owned());
+        let loss = |epoch: u64| {
+            let mut values = serde_json::Map::new();
+            values.insert("loss".to_owned(), (10.0 + (epoch * 7919 % 101) as f64).into());
+            Record { kind: Kind::Epoch, epoch, step: epoch * 9, values, timing: Default::default() }
+        };
+        made.records = (1..=2000).map(loss).collect();
+        made.evaluations[0].1.subject.weights_key = made.name.clone();
+        made
+    };
+    let runs: Vec<RunMaterial> = (0..24).map(many).collect();
+    run_page::write(&runs, &page, "Many", "").unwrap();
+    // 24 runs with 2,000 epochs each.
+    let bytes = std::fs::metadata(&page).unwrap().len();
+    assert!(bytes < 1 << 20, "{bytes} bytes");
+    let found = "
+        const folds = [...document.querySelectorAll('main > details, section > details')];
+        const said = folds.map((fold) => fold.querySelector('summary').textContent).join('; ');
+        const losses = folds.find((fold) => fold.textContent.includes('Losses of')).querySelectorAll('svg').length;
+        folds.forEach((fold) => { fold.open = true; });
+        const page = document.documentElement;
+        document.title = `${said} | ${losses} | ${page.scrollWidth <= page.clientWidth}`;";
+    for width in [390, 1280] {
+        let said = title_after(&browser, &page, width, found);
+        let wanted = "24 runs; Losses of 24 runs; ";
+        assert!(said.starts_with(wanted) && said.ends_with(" | 24 | true"), "{said}");
+        assert!(said.contains("Configurations and environments (24 runs)"), "{said}");
+    }
+    // What all rows share is said once.
+    let text = std::fs::read_to_string(&page).unwrap();
+    let first = text.split("id=\"table-ours\"").nth(1).unwrap().split("</figure>").next().unwrap();
+    assert_eq!(first.matches("128 px").count(), 1, "{first}");
+}

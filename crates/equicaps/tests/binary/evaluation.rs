@@ -126,7 +126,7 @@ fn from_views_to_a_report() {
     let html = std::fs::read_to_string(root.join("out/report.html")).unwrap();
     for wanted in [
         "<svg",
-        "data:image/png;base64,",
+        "data:image/jpeg;base64,",
         "EquiCaps",
         "untrained",
         "Supervised (rotation)",

@@ -4,7 +4,8 @@
 
 use glam::Vec3;
 
-use super::hierarchy::{Inside, Part};
+use super::hierarchy::Part;
+use crate::outline::Inside;
 use crate::trace::Triangle;
 
 /// Nothing is left out.

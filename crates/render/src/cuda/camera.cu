@@ -13,14 +13,23 @@
 
 DEVICE float3 camera_position(const View& view) { return vec(0.0f, view.camera_ahead, view.camera_height); }
 
-/// Direction through image-plane coordinates, not normalized.
+/// Direction through image-plane coordinates, not normalized; to the last bit that of the CPU.
 DEVICE float3 camera_direction(const View& view, float u, float v) {
-    if (view.has_camera) {
-        float sine = view.camera_sine, cosine = view.camera_cosine;
-        return vec(-u, -(FOCAL * cosine + sine * v), cosine * v - FOCAL * sine);
-    }
-    // The published camera, half way between level and straight down.
-    return vec(-u, -SQRT_HALF * (FOCAL + v), SQRT_HALF * (v - FOCAL));
+    float sine = view.camera_sine, cosine = view.camera_cosine;
+    return vec(-u, -__fadd_rn(__fmul_rn(FOCAL, cosine), __fmul_rn(v, sine)),
+               __fsub_rn(__fmul_rn(v, cosine), __fmul_rn(FOCAL, sine)));
+}
+/// Direction of camera ray (x, y) of a view, `scale` apart; the same.
+DEVICE float3 ray_direction(const Batch* b, const View& view, int x, int y, float scale) {
+    float size = (float)b->size, along = __fmul_rn((float)x + 0.5f, scale), down = __fmul_rn((float)y + 0.5f, scale);
+    return camera_direction(view, __fsub_rn(__fadd_rn(__fdiv_rn((float)view.x0, size), along), 0.5f),
+                            __fsub_rn(__fsub_rn(0.5f, __fdiv_rn((float)view.y0, size)), down));
+}
+/// Where a camera ray is at the distance `t`, object frame; the same.
+DEVICE float3 ray_from(const View& view, float3 direction, float t) {
+    float3 p = vec(__fmul_rn(t, direction.x), __fadd_rn(view.camera_ahead, __fmul_rn(t, direction.y)),
+                   __fadd_rn(view.camera_height, __fmul_rn(t, direction.z)));
+    return exact_turn_to_object(view, p) - vec(view.translation);
 }
 
 /// The normal in the plane of `face` and `n` whose reflection of `v` has the height `threshold` above the face: see bsdf.rs.
@@ -71,7 +80,8 @@ DEVICE SurfacePoint camera_point(const View& view, const Hit& hit, float3 direct
     const Material& material = view.materials[point.material];
     if (has_maps(material)) {
         float cosine = dot(v, point.face);
-        point.footprint = uv_density(view.shading[hit.triangle]) * spacing * spacing / fmaxf(cosine, 0.05f);
+        float density = uv_density(view.shading[hit.triangle]) * area_ratio(view, point.face);
+        point.footprint = density * spacing * spacing / fmaxf(cosine, 0.05f);
         if (material.normal_map.width != 0) point.normal = mapped_normal(view, hit, point, direction);
     }
     float3 reflected = 2.0f * dot(point.normal, v) * point.normal - v;
@@ -93,15 +103,14 @@ TRACE_KERNEL trace_camera(const Batch* b, int unused) {
     const View& view = b->views[index];
     // A warp's rays go through 8 x 4 neighbouring places.
     int tiles = (view.width + 7) / 8, end = view.is_empty ? 0 : tiles * ((view.height + 3) / 4) * 32;
-    float inverse_size = 1.0f / (float)b->size, scale = 1.0f / ((float)b->supersampling * (float)b->size);
+    float scale = 1.0f / ((float)b->supersampling * (float)b->size);
     u32 rays = 0;
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < end; i += gridDim.x * blockDim.x) {
         int tile = i / 32, x = (tile % tiles) * 8 + i % 8, y = (tile / tiles) * 4 + i % 32 / 8;
         bool active = x < view.width && y < view.height;
-        float3 direction = camera_direction(view, (float)view.x0 * inverse_size + ((float)x + 0.5f) * scale - 0.5f,
-                                            0.5f - (float)view.y0 * inverse_size - ((float)y + 0.5f) * scale);
+        float3 direction = ray_direction(b, view, x, y, scale);
         float limit = direction.z < 0.0f ? (FLOOR_Z - view.camera_height) / direction.z : INFINITE;
-        float3 along = turn_to_object(view, direction);
+        float3 along = exact_turn_to_object(view, direction);
         u64 slot = view.sample_start + (u64)(y * view.width + x) * view.layers;
         float left = 1.0f, start = 0.0f;
         bool is_inside = active;
@@ -109,11 +118,11 @@ TRACE_KERNEL trace_camera(const Batch* b, int unused) {
         float3 emitted = splat(0.0f);
         for (int layer = 0; layer < view.layers; layer++) {
             rays += active ? 1 : 0;
-            float3 from = to_object(view, camera_position(view) + start * direction);
-            Hit hit = nearest<false>(view, from, along, limit - start, active);
+            Hit hit = nearest_seen(view, ray_from(view, direction, start), along, limit - start, active, layer == 0);
             active = active && hit.triangle != MISS;
             if (active) {
-                SurfacePoint point = camera_point(view, hit, direction, scale * (start + hit.t));
+                float distance = start + hit.t;
+                SurfacePoint point = camera_point(view, hit, direction, scale * distance);
                 const Material& material = view.materials[point.material];
                 float alpha = opacity(view, material, point.uv, point.footprint);
                 // Holes show nothing of their surface.
@@ -132,7 +141,7 @@ TRACE_KERNEL trace_camera(const Batch* b, int unused) {
                     }
                 }
                 left *= 1.0f - alpha;
-                start += hit.t + 1e-4f;
+                start = distance + 1e-4f;
             }
             active = active && left > 1e-3f;
         }

@@ -5,6 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
 
 use crate::bvh::MAX_DEPTH;
+use crate::outline::{self, Inside};
 use crate::shared::{CType, shared};
 use crate::trace::{Geometry, Triangle};
 
@@ -40,6 +41,16 @@ struct PackedChild {
     middle: [u16; 3],
     half: [u16; 3],
     reference: u32,
+}
+
+impl Node {
+    /// The boxes of its children, as they are packed, and what is in them.
+    pub fn parts(&self) -> impl Iterator<Item = outline::Part> {
+        self.children.into_iter().filter(|child| child.half[0] != MINUS_ONE).map(|child| {
+            let [middle, half] = [child.middle, child.half].map(|bits| Vec3::from(bits.map(half_value)));
+            outline::Part { middle, half, inside: inside(child.reference) }
+        })
+    }
 }
 
 impl CType for PackedChild {
@@ -85,11 +96,11 @@ fn half_bits(value: f32, round: fn(f32) -> f32) -> u16 {
 }
 
 fn half_value(bits: u16) -> f32 {
-    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023));
+    let (exponent, fraction) = (u32::from(bits >> 10 & 31), u32::from(bits & 1023));
     let size = match exponent {
         31 => f32::INFINITY,
-        0 => fraction * 2.0_f32.powi(-24),
-        _ => (1024.0 + fraction) * 2.0_f32.powi(exponent - 25),
+        0 => fraction as f32 * (1.0 / (1 << 24) as f32),
+        _ => f32::from_bits((exponent + 127 - 15) << 23 | fraction << 13),
     };
     if bits & 0x8000 == 0 { size } else { -size }
 }
@@ -116,21 +127,19 @@ pub(super) struct Part {
     reference: u32,
 }
 
-/// What is in a part: a node, or triangles.
-pub(super) enum Inside {
-    Node(usize),
-    Triangles(std::ops::Range<usize>),
-}
-
 impl Part {
     /// What is in it.
     pub fn inside(&self) -> Inside {
-        if self.reference & LEAF == 0 {
-            return Inside::Node(self.reference as usize);
-        }
-        let first = (self.reference & ((1 << FIRST_BITS) - 1)) as usize;
-        Inside::Triangles(first..first + (self.reference >> FIRST_BITS & MOST) as usize)
+        inside(self.reference)
     }
+}
+
+fn inside(reference: u32) -> Inside {
+    if reference & LEAF == 0 {
+        return Inside::Node(reference as usize);
+    }
+    let first = (reference & ((1 << FIRST_BITS) - 1)) as usize;
+    Inside::Triangles(first..first + (reference >> FIRST_BITS & MOST) as usize)
 }
 
 /// The device's nodes, the root first; none where there are no triangles. Leaves refer to triangles by their position.

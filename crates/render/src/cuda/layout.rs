@@ -53,6 +53,8 @@ shared! {
         pub texels: u64 as "const uchar4*",
         /// Boxes that together contain the object: lower and upper corners.
         pub cut: u64 as "const float*",
+        /// Of every pair of nodes of the CPU's hierarchy: the parent, and in the lower two bits the axis that orders them.
+        pub parents: u64 as "const unsigned int*",
         pub sample_start: u64,
         pub cell_start: u64,
         /// By rows.
@@ -81,8 +83,8 @@ shared! {
         pub layers: i32,
         pub image: i32,
         pub has_emission: i32,
-        /// Whether the camera is not the published one.
-        pub has_camera: i32,
+        /// What a unit of the world's volume is in the object.
+        pub object_volume: f32,
         /// Where the camera stands: along +Y, and up.
         pub camera_ahead: f32,
         pub camera_height: f32,

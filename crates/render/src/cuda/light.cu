@@ -44,6 +44,15 @@ DEVICE SurfacePoint surface_point(const View& view, const Hit& hit, float3 direc
     return point;
 }
 
+/// Area in the object over area in the world, of a surface with this normal in the world.
+DEVICE float area_ratio(const View& view, float3 face) {
+    if (view.is_rigid) return 1.0f;
+    const float* r = view.world_from_object;
+    float3 turned = vec(r[0] * face.x + r[3] * face.y + r[6] * face.z, r[1] * face.x + r[4] * face.y + r[7] * face.z,
+                        r[2] * face.x + r[5] * face.y + r[8] * face.z);
+    return view.object_volume * root(dot(turned, turned));
+}
+
 /// Where rays leave from, object frame.
 DEVICE float3 ray_start(const View& view, float3 position, float3 face) {
     return to_object(view, position + LIFT * face);
@@ -152,7 +161,7 @@ DEVICE float3 object_radiance(const Batch* b, const View& view, int index, const
         const Material& material = view.materials[point.material];
         if (has_maps(material)) {
             float spacing = RAY_SPACING * hit.t;
-            point.footprint = uv_density(view.shading[hit.triangle]) * spacing * spacing;
+            point.footprint = uv_density(view.shading[hit.triangle]) * area_ratio(view, point.face) * spacing * spacing;
         }
         leaving = albedo(b, view, material, point.uv, point.footprint);
         alpha = opacity(view, material, point.uv, point.footprint);

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Zeroable;
-use glam::{DVec3, Vec3};
+use glam::{DVec3, Mat3, Vec3};
 
 use super::layout::ViewData;
 use super::packed::Packed;
@@ -12,8 +12,9 @@ use super::{behind, hierarchy};
 use crate::PreparedMesh;
 use crate::maps;
 use crate::mesh::Corners;
+use crate::outline::{self, Hierarchy, Part};
 use crate::shared::shared;
-use crate::trace::Triangle;
+use crate::trace::{Geometry, Triangle};
 
 /// Boxes that bound the object's shadow.
 const CUT_BOXES: usize = 128;
@@ -25,8 +26,8 @@ pub struct Object {
     pub(super) id: u64,
     /// All arrays, each at a multiple of 16 bytes.
     pub(super) bytes: Vec<u8>,
-    /// Where nodes, triangles, transparencies, shading, materials, texels and cut boxes start.
-    starts: [usize; 7],
+    /// Where nodes, triangles, transparencies, shading, materials, texels, cut boxes and parents start.
+    starts: [usize; 8],
     cut_count: usize,
     has_transparency: bool,
     has_emission: bool,
@@ -54,6 +55,8 @@ shared! {
         material: u32,
         /// What rays from the front and from the back leave out: see behind.rs.
         behind: [u32; 2],
+        /// Its leaf in the CPU's hierarchy.
+        leaf: u32,
     }
 }
 
@@ -88,6 +91,22 @@ fn transparency(mesh: &PreparedMesh, triangle: &Triangle, corners: &Corners) -> 
     -1.0 - maps::light_level(map, maps::uv_density(&corners.uvs, triangle.normal)) as f32
 }
 
+/// Of every triangle its leaf in the CPU's hierarchy, and of every pair of nodes the parent with the axis that orders them:
+/// the order in which the CPU comes to triangles.
+fn family(geometry: &Geometry) -> (Vec<u32>, Vec<u32>) {
+    let mut leaves = vec![0; geometry.triangles.len()];
+    let mut parents = vec![0; geometry.nodes.len() / 2];
+    // The second of the first pair is not in use.
+    for (index, node) in geometry.nodes.iter().enumerate().filter(|&(index, _)| index != 1) {
+        if node.count() == 0 {
+            parents[node.first as usize / 2] = (index as u32) << 2 | node.axis().min(2);
+        } else {
+            leaves[node.first as usize..][..node.count() as usize].fill(index as u32);
+        }
+    }
+    (leaves, parents)
+}
+
 impl Object {
     /// The device's arrays of a mesh that no CPU renders.
     pub fn of(mesh: &scene::Mesh) -> Self {
@@ -100,6 +119,7 @@ impl Object {
         let geometry = &mesh.geometry;
         let (nodes, parts) = hierarchy::nodes(geometry);
         let behind = behind::parts_behind(&parts, &geometry.triangles);
+        let (leaves, parents) = family(geometry);
         let planes: Vec<Planes> = geometry.triangles.iter().map(Planes::new).collect();
         let transparency: Vec<f32> = if geometry.has_transparency {
             let triangles = geometry.triangles.iter().zip(&mesh.corners);
@@ -112,7 +132,8 @@ impl Object {
             .iter()
             .zip(&mesh.corners)
             .zip(behind)
-            .map(|((triangle, corners), behind)| Shading {
+            .zip(leaves)
+            .map(|(((triangle, corners), behind), leaf)| Shading {
                 corner: triangle.corner,
                 edge1: triangle.edge1,
                 edge2: triangle.edge2,
@@ -121,6 +142,7 @@ impl Object {
                 uvs: corners.uvs,
                 material: corners.material,
                 behind,
+                leaf,
             })
             .collect();
         let cut: Vec<[[f32; 3]; 2]> = geometry
@@ -140,6 +162,7 @@ impl Object {
             packed.add(&mesh.materials),
             packed.add(mesh.texels.as_slice()),
             packed.add(&cut),
+            packed.add(&parents),
         ];
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -154,6 +177,11 @@ impl Object {
         }
     }
 
+    /// Its sphere where it is deformed: see [`outline::sphere`].
+    pub(crate) fn sphere(&self, shape: Mat3, stretch: f32) -> (Vec3, f32) {
+        outline::sphere(self, shape, stretch)
+    }
+
     /// Device memory it takes.
     pub fn device_bytes(&self) -> usize {
         self.bytes.len()
@@ -166,7 +194,7 @@ impl Object {
 
     /// Fills in where the arrays are, for an object that lies at `address`.
     pub(super) fn place(&self, address: u64, view: &mut ViewData) {
-        let [nodes, triangles, transparency, shading, materials, texels, cut] =
+        let [nodes, triangles, transparency, shading, materials, texels, cut, parents] =
             self.starts.map(|start| address + start as u64);
         *view = ViewData {
             nodes,
@@ -176,11 +204,28 @@ impl Object {
             materials,
             texels,
             cut,
+            parents,
             cut_count: self.cut_count as i32,
             has_transparency: i32::from(self.has_transparency),
             has_emission: i32::from(self.has_emission),
             is_empty: i32::from(self.is_empty),
             ..*view
         };
+    }
+}
+
+impl Hierarchy for Object {
+    fn parts(&self, node: usize, found: impl FnMut(Part)) {
+        let start = self.starts[0] + node * size_of::<hierarchy::Node>();
+        let bytes = &self.bytes[start..][..size_of::<hierarchy::Node>()];
+        bytemuck::pod_read_unaligned::<hierarchy::Node>(bytes).parts().for_each(found);
+    }
+
+    fn corners(&self, slot: usize) -> [Vec3; 3] {
+        // Corner and edges come first.
+        let start = self.starts[3] + slot * size_of::<Shading>();
+        let bytes = &self.bytes[start..][..size_of::<[[f32; 3]; 3]>()];
+        let [corner, edge1, edge2] = bytemuck::pod_read_unaligned::<[[f32; 3]; 3]>(bytes).map(Vec3::from);
+        [corner, corner + edge1, corner + edge2]
     }
 }

@@ -118,8 +118,7 @@ impl Renderer {
     pub fn render(&mut self, shots: &[Shot], size: u32, target: gpu::View) -> Result<()> {
         // Checks the size, too.
         let target = target.part(0, shots.len() * Self::image_bytes(size))?;
-        let planned: Vec<Planned> =
-            shots.iter().enumerate().map(|(image, shot)| self.plan(shot, image, size)).collect();
+        let planned = Planned::all(shots, &self.empty, &self.settings, size);
         let mut rest = planned.as_slice();
         while !rest.is_empty() {
             let count = self.part(rest, size);

@@ -68,13 +68,14 @@ DEVICE bool enters_root(const View& view, float3 origin, float3 direction) {
     return any;
 }
 
-DEVICE bool meets(const Ray& ray, const Triangle& triangle, float limit, float& t, float& u, float& v) {
+/// Whether a ray meets a triangle before `limit`, and where; `edge` closes the seams between triangles.
+DEVICE bool meets(const Ray& ray, const Triangle& triangle, float limit, float edge, float& t, float& u, float& v) {
     float4 plane = read(triangle.plane), across = read(triangle.u), along = read(triangle.v);
     t = __fdividef(-(dot(xyz(plane), ray.origin) + plane.w), dot(xyz(plane), ray.direction));
     float3 point = ray.origin + t * ray.direction;
     u = dot(xyz(across), point) + across.w;
     v = dot(xyz(along), point) + along.w;
-    return u >= -EDGE && v >= -EDGE && u + v <= 1.0f + EDGE && t > MIN_T && t < limit;
+    return u >= -edge && v >= -edge && u + v <= 1.0f + edge && t > MIN_T && t < limit;
 }
 
 /// Walks the nodes that a ray enters before `limit`; `meet` is called with the triangles of leaves, may lower `limit`, and
@@ -148,7 +149,65 @@ DEVICE Hit nearest(const View& view, float3 origin, float3 direction, float limi
         const Triangle* triangles = view.triangles;
         walk<true, true, LEAVES_OUT>(view, ray, hit.t, behind, [&](u32 slot) {
             float t, u, v;
-            if (meets(ray, triangles[slot], hit.t, t, u, v)) hit = {t, u, v, slot};
+            if (meets(ray, triangles[slot], hit.t, EDGE, t, u, v)) hit = {t, u, v, slot};
+            return false;
+        });
+    }
+    sync_warp();
+    return hit;
+}
+
+/// How far beside a triangle, in barycentric coordinates, and how far behind what was met, as a share of the distance, the
+/// device looks closely; and the tolerance of the CPU there.
+#define BESIDE 1e-3f
+#define CPU_EDGE 1e-6f
+
+/// Distance and barycentric coordinates where a camera ray meets a triangle, computed as the CPU does: the first surface
+/// as in packet.rs, those behind it as in trace.rs. The distance is negative where it does not.
+static __device__ __noinline__ float3 seen_at(const Shading& s, float3 origin, float3 d, bool is_first) {
+    float3 edge1 = vec(s.edge1), edge2 = vec(s.edge2), from = origin - vec(s.corner), q = exact_cross(from, edge1);
+    float inverse, u;
+    if (is_first) {
+        inverse = __fdiv_rn(-1.0f, exact_dot(d, exact_cross(edge1, edge2)));
+        u = __fmul_rn(exact_dot(d, exact_cross(edge2, from)), inverse);
+    } else {
+        float3 p = exact_cross(d, edge2);
+        inverse = __fdiv_rn(1.0f, exact_dot(edge1, p));
+        u = __fmul_rn(exact_dot(from, p), inverse);
+    }
+    float v = __fmul_rn(exact_dot(d, q), inverse), t = __fmul_rn(exact_dot(edge2, q), inverse);
+    bool is_inside = u >= -CPU_EDGE && v >= -CPU_EDGE && __fadd_rn(u, v) <= 1.0f + CPU_EDGE && t > MIN_T;
+    return vec(is_inside ? t : -1.0f, u, v);
+}
+
+/// Whether the CPU comes to triangle `a` before it comes to `b`, which is as far away.
+static __device__ __noinline__ bool comes_first(const View& view, u32 a, u32 b, float3 d) {
+    u32 x = view.shading[a].leaf, y = view.shading[b].leaf;
+    if (x == y) return a < b;
+    // Up to two siblings: nodes come after their parents.
+    while (x >> 1 != y >> 1) {
+        u32& lower = x > y ? x : y;
+        lower = view.parents[lower >> 1] >> 2;
+    }
+    u32 axis = view.parents[x >> 1] & 3;
+    return (x < y) != ((axis == 0 ? d.x : axis == 1 ? d.y : d.z) < 0.0f);
+}
+
+/// Nearest hit of a camera ray before `limit`. Where surfaces lie in one another, rounding decides which of them is seen:
+/// it has to be that of the CPU.
+DEVICE Hit nearest_seen(const View& view, float3 origin, float3 direction, float limit, bool active, bool is_first) {
+    Hit hit = {limit, 0.0f, 0.0f, MISS};
+    if (active) {
+        Ray ray = make_ray(origin, direction);
+        const Triangle* triangles = view.triangles;
+        walk<true, true, false>(view, ray, hit.t, NONE, [&](u32 slot) {
+            float t, u, v;
+            if (meets(ray, triangles[slot], (1.0f + BESIDE) * hit.t, BESIDE, t, u, v)) {
+                float3 seen = seen_at(view.shading[slot], origin, direction, is_first);
+                bool is_nearer = seen.x < hit.t;
+                if (seen.x == hit.t && hit.triangle != MISS) is_nearer = comes_first(view, slot, hit.triangle, direction);
+                if (seen.x > 0.0f && is_nearer) hit = {seen.x, seen.y, seen.z, slot};
+            }
             return false;
         });
     }
@@ -167,7 +226,7 @@ DEVICE float transmitted(const View& view, float3 origin, float3 direction, floa
         const Triangle* triangles = view.triangles;
         walk<HAS_LIMIT, false, LEAVES_OUT>(view, ray, limit, behind, [&](u32 slot) {
             float t, u, v;
-            if (meets(ray, triangles[slot], limit, t, u, v)) {
+            if (meets(ray, triangles[slot], limit, EDGE, t, u, v)) {
                 float share = view.has_transparency ? view.transparency[slot] : 0.0f;
                 if (share < 0.0f) share = mask_transparency(view, slot, u, v, share);
                 left *= share;

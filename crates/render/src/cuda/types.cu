@@ -60,6 +60,19 @@ DEVICE void frame(float3 n, float3& s, float3& t) {
     t = vec(b, sign + n.y * n.y * a, -n.y);
 }
 
+/// As the CPU computes them, to the last bit: every product and every sum is rounded, none is fused.
+DEVICE float exact_dot(float3 a, float3 b) {
+    return __fadd_rn(__fadd_rn(__fmul_rn(a.x, b.x), __fmul_rn(a.y, b.y)), __fmul_rn(a.z, b.z));
+}
+DEVICE float3 exact_cross(float3 a, float3 b) {
+    return vec(__fsub_rn(__fmul_rn(a.y, b.z), __fmul_rn(b.y, a.z)), __fsub_rn(__fmul_rn(a.z, b.x), __fmul_rn(b.z, a.x)),
+               __fsub_rn(__fmul_rn(a.x, b.y), __fmul_rn(b.x, a.y)));
+}
+DEVICE float3 exact_turn_to_object(const View& v, float3 d) {
+    const float* r = v.object_from_world;
+    return vec(exact_dot(vec(r), d), exact_dot(vec(r + 3), d), exact_dot(vec(r + 6), d));
+}
+
 DEVICE const Both* sun_set(const Batch* b, int view) { return b->directions + (u64)view * b->direction_count; }
 DEVICE const Both* lamp_set(const Batch* b, int view) { return sun_set(b, view) + b->sun_count; }
 DEVICE const Both* sphere_set(const Batch* b, int view) { return lamp_set(b, view) + b->lamp_count; }

@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::super::layout::{Both, ViewData};
 use super::super::object::Object;
 use super::{COARSE_NODES, MOST_VIEWS, Renderer, SLOT_BYTES, Shot};
 use crate::PreparedMesh;
 use crate::image::{MARGIN, MAX_LAYERS};
+use crate::settings::Settings;
 use crate::view::View;
 
 /// A view of a batch, and the memory it takes.
@@ -19,14 +22,26 @@ pub(super) struct Planned {
     pub cells: usize,
 }
 
-impl Renderer {
-    pub(super) fn plan(&self, shot: &Shot, image: usize, size: u32) -> Planned {
-        let object = shot.object.as_ref().unwrap_or(&self.empty);
+impl Planned {
+    /// Plans all of `shots`; `empty` is what those without an object show.
+    pub fn all(shots: &[Shot], empty: &Arc<Object>, settings: &Settings, size: u32) -> Vec<Self> {
+        let plan = |(image, shot)| Self::new(shot, image, (empty, settings), size);
+        // The spheres of deformed objects take some time.
+        if shots.iter().any(|shot| shot.latents.shape.is_some()) {
+            shots.par_iter().enumerate().map(plan).collect()
+        } else {
+            shots.iter().enumerate().map(plan).collect()
+        }
+    }
+
+    fn new(shot: &Shot, image: usize, (empty, settings): (&Arc<Object>, &Settings), size: u32) -> Self {
+        let object = shot.object.as_ref().unwrap_or(empty);
         let nothing =
             PreparedMesh { centre: object.centre, radius: object.radius, ..PreparedMesh::default() };
-        let view = View::new(&nothing, &shot.latents);
+        let view = View::within(&nothing, &shot.latents, |shape, stretch| {
+            (!object.is_empty()).then(|| object.sphere(shape, stretch))
+        });
         let centre = view.centre();
-        let settings = &self.settings;
         let reach = view.irradiance_reach();
         let [x0, x1, y0, y1] = view.camera.sphere_bounds(centre, view.radius, MARGIN, size);
         let width = (x1 - x0).max(0) as usize * settings.supersampling;
@@ -51,7 +66,7 @@ impl Renderer {
             columns: columns as i32,
             rows: rows as i32,
             image: image as i32,
-            has_camera: i32::from(!view.camera.is_published),
+            object_volume: view.object_volume,
             camera_ahead: view.camera.position.y,
             camera_height: view.camera.position.z,
             camera_sine: -view.camera.forward.z,
@@ -64,9 +79,11 @@ impl Renderer {
         data.layers = if data.has_transparency != 0 { MAX_LAYERS as i32 } else { 1 };
         let (slots, cells) =
             if data.is_empty != 0 { (0, 0) } else { (width * height * data.layers as usize, columns * rows) };
-        Planned { data, object: object.clone(), slots, cells }
+        Self { data, object: object.clone(), slots, cells }
     }
+}
 
+impl Renderer {
     /// Scratch bytes of a view besides those of its camera rays.
     pub(super) fn fixed_bytes(&self, size: u32) -> usize {
         let square = |n: usize| (n + 1) * (n + 1);
