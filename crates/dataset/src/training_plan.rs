@@ -32,31 +32,18 @@ pub struct TrainingPlan {
     pub curriculum: Curriculum,
 }
 
-/// Easy things first: the second view of a pair is, of several candidates, the nearest to the first; of motions the
-/// rotations come before the rest.
+/// Small changes first: the second view of a pair is, of several candidates, the nearest to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Curriculum {
     /// Candidates at the start; 1 takes the pairs as they come.
     pub candidates: usize,
     /// Epochs over which they become one.
     pub epochs: u64,
-    /// Epochs until methods are told whole motions: rotations alone in the first half of them, then more and more of the
-    /// rest.
-    pub motion_epochs: u64,
 }
 
 impl Curriculum {
     /// Pairs as they come.
-    pub const NONE: Self = Self { candidates: 1, epochs: 0, motion_epochs: 0 };
-
-    /// How much of motions, beyond their rotations, methods are told in `epoch`, counted from 0: from 0 to 1.
-    pub fn share_in(self, epoch: u64) -> f64 {
-        let begins = self.motion_epochs / 2;
-        match self.motion_epochs.checked_sub(epoch) {
-            None | Some(0) => 1.0,
-            Some(_) => epoch.saturating_sub(begins) as f64 / (self.motion_epochs - begins) as f64,
-        }
-    }
+    pub const NONE: Self = Self { candidates: 1, epochs: 0 };
 
     /// Candidates in `round` of rounds of which an epoch has `pairs`.
     fn candidates_in(self, round: u64, pairs: usize) -> usize {
@@ -249,7 +236,7 @@ mod tests {
             seed: u64, objects in 2_usize..40, batch in 2_usize..12, epochs in 1_u64..6, at in 0.0..1.0_f64,
             refresh in prop::sample::select(vec![0.0, 0.1, 0.7, 1.0]), pairs in 1_usize..5,
             cut in prop::sample::select(vec![Cut::Whole, Cut::Published]),
-            curriculum in (1_usize..4, 0_u64..4).prop_map(|(candidates, epochs)| Curriculum { candidates, epochs, motion_epochs: 0 }),
+            curriculum in (1_usize..4, 0_u64..4).prop_map(|(candidates, epochs)| Curriculum { candidates, epochs }),
         ) {
             let plan = TrainingPlan { seed, objects, views: 7, stride: 7, pairs, batch, cut, epochs, refresh, curriculum };
             let whole: Vec<_> = plan.steps_from(0, 0, plain()).collect();
@@ -283,7 +270,7 @@ mod tests {
     #[test]
     fn objects_may_have_different_numbers_of_views() {
         let plan = TrainingPlan { seed: 3, objects: 3, views: 9, pairs: 200, batch: 600, epochs: 1, ..PLAN };
-        let curriculum = Curriculum { candidates: 3, epochs: 5, ..Curriculum::NONE };
+        let curriculum = Curriculum { candidates: 3, epochs: 5 };
         for plan in [plan, TrainingPlan { curriculum, ..plan }] {
             let counts = [2_u32, 9, 1];
             let items: Vec<Item> = plan.steps_with(0, 0, plain(), Some(counts.to_vec())).flatten().collect();
@@ -340,15 +327,6 @@ mod tests {
     }
 
     #[test]
-    fn motions_begin_with_rotations_and_become_whole() {
-        assert!((0..9).all(|epoch| Curriculum::NONE.share_in(epoch) == 1.0));
-        let slow = Curriculum { motion_epochs: 8, ..Curriculum::NONE };
-        let shares: Vec<f64> = (0..10).map(|epoch| slow.share_in(epoch)).collect();
-        assert_eq!(shares, [0.0, 0.0, 0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 1.0]);
-        assert_eq!(Curriculum { motion_epochs: 1, ..Curriculum::NONE }.share_in(0), 0.0);
-    }
-
-    #[test]
     fn a_share_of_the_images_is_fresh_and_the_rest_comes_from_the_pool() {
         let seen_before = |refresh: f64| {
             let plan = TrainingPlan {
@@ -379,10 +357,7 @@ mod tests {
     #[test]
     fn a_curriculum_begins_with_small_changes_and_ends_with_the_pairs_as_they_come() {
         let plan = TrainingPlan { objects: 200, views: 50, batch: 200, epochs: 12, ..PLAN };
-        let near = TrainingPlan {
-            curriculum: Curriculum { candidates: 16, epochs: 10, ..Curriculum::NONE },
-            ..plan
-        };
+        let near = TrainingPlan { curriculum: Curriculum { candidates: 16, epochs: 10 }, ..plan };
         let mean = |items: &Vec<Item>| {
             let (first, second) = items.split_at(200);
             first.iter().zip(second).map(|(a, b)| a.1.abs_diff(b.1)).sum::<usize>() as f64 / 200.0

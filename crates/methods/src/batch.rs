@@ -56,19 +56,12 @@ pub struct TargetValues {
 impl TargetValues {
     /// The targets of pairs of views with these poses under `transform`, without hues and labels.
     pub fn from_poses(transform: Transform, pairs: &[[ViewPose; 2]]) -> Self {
-        Self::told(transform, pairs, 1.0)
-    }
-
-    /// The same, where a method is told the rotations, and of everything else that moves the share `share`. What probes are
-    /// asked for stays whole.
-    pub fn told(transform: Transform, pairs: &[[ViewPose; 2]], share: f64) -> Self {
         let group = transform.group();
         let narrow = |numbers: Vec<f64>| numbers.into_iter().map(|value| value as f32);
         let (mut values, asked) = (Self::default(), group.asked());
         for [first, second] in pairs {
-            let [a, b] = [first, second].map(|pose| pose.with_share(share));
-            values.matrices.extend(narrow(group.relative(&a, &b)));
-            values.parameters.extend(narrow(group.difference(&a, &b)));
+            values.matrices.extend(narrow(group.relative(first, second)));
+            values.parameters.extend(narrow(group.difference(first, second)));
             for &part in &asked {
                 let numbers = part.difference(group.space, group.frame, first, second);
                 values.parts[part].extend(narrow(numbers));
@@ -285,32 +278,4 @@ impl PairBatch {
 /// The target `what`, or a sentence that says it is missing.
 pub(crate) fn required<'a>(target: &'a Option<Tensor>, what: &'static str) -> Result<&'a Tensor> {
     target.as_ref().ok_or_else(|| engine::Error::shape("batch", format!("the batch has no {what}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn methods_may_be_told_rotations_first_while_probes_are_asked_for_everything() {
-        let pose = |seed: f64| {
-            let mut pose = ViewPose::rigid([0.3 * seed, -0.2, 0.5], [0.1 * seed, 0.2, -0.1]);
-            pose.deformation.log_scale = [0.2 * seed, -0.1, 0.05];
-            pose.deformation.shear = [0.1, -0.3 * seed, 0.2];
-            pose
-        };
-        let pairs = [[pose(1.0), pose(-0.7)]];
-        let transform = |name: &str| name.parse::<Transform>().expect("a transform");
-        let told = |share: f64| TargetValues::told(transform("affine"), &pairs, share);
-        let (rotations, half, whole) = (told(0.0), told(0.5), told(1.0));
-        assert_eq!(whole, TargetValues::from_poses(transform("affine"), &pairs));
-        let wanted = TargetValues::from_poses(transform("rotation-4x4"), &pairs);
-        let apart = rotations.matrices.iter().zip(&wanted.matrices).map(|(a, b)| (a - b).abs());
-        assert!(apart.fold(0.0, f32::max) < 1e-6 && rotations.matrices.len() == 16);
-        assert!(rotations.parameters[4..].iter().all(|value| value.abs() < 1e-6));
-        for (half, whole) in half.parameters[4..].iter().zip(&whole.parameters[4..]) {
-            assert!((2.0 * half - whole).abs() < 1e-6, "{half} is not half of {whole}");
-        }
-        assert_eq!((&rotations.parts, &half.parts), (&whole.parts, &whole.parts));
-    }
 }

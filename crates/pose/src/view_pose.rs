@@ -50,21 +50,6 @@ impl ViewPose {
         Self::rigid(TaitBryan::published_precision(radians), translation)
     }
 
-    /// The pose with its rotation, and of everything else the share `share`, from 0 to 1.
-    pub fn with_share(&self, share: f64) -> Self {
-        let scaled = |numbers: [f64; 3]| numbers.map(|number| share * number);
-        let Deformation { log_scale, shear, perspective } = self.deformation;
-        Self {
-            rotation: self.rotation,
-            translation: scaled(self.translation),
-            deformation: Deformation {
-                log_scale: scaled(log_scale),
-                shear: scaled(shear),
-                perspective: perspective.map(|number| share * number),
-            },
-        }
-    }
-
     /// The rotation as a quaternion.
     pub fn quaternion(&self) -> Quaternion {
         self.rotation.into()

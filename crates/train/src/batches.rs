@@ -34,17 +34,6 @@ impl<'a> PairBatch<'a> {
         batch: &'a Batch,
         transform: Transform,
     ) -> Self {
-        Self::told(views, resolve, batch, transform, 1.0)
-    }
-
-    /// The same, where of motions the method is told all rotations and the share `share` of the rest.
-    pub fn told(
-        views: &(impl Views + ?Sized),
-        resolve: impl Fn(Item) -> Item,
-        batch: &'a Batch,
-        transform: Transform,
-        share: f64,
-    ) -> Self {
         let (pairs, side) = (batch.items.len() / 2, batch.side);
         let (first, second) = batch.pixels.split_at(pairs * side * side * 3);
         let items: Vec<Item> = batch.items.iter().map(|&item| resolve(item)).collect();
@@ -65,7 +54,7 @@ impl<'a> PairBatch<'a> {
                 hues.extend(pose::hue_difference(first, second).map(|value| value as f32));
             }
         }
-        let targets = TargetValues { hues, labels, objects, ..TargetValues::told(transform, &poses, share) };
+        let targets = TargetValues { hues, labels, objects, ..TargetValues::from_poses(transform, &poses) };
         Self { images: PairImages::Host { side, views: [first, second] }, items, targets, whole: None }
     }
 

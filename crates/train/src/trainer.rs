@@ -178,9 +178,8 @@ impl Trainer<'_> {
                 health: self.guard.looks_at(step),
             };
             let views = Arc::clone(&self.views);
-            let (transform, share) =
-                (self.config.method.transform, self.config.curriculum.share_in(self.position.epoch));
-            let mut pairs = PairBatch::told(&*views, |item| views.resolve(item), &batch, transform, share);
+            let mut pairs =
+                PairBatch::new(&*views, |item| views.resolve(item), &batch, self.config.method.transform);
             let pairs_of_all = self.ranks.is_shared().then(|| self.pairs_in_step());
             pairs.whole = pairs_of_all;
             if let Some(rendered) = &mut self.rendered {

@@ -189,17 +189,16 @@ pub(super) mod curriculum {
     struct Settings {
         candidates: usize,
         epochs: u64,
-        motion_epochs: u64,
     }
 
     pub fn serialize<S: Serializer>(curriculum: &Curriculum, serializer: S) -> Result<S::Ok, S::Error> {
-        let &Curriculum { candidates, epochs, motion_epochs } = curriculum;
-        Settings { candidates, epochs, motion_epochs }.serialize(serializer)
+        let &Curriculum { candidates, epochs } = curriculum;
+        Settings { candidates, epochs }.serialize(serializer)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Curriculum, D::Error> {
-        let Settings { candidates, epochs, motion_epochs } = Settings::deserialize(deserializer)?;
-        Ok(Curriculum { candidates, epochs, motion_epochs })
+        let Settings { candidates, epochs } = Settings::deserialize(deserializer)?;
+        Ok(Curriculum { candidates, epochs })
     }
 }
 
