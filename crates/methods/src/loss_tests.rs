@@ -10,7 +10,7 @@ use pose::ViewPose;
 use random::{Random, Stream};
 
 use crate::batch::{PairBatch, PairTargets};
-use crate::config::{MethodConfig, Regularise, Task, Transform};
+use crate::config::{MethodConfig, PoseNorm, Regularise, Task, Transform};
 use crate::method::{Embedding, Method, PartName};
 use crate::registry::MethodName;
 
@@ -298,6 +298,39 @@ fn equicaps_can_regularise_its_normalised_poses_alone() {
     });
     close(outcome.term("std_loss"), hinge(&x, 3) + hinge(&y, 3));
     close(outcome.term("cov_loss"), off_diagonal(&x, 3, 2.0) + off_diagonal(&y, 3, 2.0));
+}
+
+#[test]
+fn equicaps_can_divide_poses_by_the_norm_of_their_linear_part() {
+    for (norm, columns) in [(PoseNorm::Whole, 4), (PoseNorm::Linear, 3)] {
+        let mut config = small(MethodName::EQUICAPS);
+        config.transform = pose::Group::AFFINE.into();
+        config.loss.pose_norm = norm;
+        let device = Device::cpu();
+        let (method, mut store) = build(&config, &device, 0);
+        // Twice as wide along y, and moved along z: the second column doubles, the last gets a third of the third.
+        let moved =
+            [1.0_f32, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0 / 3.0, 0.0, 0.0, 0.0, 1.0];
+        let matrices = Tensor::from_slice(&device, [3, 4, 4], &moved.repeat(3)).unwrap();
+        let targets = PairTargets { matrices: Some(matrices), ..PairTargets::default() };
+        let poses = [sequence(96, |i| 3.0 * (1.0 + i).sin()), sequence(96, |i| 0.2 * (2.0 + i).cos())];
+        let activations = [random_values(6, 1, 0.1, 1.0), random_values(6, 2, 0.1, 1.0)];
+        let parts = vec![("activations", activations), ("poses", poses.clone())];
+        let outcome = Case { method: method.as_ref(), rows: 3, targets, device }.run(&mut store, &parts);
+        let [mut x, y] = poses;
+        for row in x.chunks_mut(4) {
+            row[3] += row[2] / 3.0;
+            row[1] *= 2.0;
+        }
+        let [x, y] = [x, y].map(|poses| -> Vec<f64> {
+            let norm = |pose: &[f64]| {
+                pose.chunks(4).flat_map(|row| &row[..columns]).map(|v| v * v).sum::<f64>().sqrt()
+            };
+            poses.chunks(16).flat_map(|pose| pose.iter().map(move |v| v / norm(pose))).collect()
+        });
+        let squares: f64 = x.iter().zip(&y).map(|(x, y)| (x - y).powi(2)).sum();
+        close(outcome.term("repr_loss_equi"), squares / 96.0);
+    }
 }
 
 #[test]

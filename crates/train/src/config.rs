@@ -287,6 +287,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use methods::PoseNorm;
+
     use super::*;
 
     #[test]
@@ -303,22 +305,23 @@ mod tests {
     }
 
     #[test]
-    fn weights_depend_on_whether_rotations_leave_a_column_alone() {
-        let weights = |method: &str, preset: &str, transform: &str| {
+    fn losses_depend_on_whether_rotations_leave_a_column_alone() {
+        let loss = |method: &str, preset: &str, transform: &str| {
             let settings = Config::settings_for(method, preset, transform).unwrap();
             let loss = Config::resolve(settings).unwrap().method.loss;
-            (loss.equivariance, loss.variance)
+            (loss.equivariance, loss.variance, loss.pose_norm)
         };
         for preset in ["own", "small", "demo"] {
-            let of_rotations = weights("equicaps", preset, "rotation");
-            assert_eq!(of_rotations.0, 20.0, "{preset}");
+            let (equivariance, variance, norm) = loss("equicaps", preset, "rotation");
+            assert_eq!((equivariance, norm), (20.0, PoseNorm::Whole), "{preset}");
             for transform in ["rotation+object", "rotation-4x4", "affine"] {
-                assert_eq!(weights("equicaps", preset, transform), (5.0, 10.0), "{preset}, {transform}");
+                let expected = (equivariance, variance, PoseNorm::Linear);
+                assert_eq!(loss("equicaps", preset, transform), expected, "{preset}, {transform}");
             }
-            assert_eq!(weights("equicaps", preset, "image-rotation"), (10.0, 10.0), "{preset}");
-            assert_eq!(weights("sie", preset, "affine"), weights("sie", preset, "rotation"));
+            assert_eq!(loss("equicaps", preset, "image-rotation"), (10.0, 10.0, PoseNorm::Whole), "{preset}");
+            assert_eq!(loss("sie", preset, "affine"), loss("sie", preset, "rotation"));
         }
-        assert_eq!(weights("equicaps", "paper", "affine"), weights("equicaps", "paper", "rotation"));
+        assert_eq!(loss("equicaps", "paper", "affine"), loss("equicaps", "paper", "rotation"));
     }
 
     #[test]
