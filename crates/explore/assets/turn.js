@@ -269,7 +269,7 @@ export function open(place) {
   const toggle = el("button", { type: "button", onclick: () => { kind = kind === "heat" ? "axes" : "heat"; toggle.textContent = kind === "heat" ? "as axes" : "as heat maps"; draw(); } }, "as axes");
   const matrices = panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Pose matrices"), toggle), poses, el("p.small.soft", {}, "one for each capsule, the most active first"));
   place.append(el("div.turn-grid", {}, stage.panel,
-    el("div.stack", {}, panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Nearest by representation", el("small", {}, "stored views, their angle to the shown rotation, and cosine")), el("label.row.small", {}, own_object, "of this object")), near.representation), posesPanel, note),
+    el("div.stack", {}, panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Nearest by representation", el("small", {}, "angle to the shown rotation, cosine")), el("label.row.small", {}, own_object, "of this object")), near.representation), posesPanel, note),
     el("div.stack", {}, barsPanel, matrices)));
   addEventListener("resize", draw);
   here = { look, draw, command, json };

@@ -84,6 +84,15 @@ const MIRRORED: Vec3 = Vec3::new(-0.287_347_9, 0.0, 0.957_826_3);
 
 /// Calls `look` with a point of a plate of this roughness and its surface; the spot stands where a mirror would show it.
 fn on_a_plate<T>(roughness: f32, look: impl FnOnce(&LitScene<'_>, &PointPacket, &bsdf::Surface) -> T) -> T {
+    on_a_plate_in_a_beam(-MIRRORED, roughness, look)
+}
+
+/// The same with a beam along `axis`.
+fn on_a_plate_in_a_beam<T>(
+    axis: Vec3,
+    roughness: f32,
+    look: impl FnOnce(&LitScene<'_>, &PointPacket, &bsdf::Surface) -> T,
+) -> T {
     let corner = |x: f32, y: f32| Vertex { position: [x, y, 0.0], normal: [0.0, 0.0, 1.0], uv: [0.0; 2] };
     let plate = Mesh {
         vertices: vec![corner(-0.3, -0.3), corner(0.3, -0.3), corner(0.3, 0.3), corner(-0.3, 0.3)],
@@ -94,7 +103,7 @@ fn on_a_plate<T>(roughness: f32, look: impl FnOnce(&LitScene<'_>, &PointPacket, 
     let plate = PreparedMesh::new(&plate);
     let latents = Latents { floor_hue: 0.5, spot_hue: 0.5, ..Latents::default() };
     let mut view = View::new(&plate, &latents);
-    view.spot = Spot { position: 4.0 * MIRRORED, axis: -MIRRORED, intensity: Vec3::ONE };
+    view.spot = Spot { position: 4.0 * MIRRORED, axis, intensity: Vec3::ONE };
     let scene = LitScene::new(&view, Settings::new(Quality::Reference), &mut 0);
     let (position, up) = (Vec3::ZERO, Vec3::Z);
     let (uv, footprint) = (glam::Vec2::ZERO, 0.0);
@@ -170,6 +179,25 @@ fn lobes_narrower_than_the_lamp_leave_it_to_the_samples() {
     assert!(mirror.specular == Vec3::ZERO && mirror.lamp == 1.0 && mirror.diffuse.x > 0.0, "{mirror:?}");
     let glossy = shade(1.001 * LAMP_LOBE.sqrt());
     assert!(glossy.specular.x > 0.1 && glossy.lamp == 0.0, "{glossy:?}");
+}
+
+#[test]
+fn all_of_the_lamp_arrives_where_nothing_is_in_between_also_at_the_edge_of_the_beam() {
+    let share = |aside: f32| {
+        let axis = (-MIRRORED + aside * Vec3::Y).normalize();
+        on_a_plate_in_a_beam(axis, 0.03, |scene, packet, _| {
+            let is_inside = scene.view.spot.is_inside(Vec3::ZERO);
+            let mut shades = [Shade::default(); WIDTH];
+            packet.add_spot(scene, (&mut shades, &mut [Vec3::ZERO; WIDTH]), &mut 0);
+            (is_inside, shades[0].lamp)
+        })
+    };
+    assert_eq!(share(0.0), (true, 1.0));
+    // 11 degrees aside, where a part of the lamp's points shine.
+    for aside in [0.17, 0.19, 0.21] {
+        let (is_inside, share) = share(aside);
+        assert!(!is_inside && is_near(share, 1.0, 1e-4), "{aside}: {share}");
+    }
 }
 
 #[test]
