@@ -28,6 +28,7 @@ MUTANTS = [
     ("return vec(-u, -__fadd_rn(", "return vec(u, -__fadd_rn(", "camera: image mirrored"),
     ("#define FOCAL 1.388889f", "#define FOCAL 1.393000f", "camera: 0.3 % narrower"),
     ("along = __fmul_rn((float)x + 0.5f, scale)", "along = __fmul_rn((float)x, scale)", "camera: rays half a sample aside"),
+    ("return (x < y) != (", "return (x < y) == (", "camera: the other one of surfaces in one place"),
     ("left *= 1.0f - alpha;", "left *= 0.0f;", "camera: nothing behind transparent surfaces"),
     ("#define MIN_COSINE 0.9f", "#define MIN_COSINE 0.1f", "sampling: light taken from other surfaces"),
     ("k >> 1 ? fy : 1.0f - fy);", "1.0f);", "sampling: light not interpolated down"),

@@ -80,8 +80,8 @@ DEVICE SurfacePoint camera_point(const View& view, const Hit& hit, float3 direct
     const Material& material = view.materials[point.material];
     if (has_maps(material)) {
         float cosine = dot(v, point.face);
-        float density = uv_density(view.shading[hit.triangle]) * area_ratio(view, point.face);
-        point.footprint = density * spacing * spacing / fmaxf(cosine, 0.05f);
+        point.footprint = uv_density(view.shading[hit.triangle]) * spacing * spacing / fmaxf(cosine, 0.05f);
+        if (!view.is_rigid) point.footprint *= area_ratio(view, point.face);
         if (material.normal_map.width != 0) point.normal = mapped_normal(view, hit, point, direction);
     }
     float3 reflected = 2.0f * dot(point.normal, v) * point.normal - v;

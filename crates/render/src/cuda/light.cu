@@ -44,9 +44,9 @@ DEVICE SurfacePoint surface_point(const View& view, const Hit& hit, float3 direc
     return point;
 }
 
-/// Area in the object over area in the world, of a surface with this normal in the world.
-DEVICE float area_ratio(const View& view, float3 face) {
-    if (view.is_rigid) return 1.0f;
+/// Area in the object over area in the world, of a surface with this normal in the world, where the object is deformed.
+/// Called, not inlined: few are.
+static __device__ __noinline__ float area_ratio(const View& view, float3 face) {
     const float* r = view.world_from_object;
     float3 turned = vec(r[0] * face.x + r[3] * face.y + r[6] * face.z, r[1] * face.x + r[4] * face.y + r[7] * face.z,
                         r[2] * face.x + r[5] * face.y + r[8] * face.z);
@@ -161,7 +161,8 @@ DEVICE float3 object_radiance(const Batch* b, const View& view, int index, const
         const Material& material = view.materials[point.material];
         if (has_maps(material)) {
             float spacing = RAY_SPACING * hit.t;
-            point.footprint = uv_density(view.shading[hit.triangle]) * area_ratio(view, point.face) * spacing * spacing;
+            point.footprint = uv_density(view.shading[hit.triangle]) * spacing * spacing;
+            if (!view.is_rigid) point.footprint *= area_ratio(view, point.face);
         }
         leaving = albedo(b, view, material, point.uv, point.footprint);
         alpha = opacity(view, material, point.uv, point.footprint);

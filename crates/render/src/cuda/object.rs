@@ -229,3 +229,43 @@ impl Hierarchy for Object {
         [corner, corner + edge1, corner + edge2]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_triangles_lead_up_to_two_siblings_that_have_one_of_them_each() {
+        let mesh = PreparedMesh::new(&procedural::build(1, 13, 0));
+        let nodes = &mesh.geometry.nodes;
+        let (leaves, parents) = family(&mesh.geometry);
+        // Triangles from, to below a node.
+        let below = |node: u32| {
+            let end = |right: bool| {
+                let mut node = &nodes[node as usize];
+                while node.count() == 0 {
+                    node = &nodes[node.first as usize + usize::from(right)];
+                }
+                node.first + if right { node.count() } else { 0 }
+            };
+            end(false)..end(true)
+        };
+        let count = leaves.len() as u32;
+        for i in 0..2000 {
+            let (a, b) = (i * 7919 % count, i * 104_729 % count);
+            let (mut x, mut y) = (leaves[a as usize], leaves[b as usize]);
+            assert!(below(x).contains(&a) && nodes[x as usize].count() > 0);
+            if x == y {
+                continue;
+            }
+            // As in trace.cu.
+            while x >> 1 != y >> 1 {
+                let lower = if x > y { &mut x } else { &mut y };
+                *lower = parents[*lower as usize >> 1] >> 2;
+            }
+            assert!(x == y ^ 1 && below(x).contains(&a) && below(y).contains(&b));
+            let parent = &nodes[parents[x as usize >> 1] as usize >> 2];
+            assert_eq!((parent.first, parent.axis()), (x.min(y), parents[x as usize >> 1] & 3));
+        }
+    }
+}
