@@ -195,22 +195,25 @@ fn load(
     let most = views.at_once().max(1);
     let mut rest: &mut [u8] = &mut pixels;
     // Views of one object that stand side by side are asked for together.
-    let mut slots: Vec<(&mut [u8], usize, Vec<usize>)> = Vec::with_capacity(items.len());
+    let mut slots: Vec<(&mut [u8], &[Item])> = Vec::with_capacity(items.len());
     for run in items.chunk_by(|a, b| a.0 == b.0).flat_map(|run| run.chunks(most)) {
         let (slot, others) = std::mem::take(&mut rest).split_at_mut(bytes * run.len());
-        slots.push((slot, run[0].0, run.iter().map(|&(_, view)| view).collect()));
+        slots.push((slot, run));
         rest = others;
     }
     // Collected before it is looked at, so that the first failure in order is the one reported.
     let outcomes: Vec<Result<()>> = slots
         .into_par_iter()
         .with_max_len(8)
-        .map(|(slot, object, wanted)| match side {
+        .map(|(slot, run)| match side {
             _ if closing.load(Ordering::Relaxed) => {
                 Err(Error::Request("the loader was closed before the batch was whole".to_owned()))
             }
-            Some(side) => views.images(object, &wanted, side, slot),
-            None => views.prepare(object),
+            Some(side) => {
+                let wanted: Vec<usize> = run.iter().map(|&(_, view)| view).collect();
+                views.images(run[0].0, &wanted, side, slot)
+            }
+            None => views.prepare(run[0].0),
         })
         .collect();
     outcomes.into_iter().collect::<Result<()>>()?;

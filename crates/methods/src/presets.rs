@@ -14,6 +14,9 @@ pub const DEFAULTS: &str = include_str!("../presets/defaults.toml");
 /// What settings that a complete `config.toml` does not name were before they existed, where that is not the default.
 pub const EARLIER: &str = include_str!("../presets/earlier.toml");
 
+/// Settings that a complete `config.toml` may still name.
+pub const RETIRED: &str = include_str!("../presets/retired.toml");
+
 /// A scale preset.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {

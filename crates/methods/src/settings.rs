@@ -43,12 +43,14 @@ impl Settings {
 
     /// Takes over what `text`, a TOML document called `source` in messages, says.
     pub fn overlay(&mut self, source: &str, text: &str) -> Result<()> {
-        let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            let place = error.span().map_or_else(String::new, |span| {
-                format!(" in line {}", 1 + text[..span.start.min(text.len())].matches('\n').count())
-            });
-            SettingError(format!("{source} is not valid TOML{place}: {}", error.message()))
-        })?;
+        self.overlay_table(source, "", parsed(source, text)?)
+    }
+
+    /// The same for the complete settings of a run, in which those of `retired`, another document, may stand with the values
+    /// that they have there.
+    pub fn overlay_run(&mut self, source: &str, text: &str, retired: &str) -> Result<()> {
+        let mut table = parsed(source, text)?;
+        leave_out(&mut table, &parsed("retired settings", retired)?);
         self.overlay_table(source, "", table)
     }
 
@@ -140,6 +142,28 @@ impl Settings {
 
 fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
+}
+
+fn parsed(source: &str, text: &str) -> Result<Table> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let place = error.span().map_or_else(String::new, |span| {
+            format!(" in line {}", 1 + text[..span.start.min(text.len())].matches('\n').count())
+        });
+        SettingError(format!("{source} is not valid TOML{place}: {}", error.message()))
+    })
+}
+
+/// Removes what `table` has as `retired` has it.
+fn leave_out(table: &mut Table, retired: &Table) {
+    for (name, value) in retired {
+        match (table.get_mut(name), value) {
+            (Some(Value::Table(inner)), Value::Table(retired)) => leave_out(inner, retired),
+            (Some(found), value) if found == value => {
+                table.remove(name);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn collect_keys(prefix: &str, table: &Table, keys: &mut Vec<String>) {

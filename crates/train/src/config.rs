@@ -9,7 +9,7 @@ use std::path::Path;
 
 use dataset::{Curriculum, WarpRanges};
 use engine::{AdamConfig, MuonConfig};
-use methods::presets::{self, DEFAULTS, EARLIER, SCALES};
+use methods::presets::{self, DEFAULTS, EARLIER, RETIRED, SCALES};
 use methods::{MethodConfig, MethodName, Settings, Transform};
 use render::Quality;
 use serde::{Deserialize, Serialize};
@@ -238,7 +238,7 @@ impl Config {
     pub fn settings_of(source: &str, text: &str) -> Result<Settings> {
         let mut settings = Settings::new(DEFAULTS)?;
         settings.overlay("earlier versions", EARLIER)?;
-        settings.overlay(source, text)?;
+        settings.overlay_run(source, text, RETIRED)?;
         Ok(settings)
     }
 
@@ -302,6 +302,17 @@ mod tests {
                 assert_eq!(again, config);
             }
         }
+    }
+
+    #[test]
+    fn a_run_may_name_settings_that_are_gone_where_they_changed_nothing() {
+        let config = Config::resolve(Config::settings("equicaps", "demo").unwrap()).unwrap();
+        let with =
+            |value: u64| format!("curriculum.motion_epochs = {value}\n{}", config.identity_toml().unwrap());
+        let again = Config::resolve(Config::settings_of("config.toml", &with(0)).unwrap()).unwrap();
+        assert_eq!(again.identity().unwrap(), config.identity().unwrap());
+        let refused = Config::settings_of("config.toml", &with(40)).unwrap_err().to_string();
+        assert!(refused.contains("there is no setting \"curriculum.motion_epochs\""), "{refused}");
     }
 
     #[test]

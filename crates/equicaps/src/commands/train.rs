@@ -171,11 +171,11 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         // Nobody leaves the others: they stop together.
         interrupt::means("stopping");
     }
-    let is_on_cpu = matches!(device, engine::Device::Cpu(_)) && !world.is_shared();
+    let is_alone_on_the_cpu = matches!(device, engine::Device::Cpu(_)) && !world.is_shared();
     let train = || session.train(&mut tell, &|| interrupt::flag().load(Ordering::Relaxed));
     // A step on the CPU is a thousand loops that threads share. Begun outside of the pool, each of them would put this thread to
     // sleep and wake it again, which takes a third of the time of small steps. Nobody else uses the pool meanwhile.
-    let ended = if is_on_cpu { rayon::scope(|_| train()) } else { train() };
+    let ended = if is_alone_on_the_cpu { rayon::scope(|_| train()) } else { train() };
     interrupt::means("stopping");
     let ended = ended?;
     progress.finish();

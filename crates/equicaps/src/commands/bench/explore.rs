@@ -41,7 +41,7 @@ pub struct Arguments {
     /// Side of a picture in pixels
     #[arg(long, value_name = "PX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(16..=768))]
     size: u16,
-    /// Quality preset: fast (while the hand moves) or standard (when it rests)
+    /// Quality preset on the CPU: fast (while the hand moves) or standard (when it rests); on a GPU it is standard
     #[arg(long, value_name = "Q", default_value = "fast", value_parser = quality)]
     quality: Quality,
     /// How long to measure each number of clients
@@ -63,12 +63,14 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let name = device.name();
     let (data, meshes, runs) = (None, None, Vec::new());
     let renderer = crate::commands::explore::renderer(&device)?;
+    // On a GPU the explorer has one quality for all.
+    let quality = if renderer.is_some() { Quality::Standard } else { arguments.quality };
     let options = Options { runs, data, meshes, device, renderer };
     let explorer = Explorer::open(options, &mut |text| terminal.warn(text))?;
     let objects = explorer.data.views.objects().len();
     let server = Server::listen(&Address::default())?;
     let port = server.port();
-    let Arguments { size, quality, seconds, .. } = *arguments;
+    let Arguments { size, seconds, .. } = *arguments;
     terminal.note(format!("{objects} built-in objects on {name}, {quality} quality, {size} x {size} pixels"));
     let stop = Arc::new(AtomicBool::new(false));
     let serving = {
