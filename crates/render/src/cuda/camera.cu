@@ -98,7 +98,7 @@ DEVICE float surface_bytes(const View& view, const Material& m, const SurfacePoi
     return __uint_as_float(bytes);
 }
 
-TRACE_KERNEL trace_camera(const Batch* b, int unused) {
+TRACE_KERNEL_OF_BOTH(trace_camera) {
     int index = blockIdx.y;
     const View& view = b->views[index];
     // A warp's rays go through 8 x 4 neighbouring places.
@@ -116,7 +116,7 @@ TRACE_KERNEL trace_camera(const Batch* b, int unused) {
         bool is_inside = active;
         int used = 0;
         float3 emitted = splat(0.0f);
-        for (int layer = 0; layer < view.layers; layer++) {
+        for (int layer = 0; layer < (CLEAR ? view.layers : 1); layer++) {
             rays += active ? 1 : 0;
             Hit hit = nearest_seen(view, ray_from(view, direction, start), along, limit - start, active, layer == 0);
             active = active && hit.triangle != MISS;

@@ -203,7 +203,7 @@ __shared__ float4 entering_light[BLOCK / WARP][WARP];
 
 /// Listed nodes of a view: irradiance of sun, world and object, by what the object changes about that of the open floor. Few
 /// rays come near the object: they queue until there is one for every lane.
-TRACE_KERNEL trace_irradiance(const Batch* b, int unused) {
+TRACE_KERNEL_OF_BOTH(trace_irradiance) {
     int index = blockIdx.y, width = b->irradiance_cells + 1;
     const View& view = b->views[index];
     int count = view.is_empty ? 0 : b->derived[index].node_count;
@@ -251,15 +251,15 @@ TRACE_KERNEL trace_irradiance(const Batch* b, int unused) {
                 const Both& direction = directions[i];
                 float3 change = splat(0.0f);
                 if (is_sun) {
-                    float open = transmitted<false, false>(view, origin, xyz(direction.object), INFINITE, active);
+                    float open = transmitted<false, false, CLEAR>(view, origin, xyz(direction.object), INFINITE, active);
                     change.x = (1.0f - open) * direction.world.z;
                 } else {
                     Hit hit = nearest<false>(view, origin, xyz(direction.object), INFINITE, active);
                     bool is_hit = hit.triangle != MISS;
                     if (ballot(is_hit) != 0) {
                         float3 indirect;
-                        float3 object = object_radiance(b, view, index, floor, hit, is_hit, xyz(direction.world), i, rays,
-                                                        indirect);
+                        float3 object = object_radiance<CLEAR>(b, view, index, floor, hit, is_hit, xyz(direction.world), i,
+                                                               rays, indirect);
                         if (is_hit) change = object + indirect - splat(WORLD_RADIANCE);
                     }
                 }
@@ -290,7 +290,7 @@ TRACE_KERNEL trace_irradiance(const Batch* b, int unused) {
 }
 
 /// Listed nodes of a view: share of the spot that arrives. Groups of lanes have a node each, their lanes points of the lamp.
-TRACE_KERNEL trace_shadow(const Batch* b, int unused) {
+TRACE_KERNEL_OF_BOTH(trace_shadow) {
     int index = blockIdx.y, width = b->shadow_cells + 1;
     const View& view = b->views[index];
     int count = view.is_empty ? 0 : b->derived[index].node_count;
@@ -320,7 +320,7 @@ TRACE_KERNEL trace_shadow(const Batch* b, int unused) {
                 const Both& point = lamp[min(first + lane, b->floor_lamp_count - 1)];
                 float3 origin = xyz(point.object);
                 float weight = is_inside ? 1.0f : spot_edge(view, place, xyz(point.world));
-                arriving += weight * transmitted<false, false>(view, origin, end - origin, 1.0f, active);
+                arriving += weight * transmitted<false, false, CLEAR>(view, origin, end - origin, 1.0f, active);
                 total += active ? weight : 0.0f;
                 rays += active ? 1 : 0;
             }

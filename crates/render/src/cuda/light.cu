@@ -139,6 +139,7 @@ DEVICE float3 coarse_radiance(const View& view, const float4* grid, float x, flo
 /// by whole warps. Sun and spot are looked at through one shadow ray each; the rest of the light there is estimated from
 /// the floor below and the world, and what is reflected of it is in `indirect`.
 #define RAY_SPACING 0.25f
+template <bool CLEAR>
 DEVICE float3 object_radiance(const Batch* b, const View& view, int index, const float4* floor, const Hit& hit,
                               bool is_hit, float3 direction, int turn, u32& rays, float3& indirect) {
     const Both& sun = sun_set(b, index)[turn * 7 % b->sun_count];
@@ -176,7 +177,7 @@ DEVICE float3 object_radiance(const Batch* b, const View& view, int index, const
     for (int light = 0; light < 2; light++) {
         bool is_lamp = light != 0;
         float3 from = is_lamp ? xyz(lamp.object) : origin, along = is_lamp ? origin - from : xyz(sun.object);
-        float open = transmitted<true, true>(view, from, along, is_lamp ? 1.0f : INFINITE,
+        float open = transmitted<true, true, CLEAR>(view, from, along, is_lamp ? 1.0f : INFINITE,
                                              is_lamp ? spot > 0.0f : sunlit, is_lamp ? lamp_behind : sun_behind);
         (is_lamp ? lamp_open : sun_open) = open;
     }

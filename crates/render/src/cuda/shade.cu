@@ -176,7 +176,7 @@ static __device__ __noinline__ float3 lamp_mirrored(const Batch* b, const View& 
     count_rays(b, rays);
 
 /// The sun, and what the lobe reflects of it and of the world.
-TRACE_KERNEL shade_sun(const Batch* b, int unused) {
+TRACE_KERNEL_OF_BOTH(shade_sun) {
     FOR_POINTS(1, {
         const Both* sun = sun_set(b, index);
         float total = 0.0f;
@@ -191,7 +191,7 @@ TRACE_KERNEL shade_sun(const Batch* b, int unused) {
             float3 l = xyz(sun[i].world);
             bool lit = evaluate(p, l, cosine, diffuse) && active;
             rays += lit ? 1 : 0;
-            float open = transmitted<false, true>(view, p.origin, xyz(sun[i].object), INFINITE, lit, p.behind);
+            float open = transmitted<false, true, CLEAR>(view, p.origin, xyz(sun[i].object), INFINITE, lit, p.behind);
             total += cosine;
             visible += open * cosine;
             light += open * diffuse;
@@ -209,7 +209,7 @@ TRACE_KERNEL shade_sun(const Batch* b, int unused) {
     })
 }
 
-TRACE_KERNEL shade_spot(const Batch* b, int unused) {
+TRACE_KERNEL_OF_BOTH(shade_spot) {
     FOR_POINTS(SPOT_GROUP, {
         float irradiance = active ? spot_irradiance(b, view, p.position, p.normal) : 0.0f;
         active = irradiance > 0.0f;
@@ -235,7 +235,7 @@ TRACE_KERNEL shade_spot(const Batch* b, int unused) {
             bool lit = evaluate(p, l, cosine, diffuse) && active && counts;
             rays += lit ? 1 : 0;
             float3 origin = xyz(lamp[i].object);
-            float open = transmitted<true, true>(view, origin, p.origin - origin, 1.0f, lit, p.behind);
+            float open = transmitted<true, true, CLEAR>(view, origin, p.origin - origin, 1.0f, lit, p.behind);
             float weight = !counts ? 0.0f : is_inside ? 1.0f : spot_edge(view, p.position, xyz(lamp[i].world));
             open *= weight;
             total += weight * cosine;
@@ -292,6 +292,7 @@ DEVICE float3 of_lane(float3 value, int lane) {
 }
 
 /// The light of the first hits of the warp's queue, one a lane, added to the points they belong to.
+template <bool CLEAR>
 DEVICE void add_found(const Batch* b, const View& view, int index, const float4* floor, int count, u32& rays) {
     int warp = threadIdx.x / WARP, lane = lane_index();
     bool is_hit = lane < count;
@@ -299,8 +300,8 @@ DEVICE void add_found(const Batch* b, const View& view, int index, const float4*
     Hit hit = {found.t, found.u, found.v, found.triangle};
     int turn = (int)(found.ray >> 8);
     float3 indirect;
-    float3 radiance = object_radiance(b, view, index, floor, hit, is_hit, xyz(sphere_set(b, index)[turn].world), turn, rays,
-                                      indirect);
+    float3 radiance = object_radiance<CLEAR>(b, view, index, floor, hit, is_hit, xyz(sphere_set(b, index)[turn].world), turn,
+                                             rays, indirect);
     // Read again: nothing of it is kept over the walks.
     found = found_hits[warp][is_hit ? lane : 0];
     float3 white = found.white * (radiance + indirect);
@@ -325,7 +326,7 @@ DEVICE void add_found(const Batch* b, const View& view, int index, const float4*
 
 /// What the world, the floor and the object itself send from every direction. Few rays meet the object: their hits queue
 /// until there is one for every lane.
-TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
+TRACE_KERNEL_OF_BOTH(shade_indirect) {
     FOR_POINTS(1, {
         const Both* sphere = sphere_set(b, index);
         const float4* floor = b->coarse_floor + (u64)index * (COARSE_CELLS + 1) * (COARSE_CELLS + 1);
@@ -382,7 +383,7 @@ TRACE_KERNEL shade_indirect(const Batch* b, int unused) {
             }
             if (queued >= WARP || (is_end && queued > 0)) {
                 int taken = min(queued, WARP);
-                add_found(b, view, index, floor, taken, rays);
+                add_found<CLEAR>(b, view, index, floor, taken, rays);
                 queued -= taken;
                 if (lane_index() < queued) queue[lane_index()] = queue[WARP + lane_index()];
                 sync_warp();

@@ -193,31 +193,57 @@ static __device__ __noinline__ bool comes_first(const View& view, u32 a, u32 b, 
     return (x < y) != ((axis == 0 ? d.x : axis == 1 ? d.y : d.z) < 0.0f);
 }
 
+/// Nearest hit of a camera ray before `limit`, every triangle looked at as the CPU does.
+static __device__ __noinline__ Hit nearest_as_cpu(const View& view, float3 origin, float3 direction, float limit,
+                                                  bool is_first) {
+    Hit hit = {limit, 0.0f, 0.0f, MISS};
+    Ray ray = make_ray(origin, direction);
+    walk<true, true, false>(view, ray, hit.t, NONE, [&](u32 slot) {
+        float t, u, v;
+        if (meets(ray, view.triangles[slot], (1.0f + BESIDE) * hit.t, BESIDE, t, u, v)) {
+            float3 seen = seen_at(view.shading[slot], origin, direction, is_first);
+            bool is_nearer = seen.x < hit.t;
+            if (seen.x == hit.t && hit.triangle != MISS) is_nearer = comes_first(view, slot, hit.triangle, direction);
+            if (seen.x > 0.0f && is_nearer) hit = {seen.x, seen.y, seen.z, slot};
+        }
+        return false;
+    });
+    return hit;
+}
+
 /// Nearest hit of a camera ray before `limit`. Where surfaces lie in one another, rounding decides which of them is seen:
-/// it has to be that of the CPU.
+/// it has to be that of the CPU. So rays that may see one of several triangles are traced again, as the CPU does, and the
+/// hits of the others are computed as there.
 DEVICE Hit nearest_seen(const View& view, float3 origin, float3 direction, float limit, bool active, bool is_first) {
     Hit hit = {limit, 0.0f, 0.0f, MISS};
     if (active) {
         Ray ray = make_ray(origin, direction);
         const Triangle* triangles = view.triangles;
+        // The nearest of what is beside an edge or as far away as another.
+        float unsure = INFINITE;
         walk<true, true, false>(view, ray, hit.t, NONE, [&](u32 slot) {
             float t, u, v;
             if (meets(ray, triangles[slot], (1.0f + BESIDE) * hit.t, BESIDE, t, u, v)) {
-                float3 seen = seen_at(view.shading[slot], origin, direction, is_first);
-                bool is_nearer = seen.x < hit.t;
-                if (seen.x == hit.t && hit.triangle != MISS) is_nearer = comes_first(view, slot, hit.triangle, direction);
-                if (seen.x > 0.0f && is_nearer) hit = {seen.x, seen.y, seen.z, slot};
+                bool is_sure = t < (1.0f - BESIDE) * hit.t && fminf(fminf(u, v), 1.0f - u - v) > BESIDE;
+                if (is_sure) hit = {t, u, v, slot};
+                else unsure = fminf(unsure, t);
             }
             return false;
         });
+        if (unsure <= (1.0f + BESIDE) * hit.t) {
+            hit = nearest_as_cpu(view, origin, direction, limit, is_first);
+        } else if (hit.triangle != MISS) {
+            float3 seen = seen_at(view.shading[hit.triangle], origin, direction, is_first);
+            if (seen.x > 0.0f) hit = {seen.x, seen.y, seen.z, hit.triangle};
+        }
     }
     sync_warp();
     return hit;
 }
 
 /// Share of the light that arrives along a ray, 0 where it is not active. Boxes beyond `limit` are left out only where
-/// `HAS_LIMIT`; triangles always.
-template <bool HAS_LIMIT, bool LEAVES_OUT>
+/// `HAS_LIMIT`; triangles always. Unless the object is CLEAR somewhere, the first triangle ends a ray.
+template <bool HAS_LIMIT, bool LEAVES_OUT, bool CLEAR>
 DEVICE float transmitted(const View& view, float3 origin, float3 direction, float limit, bool active,
                          u32 behind = NONE) {
     float left = active ? 1.0f : 0.0f;
@@ -227,8 +253,8 @@ DEVICE float transmitted(const View& view, float3 origin, float3 direction, floa
         walk<HAS_LIMIT, false, LEAVES_OUT>(view, ray, limit, behind, [&](u32 slot) {
             float t, u, v;
             if (meets(ray, triangles[slot], limit, EDGE, t, u, v)) {
-                float share = view.has_transparency ? view.transparency[slot] : 0.0f;
-                if (share < 0.0f) share = mask_transparency(view, slot, u, v, share);
+                float share = CLEAR ? view.transparency[slot] : 0.0f;
+                if (CLEAR && share < 0.0f) share = mask_transparency(view, slot, u, v, share);
                 left *= share;
             }
             return left == 0.0f;

@@ -6,6 +6,17 @@
 #define KERNEL extern "C" __global__ void
 /// Kernels that trace rays wait for memory: many warps are worth more than many registers, of which these leave 48.
 #define TRACE_KERNEL extern "C" __global__ void __launch_bounds__(BLOCK, 1280 / BLOCK)
+/// One of them in two versions: for objects that are CLEAR somewhere, and for the others, which are most. A block is about
+/// one object, that of view `blockIdx.y`.
+#define TRACE_KERNEL_OF_BOTH(name)                                                                    \
+    template <bool CLEAR>                                                                             \
+    DEVICE void name##_of(const Batch* b);                                                            \
+    TRACE_KERNEL name(const Batch* b, int unused) {                                                   \
+        if (b->views[blockIdx.y].has_transparency) name##_of<true>(b);                                \
+        else name##_of<false>(b);                                                                     \
+    }                                                                                                 \
+    template <bool CLEAR>                                                                             \
+    DEVICE void name##_of(const Batch* b)
 #define PI 3.14159265f
 #define INVERSE_PI 0.318309886f
 #define INFINITE __int_as_float(0x7f800000)
