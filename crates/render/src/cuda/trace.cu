@@ -159,7 +159,7 @@ DEVICE Hit nearest(const View& view, float3 origin, float3 direction, float limi
 
 /// How far beside a triangle, in barycentric coordinates, and how far behind what was met, as a share of the distance, the
 /// device looks closely; and the tolerance of the CPU there.
-#define BESIDE 1e-3f
+#define BESIDE 1e-4f
 #define CPU_EDGE 1e-6f
 
 /// Distance and barycentric coordinates where a camera ray meets a triangle, computed as the CPU does: the first surface
