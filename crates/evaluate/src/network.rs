@@ -115,11 +115,10 @@ impl Encoder for NetworkEncoder {
     fn own_task(&self) -> Option<Task> {
         let (_, task) = self.network.model.method().head().filter(|_| self.is_trained)?;
         let frame = self.config().transform.group().frame;
-        Some(match task {
-            methods::Task::Classification => Task::Classification,
-            methods::Task::Rotation => Task::Rotation,
-            methods::Task::Translation => Task::of_part(pose::Part::Translation, frame),
-            methods::Task::Colour => Task::Colour,
+        Some(match task.part() {
+            Some(part) => Task::of_part(part, frame),
+            None if task == methods::Task::Colour => Task::Colour,
+            None => Task::Classification,
         })
     }
 

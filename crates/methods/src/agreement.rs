@@ -76,6 +76,9 @@ fn settings(base: &MethodConfig) -> Vec<(&'static str, MethodConfig)> {
             ("rotation", |config| config.network.task = Task::Rotation),
             ("translation", |config| config.network.task = Task::Translation),
             ("colour", |config| config.network.task = Task::Colour),
+            ("shear", |config| {
+                (config.transform, config.network.task) = (pose::Group::AFFINE.into(), Task::Shear);
+            }),
         ],
         "sen" | "equimod" => &[
             ("hypernetwork", |config| config.network.predictor = PredictorName::Hypernetwork),

@@ -2,7 +2,7 @@
 //! `presets/` only.
 
 use model::{BackboneConfig, ResNet18Config, VitConfig};
-use pose::Group;
+use pose::{Group, Part};
 use serde::{Deserialize, Serialize};
 
 use crate::names;
@@ -96,8 +96,28 @@ names! {
         Rotation = "rotation",
         /// The relative translation of a pair, in the transform's frame.
         Translation = "translation",
+        /// The ratios of the scales of a pair.
+        Scale = "scale",
+        /// The differences of the shears of a pair.
+        Shear = "shear",
+        /// The differences of the perspective of a pair of photographs.
+        Perspective = "perspective",
         /// The differences of floor and spot hue of a pair.
         Colour = "colour",
+    }
+}
+
+impl Task {
+    /// The part of a pose that it asks for, if it does.
+    pub fn part(self) -> Option<Part> {
+        match self {
+            Self::Classification | Self::Colour => None,
+            Self::Rotation => Some(Part::Rotation),
+            Self::Translation => Some(Part::Translation),
+            Self::Scale => Some(Part::Scale),
+            Self::Shear => Some(Part::Shear),
+            Self::Perspective => Some(Part::Perspective),
+        }
     }
 }
 

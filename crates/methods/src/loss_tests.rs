@@ -341,6 +341,7 @@ fn supervised_agrees_with_its_formula_for_every_task() {
         (Task::Rotation, Transform::ROTATION_OBJECT),
         (Task::Translation, Transform::ROTATION_OBJECT),
         (Task::Translation, Transform::ROTATION_BASE),
+        (Task::Shear, pose::Group::AFFINE.into()),
         (Task::Colour, Transform::ROTATION),
     ] {
         let mut config = MethodConfig { transform, classes: 5, ..small(MethodName::SUPERVISED) };
@@ -357,8 +358,13 @@ fn supervised_agrees_with_its_formula_for_every_task() {
             Task::Colour => hues.concat().iter().map(|&h| f64::from(h)).collect(),
             _ => {
                 let numbers = targets.parameters.as_ref().unwrap().to_f32().unwrap();
-                let range = if task == Task::Rotation { 0..4 } else { 4..7 };
-                numbers.chunks(7).flat_map(|n| n[range.clone()].iter().map(|&v| f64::from(v))).collect()
+                let range = match task {
+                    Task::Rotation => 0..4,
+                    Task::Shear => 10..13,
+                    _ => 4..7,
+                };
+                let width = transform.group().parameters();
+                numbers.chunks(width).flat_map(|n| n[range.clone()].iter().map(|&v| f64::from(v))).collect()
             }
         };
         let parts = vec![(

@@ -1,12 +1,11 @@
 //! The supervised baseline: the backbone and the evaluation head of one task, trained end to end.
 //!
-//! Classification: a linear layer on h, cross-entropy over both views. Rotation and translation: a 3-layer MLP on
-//! [h_x, h_y], mean squared error. Colour: a linear layer on [h_x, h_y], mean squared error.
+//! Classification: a linear layer on h, cross-entropy over both views. Rotation, translation and other parts of poses: a
+//! 3-layer MLP on [h_x, h_y], mean squared error. Colour: a linear layer on [h_x, h_y], mean squared error.
 
 use engine::ops;
 use engine::{Result, StoreBuilder, Tape, Var};
 use model::{MlpHead, MlpHeadConfig};
-use pose::Part as PosePart;
 
 use crate::batch::{PairBatch, required};
 use crate::config::{MethodConfig, Task};
@@ -42,16 +41,13 @@ impl Supervised {
 fn head(config: &MethodConfig) -> MlpHeadConfig {
     let width = config.backbone().output_width();
     let pair = 2 * width;
-    let numbers = |part: PosePart| part.width(config.transform.group().space);
-    match config.network.task {
-        Task::Classification => MlpHeadConfig { input: width, widths: vec![config.classes] },
-        Task::Rotation => {
-            MlpHeadConfig { input: pair, widths: vec![1024, 1024, numbers(PosePart::Rotation)] }
+    match config.network.task.part() {
+        Some(part) => {
+            let numbers = part.width(config.transform.group().space);
+            MlpHeadConfig { input: pair, widths: vec![1024, 1024, numbers] }
         }
-        Task::Translation => {
-            MlpHeadConfig { input: pair, widths: vec![1024, 1024, numbers(PosePart::Translation)] }
-        }
-        Task::Colour => MlpHeadConfig { input: pair, widths: vec![2] },
+        None if config.network.task == Task::Colour => MlpHeadConfig { input: pair, widths: vec![2] },
+        None => MlpHeadConfig { input: width, widths: vec![config.classes] },
     }
 }
 
@@ -79,13 +75,11 @@ impl Method for Supervised {
         }
         let pair = ops::concat(tape, &[h_x, h_y])?;
         let predicted = self.head.forward(tape, &pair)?;
-        let target = match self.task {
-            Task::Translation => {
-                Var::constant(required(&targets.parts[PosePart::Translation], "translations")?.clone())
-            }
-            Task::Colour => Var::constant(required(&targets.hues, "hue differences")?.clone()),
-            _ => Var::constant(required(&targets.parts[PosePart::Rotation], "rotations")?.clone()),
+        let target = match self.task.part() {
+            Some(part) => required(&targets.parts[part], part.name())?,
+            None => required(&targets.hues, "hue differences")?,
         };
+        let target = Var::constant(target.clone());
         Ok(vec![Term::new("regression_loss", ops::mse(tape, &predicted, &target)?, 1.0)])
     }
 
@@ -96,19 +90,26 @@ impl Method for Supervised {
 
 #[cfg(test)]
 mod tests {
+    use pose::Group;
+
     use super::*;
+    use crate::config::Transform;
     use crate::registry::MethodName;
 
     #[test]
     fn heads_are_those_of_the_evaluation() {
-        for (task, input, widths) in [
-            (Task::Classification, 512, vec![55]),
-            (Task::Rotation, 1024, vec![1024, 1024, 4]),
-            (Task::Translation, 1024, vec![1024, 1024, 3]),
-            (Task::Colour, 1024, vec![2]),
+        let (object, image) = (Transform::from(Group::AFFINE), Transform::from(Group::IMAGE_HOMOGRAPHY));
+        for (task, transform, input, widths) in [
+            (Task::Classification, object, 512, vec![55]),
+            (Task::Rotation, object, 1024, vec![1024, 1024, 4]),
+            (Task::Translation, object, 1024, vec![1024, 1024, 3]),
+            (Task::Scale, object, 1024, vec![1024, 1024, 3]),
+            (Task::Shear, image, 1024, vec![1024, 1024, 1]),
+            (Task::Perspective, image, 1024, vec![1024, 1024, 2]),
+            (Task::Colour, object, 1024, vec![2]),
         ] {
             let mut config = MethodConfig::published(MethodName::SUPERVISED).unwrap();
-            config.network.task = task;
+            (config.network.task, config.transform) = (task, transform);
             let head = head(&config);
             assert_eq!((head.input, head.widths), (input, widths), "{task}");
         }

@@ -10,10 +10,10 @@ use crate::registry::MethodName;
 /// What `method` learns of poses when it is trained for `transform`, or, supervised, for `task`; nothing for a method
 /// that is not told them.
 pub fn learns(method: MethodName, transform: Transform, task: Task) -> &'static [PosePart] {
-    match (method == MethodName::SUPERVISED, task) {
-        (true, Task::Rotation) => &[PosePart::Rotation],
-        (true, Task::Translation) => &[PosePart::Translation],
-        (true, Task::Classification | Task::Colour) => &[],
+    const ALL: &[PosePart] = &PosePart::ALL;
+    match (method == MethodName::SUPERVISED, task.part()) {
+        (true, Some(part)) => &ALL[part as usize..=part as usize],
+        (true, None) => &[],
         (false, _) if !method.learns_pose() => &[],
         (false, _) => transform.group().parts,
     }

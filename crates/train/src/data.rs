@@ -157,8 +157,9 @@ fn wanted_parts(config: &Config) -> Vec<(Part, String)> {
     let parts = transform.group().parts.iter().filter(|part| **part != Part::Rotation);
     let mut wanted: Vec<(Part, String)> =
         parts.map(|&part| (part, format!("transform {transform}"))).collect();
-    if wanted.is_empty() && *name == MethodName::SUPERVISED && network.task == Task::Translation {
-        wanted.push((Part::Translation, format!("network.task {}", network.task)));
+    let asked = network.task.part().filter(|part| *name == MethodName::SUPERVISED && *part != Part::Rotation);
+    if let Some(part) = asked.filter(|part| !transform.group().has(*part)) {
+        wanted.push((part, format!("network.task {}", network.task)));
     }
     wanted
 }

@@ -150,9 +150,14 @@ impl RunFolder {
             .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
+    /// The newest checkpoint, whole or not.
+    pub fn last_checkpoint(&self) -> Result<Option<PathBuf>> {
+        Ok(checkpoint::list(&self.checkpoints_path())?.pop().map(|(_, path)| path))
+    }
+
     /// The last checkpoint of a run that is finished, complete and not in use, whether or not its data still exist.
     pub fn finished(&self, epochs: u64) -> Result<Option<PathBuf>> {
-        let Some((_, path)) = checkpoint::list(&self.checkpoints_path())?.pop() else { return Ok(None) };
+        let Some(path) = self.last_checkpoint()? else { return Ok(None) };
         let is_last = Checkpoint::read_metadata(&path).is_ok_and(|newest| newest.position.epoch >= epochs);
         Ok((is_last && Checkpoint::read(&path).is_ok() && !self.is_running()).then_some(path))
     }

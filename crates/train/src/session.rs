@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::batches::training_plan;
-use crate::checkpoint::{self, Checkpoint};
+use crate::checkpoint::Checkpoint;
 use crate::config::Config;
 use crate::data::Data;
 use crate::error::{Error, Result};
@@ -131,7 +131,6 @@ fn checkpoint_of(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_path_buf());
     }
-    let newest = checkpoint::list(&RunFolder::open(path)?.checkpoints_path())?.pop();
     let none = || Error::Request(format!("{} has no checkpoint yet", path.display()));
-    newest.map(|(_, file)| file).ok_or_else(none)
+    RunFolder::open(path)?.last_checkpoint()?.ok_or_else(none)
 }

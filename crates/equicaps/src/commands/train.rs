@@ -177,7 +177,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     // sleep and wake it again, which takes a third of the time of small steps. Nobody else uses the pool meanwhile.
     let ended = if is_alone_on_the_cpu { rayon::scope(|_| train()) } else { train() };
     interrupt::means("stopping");
-    let ended = ended?;
+    let ended = ended.map_err(|error| with_the_way_on(error, folder.as_ref()))?;
     progress.finish();
     match folder {
         Some(folder) => report(&folder, &config, ended, warnings),
@@ -303,6 +303,17 @@ impl fmt::Display for Resolved {
 /// What resumes the run.
 fn resume_command(folder: &RunFolder) -> String {
     format!("equicaps train --resume {}", dataset::shell_word(folder.root()))
+}
+
+/// What goes wrong with a device is often gone when the run is resumed.
+fn with_the_way_on(error: train::Error, folder: Option<&RunFolder>) -> anyhow::Error {
+    let saved = folder.and_then(|folder| Some((folder, folder.last_checkpoint().ok()??)));
+    match (&error, saved) {
+        (train::Error::Engine(engine::Error::Gpu(gpu::Error::Driver { .. })), Some((folder, path))) => {
+            anyhow::anyhow!("{error}; {} is saved, continue with: {}", path.display(), resume_command(folder))
+        }
+        _ => error.into(),
+    }
 }
 
 /// How a session ended.

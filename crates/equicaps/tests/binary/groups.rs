@@ -73,6 +73,27 @@ fn objects_are_scaled_and_sheared_from_the_latents_to_the_probes() {
     for part in ["rotation", "translation", "scale", "shear"] {
         assert!(found["retrieval"]["pre"]["val-val"][part].is_number(), "{part}: {found}");
     }
+    // A supervised network learns one part of the motion, and is evaluated with its own head.
+    ok(set(&mut train(&at("supervised"), data, "affine", "supervised"), &["network.task=shear"]));
+    let own = ok_json(equicaps(&["evaluate", "--preset", "quick", "--quiet"]).arg(at("supervised")));
+    let own = own["results"][0]["representations"].as_object().unwrap();
+    assert_eq!(own.keys().collect::<Vec<_>>(), ["shear"]);
+    assert!(
+        own["shear"]["value"]["value"].is_number() && own["shear"]["curve"].as_array().unwrap().is_empty()
+    );
+    for (transform, task, expected) in [
+        ("similarity", "shear", "network.task shear needs a transform that has it, not similarity: affine"),
+        (
+            "affine",
+            "perspective",
+            "network.task perspective needs a transform that has it, not affine: image-homo",
+        ),
+    ] {
+        let task = format!("network.task={task}");
+        let (status, message) =
+            failure(set(&mut train(&at("wrong"), data, transform, "supervised"), &[task.as_str()]));
+        assert!(status == 2 && message.contains(expected), "{message}");
+    }
     let image = views.image_name(0, 0);
     let steer = |more: &[&str]| {
         let mut command = equicaps(&["steer"]);

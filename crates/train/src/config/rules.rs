@@ -1,6 +1,7 @@
 //! What a configuration may say: the ranges of its numbers.
 
-use methods::MethodConfig;
+use methods::{MethodConfig, MethodName, Task, Transform};
+use pose::Space;
 
 use super::Config;
 use crate::error::{Error, Result};
@@ -60,6 +61,7 @@ impl Config {
         rule(self.muon.rate > 0.0 && self.muon.rate.is_finite(), "muon.rate must be positive")?;
         let width = self.method.network.width;
         rule(width.is_multiple_of(8), "network.width must be a positive multiple of 8")?;
+        self.check_task()?;
         rule(self.method.network.capsules > 0, "network.capsules must be positive")?;
         rule(self.method.network.predictor_layers > 0, "network.predictor_layers must be positive")?;
         rule(
@@ -102,5 +104,26 @@ impl Config {
         )?;
         rule(self.logging.every_steps >= 1, "logging.every_steps must be at least 1")?;
         rule(self.guards.explosion > 0.0, "guards.explosion must be positive")
+    }
+
+    /// A supervised network can be asked only for what its transform changes, or all data of that kind have.
+    fn check_task(&self) -> Result<()> {
+        let (transform, task) = (self.method.transform, self.method.network.task);
+        let group = transform.group();
+        let is_known = match task.part() {
+            Some(part) => group.asked().contains(&part),
+            None => task == Task::Classification || group.space == Space::Object,
+        };
+        if is_known || self.method.name != MethodName::SUPERVISED {
+            return Ok(());
+        }
+        let has_it = |other: &Transform| {
+            task.part().map_or(other.group().space == Space::Object, |part| other.group().has(part))
+        };
+        let others: Vec<&str> = Transform::all().filter(has_it).map(Transform::name).collect();
+        Err(Error::Setting(format!(
+            "network.task {task} needs a transform that has it, not {transform}: {}",
+            others.join(", ")
+        )))
     }
 }
