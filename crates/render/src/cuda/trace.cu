@@ -215,6 +215,9 @@ DEVICE Hit nearest_seen(const View& view, float3 origin, float3 direction, float
     return hit;
 }
 
+/// Share of a ray's light that is as good as none: a step of 8 bits.
+#define LEAST_LIGHT (1.0f / 256.0f)
+
 /// Share of the light that arrives along a ray, 0 where it is not active. Boxes beyond `limit` are left out only where
 /// `HAS_LIMIT`; triangles always.
 template <bool HAS_LIMIT, bool LEAVES_OUT>
@@ -230,6 +233,7 @@ DEVICE float transmitted(const View& view, float3 origin, float3 direction, floa
                 float share = view.has_transparency ? view.transparency[slot] : 0.0f;
                 if (share < 0.0f) share = mask_transparency(view, slot, u, v, share);
                 left *= share;
+                if (left < LEAST_LIGHT) left = 0.0f;
             }
             return left == 0.0f;
         });
