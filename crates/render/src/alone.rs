@@ -7,7 +7,7 @@ use crate::wide::{Entry, MAX_LEVELS, SingleRay, Wide, is_block};
 /// What is done with the triangles that a ray meets. A trait, not a closure: closures would not be compiled with the
 /// wide instructions.
 pub trait Visitor<L: Lanes> {
-    /// Whether nearer boxes come first.
+    /// Whether nearer boxes come first; where not, [`Self::found`] leaves the limit as it is or ends the ray.
     const ORDERED: bool;
     /// The lane, places in a block, their distances and barycentric weights, the first triangle of the block, and
     /// where the ray ends; returns where it ends from there on, or a negative number if it is done.
@@ -40,7 +40,9 @@ pub fn walk<L: Lanes, V: Visitor<L>>(
                 }
             }
         } else {
-            levels[height] = (at.reference, at.places);
+            // Where the order does not matter, neither does the limit of a ray that goes on: it is the same all the way.
+            let entered = if V::ORDERED { Mask::MAX } else { wide.enters(at.reference, ray, limit).0 };
+            levels[height] = (at.reference, at.places & entered);
             height += 1;
         }
         // On to the nearest child that still waits, at this level or above.
@@ -49,13 +51,17 @@ pub fn walk<L: Lanes, V: Visitor<L>>(
                 return limit;
             }
             let (node, waiting) = levels[height - 1];
-            let (mask, near) = wide.enters(node, ray, limit);
-            let left = mask & waiting;
+            let (left, place) = if V::ORDERED {
+                let (mask, near) = wide.enters(node, ray, limit);
+                let left = mask & waiting;
+                (left, nearest_place(left, near))
+            } else {
+                (waiting, waiting.trailing_zeros() as usize & (WIDTH - 1))
+            };
             if left == 0 {
                 height -= 1;
                 continue;
             }
-            let place = if V::ORDERED { nearest_place(left, near) } else { left.trailing_zeros() as usize };
             let rest = left & !(1 << place);
             levels[height - 1].1 = rest;
             height -= usize::from(rest == 0);
@@ -69,7 +75,7 @@ pub fn walk<L: Lanes, V: Visitor<L>>(
 #[inline(always)]
 fn nearest_place<L: Lanes>(mask: Mask, distances: L) -> usize {
     let mut place = mask.trailing_zeros() as usize & (WIDTH - 1);
-    let mut left = mask & (mask - 1);
+    let mut left = mask & mask.wrapping_sub(1);
     if left != 0 {
         let mut values = Floats::splat(0.0);
         distances.store(&mut values);

@@ -12,25 +12,25 @@ use crate::lights::{FLOOR_Z, WORLD_RADIANCE};
 use crate::lit_scene::LitScene;
 use crate::packet::Fan;
 use crate::points::{LAMP_LOBE, PointPacket, Shade, lamp_mirrored};
-use crate::trace::{Hit, Hits, MISS, Traceable};
+use crate::trace::{Hits, Traceable};
 use crate::view::SurfacePoint;
+
+mod layers;
+mod place;
+pub(crate) use layers::MAX_LAYERS;
+use place::place_points;
+pub(crate) use place::{GROUP, MOST_EXTRAS};
 
 /// No sample, no point.
 const NONE: u32 = u32::MAX;
-/// Transparent surfaces a camera ray may cross.
-pub(crate) const MAX_LAYERS: usize = 8;
 /// Pixels that the filter reaches beyond a pixel, rounded up.
 pub(crate) const MARGIN: i32 = 2;
 /// Side of the blocks of camera rays that make a packet.
 const BLOCK: usize = 4;
 /// Nodes of the hierarchy whose outlines bound the object's.
 const COVER_BOXES: usize = 128;
-/// Sum of interpolation weights below which a sample gets a shaded point of its own.
-const MIN_WEIGHT: f32 = 0.1;
 /// How steeply rays come down at least, for the points of the floor to be within reach of single precision.
 const LEAST_DESCENT: f32 = -1e-3;
-/// Cosine between normals at which two points stop being of the same surface.
-const MIN_COSINE: f32 = 0.9;
 
 /// A hit of a camera ray.
 struct Sample {
@@ -88,7 +88,7 @@ pub(crate) fn render_linear(scene: &LitScene<'_>, size: u32, rays: &mut u64) -> 
     if samples.is_empty() {
         return pixels;
     }
-    let points = place_points(&region, scene.settings.shading_step, &mut samples, &first);
+    let points = place_points(&region, scene, &mut samples, &first);
     let shades = shade_points(scene, &points, &samples, rays);
     resolve(scene, &region, &samples, &shades, size, &mut pixels);
     pixels
@@ -190,13 +190,15 @@ fn trace_samples(
 ) -> (Vec<Sample>, Vec<u32>) {
     let view = scene.view;
     let mut first = vec![NONE; region.width * region.height];
-    let mut samples = Vec::with_capacity(first.len() / 2);
+    let is_clear = view.mesh.geometry.has_transparency;
+    let mut samples = Vec::with_capacity(if is_clear { first.len() } else { first.len() / 2 });
     let direction_at = |x: usize, y: usize| region.direction(&view.camera, x, y, size);
     let origin = view.to_object(view.camera.position);
     let covered = covered_blocks(scene, region, size);
     // Between neighbouring rays, over their distance.
     let spacing = 1.0 / (region.supersampling as f32 * size as f32);
     let mut hits = Hits::NONE;
+    let mut layers: [Vec<Sample>; WIDTH] = Default::default();
     for by in (0..region.height).step_by(BLOCK) {
         for bx in (0..region.width).step_by(BLOCK) {
             if !covered[by / BLOCK * region.width.div_ceil(BLOCK) + bx / BLOCK] {
@@ -204,6 +206,7 @@ fn trace_samples(
             }
             let zero = Floats::splat(0.0);
             let mut packet = Fan { origin, direction: [zero; 3], limit: zero, active: 0 };
+            let (mut directions, mut places) = ([Vec3::ZERO; WIDTH], [[0; 2]; WIDTH]);
             for lane in 0..WIDTH {
                 let (x, y) = (bx + lane % BLOCK, by + lane / BLOCK);
                 if x < region.width && y < region.height {
@@ -211,6 +214,7 @@ fn trace_samples(
                     let to_floor = (FLOOR_Z - view.camera.position.z) / direction.z;
                     packet.limit.0[lane] = if direction.z < 0.0 { to_floor } else { f32::INFINITY };
                     packet.active |= 1 << lane;
+                    (directions[lane], places[lane]) = (direction, [x as u32, y as u32]);
                     let direction = view.object_from_world * direction;
                     for axis in 0..3 {
                         packet.direction[axis].0[lane] = direction[axis];
@@ -221,145 +225,25 @@ fn trace_samples(
             packet.nearest(&view.mesh.geometry, &mut hits);
             let hit_lanes = || (0..WIDTH).filter(|&lane| hits.mask >> lane & 1 != 0);
             hit_lanes().for_each(|lane| view.shape().prefetch(hits.triangle[lane]));
-            for lane in hit_lanes() {
-                let (x, y) = (bx + lane % BLOCK, by + lane / BLOCK);
-                let before = samples.len();
-                let direction = direction_at(x, y);
-                let limit = packet.limit.0[lane];
-                add_layers(scene, hits.lane(lane), direction, limit, ([x, y], spacing), &mut samples, rays);
-                if samples.len() > before {
-                    first[y * region.width + x] = before as u32;
+            let block = layers::Block { view, directions, limit: packet.limit, places, spacing };
+            let place = |lane: usize| places[lane][1] as usize * region.width + places[lane][0] as usize;
+            if !is_clear {
+                for lane in hit_lanes() {
+                    first[place(lane)] = samples.len() as u32;
+                    samples.extend(block.sample(lane, &hits.lane(lane), 1.0).0);
+                }
+            } else if hits.mask != 0 {
+                block.layers(hits, &mut layers, rays);
+                for lane in hit_lanes() {
+                    if !layers[lane].is_empty() {
+                        first[place(lane)] = samples.len() as u32;
+                        samples.append(&mut layers[lane]);
+                    }
                 }
             }
         }
     }
     (samples, first)
-}
-
-/// Appends the sample of a hit, and of the surfaces behind it where it is transparent.
-fn add_layers(
-    scene: &LitScene<'_>,
-    hit: Hit,
-    direction: Vec3,
-    limit: f32,
-    ([x, y], ray_spacing): ([usize; 2], f32),
-    samples: &mut Vec<Sample>,
-    rays: &mut u64,
-) {
-    let view = scene.view;
-    let (mut hit, mut left) = (hit, 1.0);
-    for _ in 0..MAX_LAYERS {
-        let point = view.camera_point(&view.shape(), &hit, direction, ray_spacing * hit.t);
-        let alpha = view.alpha(&point);
-        // Holes show nothing of their surface.
-        if alpha > 0.0 {
-            samples.push(Sample {
-                point,
-                albedo: view.albedo(&point),
-                x: x as u32,
-                y: y as u32,
-                weight: left * alpha,
-                sources: [(NONE, 0.0); 4],
-            });
-        }
-        left *= 1.0 - alpha;
-        if left <= 1e-3 {
-            return;
-        }
-        let start = hit.t + 1e-4;
-        let origin = view.to_object(view.camera.position + start * direction);
-        *rays += 1;
-        let next = view.mesh.geometry.nearest_one(origin, view.object_from_world * direction, limit - start);
-        if next.triangle == MISS {
-            return;
-        }
-        hit = Hit { t: next.t + start, ..next };
-    }
-}
-
-/// How much of the light at `other` a point may take for its own.
-#[inline]
-fn likeness(point: &SurfacePoint, other: &SurfacePoint, tolerance: f32) -> f32 {
-    let cosine = point.normal.dot(other.normal);
-    if cosine <= MIN_COSINE {
-        return 0.0;
-    }
-    let offset = (other.position - point.position).dot(point.face_normal).abs();
-    let flatness = 1.0 - offset / tolerance;
-    if flatness <= 0.0 { 0.0 } else { (cosine - MIN_COSINE) * (1.0 / (1.0 - MIN_COSINE)) * flatness }
-}
-
-/// Chooses the samples at which light is computed, neighbours together, and tells every sample which it uses.
-fn place_points(region: &Region, step: usize, samples: &mut [Sample], first: &[u32]) -> Vec<u32> {
-    let (columns, rows) = (region.width.div_ceil(step), region.height.div_ceil(step));
-    let mut lattice = vec![NONE; columns * rows];
-    let mut points: Vec<u32> = Vec::new();
-    for block in 0..columns.div_ceil(4) * rows.div_ceil(4) {
-        let (bx, by) = (4 * (block % columns.div_ceil(4)), 4 * (block / columns.div_ceil(4)));
-        for (x, y) in (0..16).map(|i| (bx + i % 4, by + i / 4)) {
-            let (sx, sy) = (x * step + step / 2, y * step + step / 2);
-            if x < columns && y < rows && sx < region.width && sy < region.height {
-                let sample = first[sy * region.width + sx];
-                if sample != NONE {
-                    lattice[y * columns + x] = points.len() as u32;
-                    points.push(sample);
-                }
-            }
-        }
-    }
-    // Points beyond the lattice, chained by lattice cell.
-    let regular = points.len();
-    let mut chain_start = vec![NONE; columns * rows];
-    let mut chain_next: Vec<u32> = Vec::new();
-    let tolerance = 0.012 * step as f32 / region.supersampling as f32;
-    for index in 0..samples.len() {
-        let sample = &samples[index];
-        let (x, y) = (sample.x as f32 - (step / 2) as f32, sample.y as f32 - (step / 2) as f32);
-        let (cx, cy) = ((x / step as f32).floor(), (y / step as f32).floor());
-        let (fx, fy) = (x / step as f32 - cx, y / step as f32 - cy);
-        let mut sources = [(NONE, 0.0); 4];
-        let mut total = 0.0;
-        for (slot, source) in sources.iter_mut().enumerate() {
-            let (nx, ny) = (cx as i64 + (slot & 1) as i64, cy as i64 + (slot >> 1) as i64);
-            let bilinear =
-                (if slot & 1 == 0 { 1.0 - fx } else { fx }) * (if slot >> 1 == 0 { 1.0 - fy } else { fy });
-            if bilinear <= 0.0 || nx < 0 || ny < 0 || nx >= columns as i64 || ny >= rows as i64 {
-                continue;
-            }
-            let point = lattice[ny as usize * columns + nx as usize];
-            if point == NONE {
-                continue;
-            }
-            let other = points[point as usize] as usize;
-            let alike =
-                if other == index { 1.0 } else { likeness(&sample.point, &samples[other].point, tolerance) };
-            *source = (point, bilinear * alike);
-            total += bilinear * alike;
-        }
-        if total < MIN_WEIGHT {
-            let cell = (sample.y as usize / step) * columns + sample.x as usize / step;
-            let mut link = chain_start[cell];
-            let mut best = (NONE, MIN_WEIGHT);
-            while link != NONE {
-                let other = &samples[points[regular + link as usize] as usize];
-                let alike = likeness(&sample.point, &other.point, tolerance);
-                if alike > best.1 {
-                    best = (regular as u32 + link, alike);
-                }
-                link = chain_next[link as usize];
-            }
-            if best.0 == NONE {
-                best.0 = points.len() as u32;
-                points.push(index as u32);
-                chain_next.push(chain_start[cell]);
-                chain_start[cell] = chain_next.len() as u32 - 1;
-            }
-            sources = [(best.0, 1.0), (NONE, 0.0), (NONE, 0.0), (NONE, 0.0)];
-            total = 1.0;
-        }
-        samples[index].sources = sources.map(|(point, weight)| (point, weight / total));
-    }
-    points
 }
 
 fn shade_points(scene: &LitScene<'_>, points: &[u32], samples: &[Sample], rays: &mut u64) -> Vec<Shade> {

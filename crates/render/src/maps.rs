@@ -53,7 +53,7 @@ impl MapData {
 
     /// First texel, width and height of a copy.
     #[inline]
-    fn at_level(&self, level: u32) -> (u32, u32, u32) {
+    pub fn at_level(&self, level: u32) -> (u32, u32, u32) {
         let (mut start, mut width, mut height) = (self.start, self.width, self.height);
         for _ in 0..level {
             start += width * height;
@@ -76,6 +76,18 @@ impl MapData {
         top.lerp(bottom, fy)
     }
 
+    /// Alpha of [`Self::lookup`].
+    #[inline]
+    pub fn alpha(&self, texels: &[[u8; 4]], uv: Vec2, level: u32) -> f32 {
+        let (start, width, height) = self.at_level(level);
+        let uv = Vec2::from(self.scale) * uv + Vec2::from(self.offset);
+        let (x0, x1, fx) = texel_pair(uv.x, width);
+        let (y0, y1, fy) = texel_pair(1.0 - uv.y, height);
+        let texel = |x: u32, y: u32| f32::from(texels[(start + y * width + x) as usize][3]);
+        let between = |a: f32, b: f32, share: f32| a * (1.0 - share) + b * share;
+        between(between(texel(x0, y0), texel(x1, y0), fx), between(texel(x0, y1), texel(x1, y1), fx), fy)
+    }
+
     /// Linear colour at a texture coordinate, filtered in sRGB and decoded afterwards.
     #[inline]
     pub fn colour(&self, texels: &[[u8; 4]], uv: Vec2, level: u32) -> Vec3 {
@@ -89,11 +101,19 @@ fn half(size: u32) -> u32 {
     (size / 2).max(1)
 }
 
+/// As the method of numbers, which is a call where the processor is not known to have an instruction for it.
+#[inline(always)]
+fn floor(x: f32) -> f32 {
+    let whole = x as i32 as f32;
+    // Numbers without a fraction, and what is no number, stay.
+    if x.abs() < 8_388_608.0 { whole - f32::from(u8::from(whole > x)) } else { x }
+}
+
 /// The two texels around a repeated coordinate and the weight of the second.
 #[inline(always)]
 fn texel_pair(coordinate: f32, size: u32) -> (u32, u32, f32) {
-    let x = (coordinate - coordinate.floor()) * size as f32 - 0.5;
-    let low = x.floor();
+    let x = (coordinate - floor(coordinate)) * size as f32 - 0.5;
+    let low = floor(x);
     // At most one beyond either end, so that no division is needed.
     let wrap = |i: i32| {
         (if i < 0 {
@@ -105,75 +125,6 @@ fn texel_pair(coordinate: f32, size: u32) -> (u32, u32, f32) {
         }) as u32
     };
     (wrap(low as i32), wrap(low as i32 + 1), x - low)
-}
-
-/// Opacity of triangles whose map has holes, for rays that look for light.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Masks {
-    faces: Vec<MaskFace>,
-    texels: Arc<Vec<[u8; 4]>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct MaskFace {
-    uvs: [Vec2; 3],
-    scale: Vec2,
-    offset: Vec2,
-    alpha: f32,
-    /// First texel, width and height of the copy that is looked up.
-    copy: (u32, u32, u32),
-}
-
-/// Distance, in the object, of which light shows no detail: a pixel of an image of 256.
-const LIGHT_DETAIL: f32 = 0.01;
-
-/// The copy of a map of opacity that rays which look for light use on a triangle; `density` as from [`uv_density`].
-pub(crate) fn light_level(map: &MapData, density: f32) -> u32 {
-    map.level(density * LIGHT_DETAIL * LIGHT_DETAIL)
-}
-
-/// Area in texture coordinates over area in the object; `normal` is the cross product of the triangle's edges.
-#[inline]
-pub(crate) fn uv_density(uvs: &[[f32; 2]; 3], normal: [f32; 3]) -> f32 {
-    let [a, b, c] = uvs.map(Vec2::from);
-    let (ab, ac) = (b - a, c - a);
-    (ab.x * ac.y - ab.y * ac.x).abs() / Vec3::from(normal).length().max(1e-12)
-}
-
-impl Masks {
-    pub fn new(texels: Arc<Vec<[u8; 4]>>) -> Self {
-        Self { faces: Vec::new(), texels }
-    }
-
-    /// Adds a triangle; returns its number, counted from 1.
-    pub fn add(&mut self, uvs: &[[f32; 2]; 3], normal: [f32; 3], material: &MaterialData) -> u32 {
-        let map = &material.opacity;
-        self.faces.push(MaskFace {
-            uvs: uvs.map(Vec2::from),
-            scale: map.scale.into(),
-            offset: map.offset.into(),
-            alpha: material.alpha,
-            copy: map.at_level(light_level(map, uv_density(uvs, normal))),
-        });
-        self.faces.len() as u32
-    }
-
-    /// Share of the light that passes triangle `number` where the weights of its second and third corner are `u`, `v`.
-    #[inline(always)]
-    pub fn transparency(&self, number: u32, u: f32, v: f32) -> f32 {
-        let face = &self.faces[number as usize - 1];
-        let uv = (1.0 - u - v) * face.uvs[0] + u * face.uvs[1] + v * face.uvs[2];
-        let uv = face.scale * uv + face.offset;
-        // As [`MapData::lookup`], of alpha alone.
-        let (start, width, height) = face.copy;
-        let (x0, x1, fx) = texel_pair(uv.x, width);
-        let (y0, y1, fy) = texel_pair(1.0 - uv.y, height);
-        let texel = |x: u32, y: u32| f32::from(self.texels[(start + y * width + x) as usize][3]);
-        let between = |a: f32, b: f32, share: f32| a * (1.0 - share) + b * share;
-        let top = between(texel(x0, y0), texel(x1, y0), fx);
-        let bottom = between(texel(x0, y1), texel(x1, y1), fx);
-        1.0 - face.alpha * (between(top, bottom, fy) * (1.0 / 255.0))
-    }
 }
 
 /// Materials and their images in one array each, the plain grey last.

@@ -9,7 +9,8 @@ use simd::prefetch;
 
 use crate::bsdf::Surface;
 use crate::bvh;
-use crate::maps::{self, MapData, Masks};
+use crate::maps::{self, MapData};
+use crate::masks::{self, Masks};
 use crate::shared::shared;
 use crate::simplify::{Face, simplify};
 use crate::trace::{Geometry, Hit, Triangle};
@@ -219,7 +220,7 @@ impl PreparedMesh {
         let material = &self.materials[material as usize];
         let map = &material.opacity;
         if map.is_some() {
-            let opacity = map.lookup(&self.texels, uv, map.level(footprint)).w * (1.0 / 255.0);
+            let opacity = map.alpha(&self.texels, uv, map.level(footprint)) * (1.0 / 255.0);
             return material.alpha * opacity;
         }
         material.alpha
@@ -287,7 +288,7 @@ impl Shape<'_> {
     #[inline]
     pub fn uv_density(&self, triangle: u32) -> f32 {
         let triangle = triangle as usize;
-        maps::uv_density(&self.corners[triangle].uvs, self.geometry.triangles[triangle].normal)
+        masks::uv_density(&self.corners[triangle].uvs, self.geometry.triangles[triangle].normal)
     }
 
     /// Asks for the memory that [`Self::point`] reads.
@@ -305,7 +306,7 @@ fn build(
     (materials, texels): (&[MaterialData], &Arc<Vec<[u8; 4]>>),
     is_for_cpu: bool,
 ) -> (Geometry, Vec<Corners>) {
-    let mut masks = Masks::new(Arc::clone(texels));
+    let mut masks = Masks::default();
     let positions: Vec<[Vec3; 3]> = faces
         .iter()
         .map(|face| face.vertices.map(|vertex| Vec3::from(vertices[vertex as usize].position)))
@@ -329,11 +330,15 @@ fn build(
             material: face.material,
         });
         if material.opacity.is_some() {
-            triangle.mask = masks.add(&corners[corners.len() - 1].uvs, triangle.normal, material);
+            match masks.add(&corners[corners.len() - 1].uvs, triangle.normal, material, texels) {
+                Ok(number) => triangle.mask = number,
+                Err(transparency) => triangle.transparency = transparency,
+            }
         }
         triangles.push(triangle);
     }
-    let has_transparency = triangles.iter().any(|triangle| triangle.transparency > 0.0 || triangle.mask != 0);
+    // Also where light, which sees maps less sharply, finds no hole.
+    let has_transparency = corners.iter().any(|corners| materials[corners.material as usize].is_clear());
     let wide = if is_for_cpu { Wide::new(&nodes, &triangles) } else { Wide::default() };
     (Geometry { nodes, triangles, has_transparency, masks, wide }, corners)
 }

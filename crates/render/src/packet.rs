@@ -65,6 +65,8 @@ pub(crate) fn reciprocal(d: f32) -> f32 {
 /// A packet in registers. No closures and no `array::map` in implementations: they would not be compiled with the
 /// wide instructions.
 pub(crate) trait Rays<L: Lanes> {
+    /// Whether rays may leave the packet to go on alone.
+    const MAY_LEAVE: bool = true;
     /// Rays that count, and where they end; -1 in the others.
     fn start(&self) -> (Mask, L);
     /// For each axis whether the rays run backwards, by the first active ray.
@@ -206,7 +208,7 @@ pub(crate) struct FanRays<'a, L> {
 }
 
 #[inline(always)]
-fn reciprocals<L: Lanes>(d: L) -> L {
+pub(crate) fn reciprocals<L: Lanes>(d: L) -> L {
     let (tiny, zero) = (L::splat(TINY), L::splat(0.0));
     let size = d.max(zero.sub(d));
     let least = L::select(d.lt(zero), zero.sub(tiny), tiny);

@@ -9,6 +9,8 @@ pub(crate) struct Settings {
     pub supersampling: usize,
     /// Camera rays between two shaded points, along each axis.
     pub shading_step: usize,
+    /// Cells of shaded points across which samples share one, times the share of its ray that a sample is.
+    pub sharing: f32,
     /// Pixels between the points at which the floor's light is found.
     pub floor_step: usize,
     /// Shadow rays of a shaded point towards the sun.
@@ -47,6 +49,7 @@ impl Settings {
             Quality::Reference => Self {
                 supersampling: 4,
                 shading_step: 2,
+                sharing: 1.0,
                 floor_step: 1,
                 sun_directions: 128,
                 lamp_points: 64,
@@ -63,6 +66,7 @@ impl Settings {
             Quality::Standard => Self {
                 supersampling: 3,
                 shading_step: 3,
+                sharing: 2.0,
                 floor_step: 2,
                 sun_directions: 24,
                 lamp_points: 24,
@@ -79,6 +83,7 @@ impl Settings {
             Quality::Fast => Self {
                 supersampling: 2,
                 shading_step: 4,
+                sharing: 1.25,
                 floor_step: 4,
                 sun_directions: 16,
                 lamp_points: 12,

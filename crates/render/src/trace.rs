@@ -7,8 +7,9 @@ use glam::Vec3;
 use simd::{Floats, Lanes, Mask, WIDTH, multiversion, prefetch};
 
 use crate::bvh::{MAX_DEPTH, Nodes};
-use crate::maps::Masks;
+use crate::masks::Masks;
 use crate::packet::{EDGE, Fan, FanRays, MIN_T, Parallel, ParallelRays, Rays, reciprocal};
+use crate::scattered::{Scattered, ScatteredRays};
 use crate::wide::Wide;
 
 mod search;
@@ -130,7 +131,7 @@ const SMALL_LEAF: u32 = 4;
 /// the limits. `leaf` returns the limits from there on, or `None` to stop. Rays that are left alone go on through the
 /// wide hierarchy.
 #[inline(always)]
-fn walk_packet<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, limit: L, leaf: &mut impl Leaf<L>) {
+fn walk_packet<L: Lanes, R: Rays<L>>(geometry: &Geometry, rays: &R, limit: L, leaf: &mut impl Leaf<L>) {
     let Some(root) = geometry.nodes.first() else { return };
     let mut limit = limit;
     let mut mask = rays.enters(root, limit);
@@ -139,7 +140,7 @@ fn walk_packet<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, limit: L, lea
     }
     let large = geometry.triangles.len() > LARGE;
     let backwards = rays.backwards();
-    let alone = if !geometry.wide.is_usable() {
+    let alone = if !R::MAY_LEAVE || !geometry.wide.is_usable() {
         0
     } else if large {
         ALONE_LARGE
@@ -208,6 +209,7 @@ macro_rules! walk {
 
 walk!(nearest_parallel = nearest(Parallel as ParallelRays, hits: &mut Hits));
 walk!(nearest_fan = nearest(Fan as FanRays, hits: &mut Hits));
+walk!(nearest_scattered = nearest(Scattered as ScatteredRays, hits: &mut Hits));
 walk!(blocked_parallel = blocked(Parallel as ParallelRays) -> Mask);
 walk!(blocked_fan = blocked(Fan as FanRays) -> Mask);
 walk!(filtered_parallel = filtered(Parallel as ParallelRays, left: &mut Floats));
@@ -292,6 +294,11 @@ impl Geometry {
             0 => triangle.transparency,
             mask => self.masks.transparency(mask, u, v),
         }
+    }
+
+    /// Nearest hits of rays on their own ways: those of [`Self::nearest_one`].
+    pub(crate) fn nearest_of(&self, packet: &Scattered, hits: &mut Hits) {
+        nearest_scattered(self, packet, hits);
     }
 
     /// Nearest hit of one ray.

@@ -256,17 +256,17 @@ pub struct SingleRay<L> {
 }
 
 #[inline(always)]
-fn splat<L: Lanes>(vector: Vec3) -> [L; 3] {
+pub(crate) fn splat<L: Lanes>(vector: Vec3) -> [L; 3] {
     [L::splat(vector.x), L::splat(vector.y), L::splat(vector.z)]
 }
 
 #[inline(always)]
-fn dot<L: Lanes>(a: &[L; 3], b: &[L; 3]) -> L {
+pub(crate) fn dot<L: Lanes>(a: &[L; 3], b: &[L; 3]) -> L {
     a[0].mul(b[0]).add(a[1].mul(b[1])).add(a[2].mul(b[2]))
 }
 
 #[inline(always)]
-fn cross<L: Lanes>(a: &[L; 3], b: &[L; 3]) -> [L; 3] {
+pub(crate) fn cross<L: Lanes>(a: &[L; 3], b: &[L; 3]) -> [L; 3] {
     [
         a[1].mul(b[2]).sub(a[2].mul(b[1])),
         a[2].mul(b[0]).sub(a[0].mul(b[2])),

@@ -80,6 +80,35 @@ fn presets_agree_with_the_path_tracer_on_other_objects() {
     }
 }
 
+/// What is seen through holes gets light of its own, but hardly more work.
+#[test]
+fn perforated_objects_agree_with_the_path_tracer_and_take_few_more_rays() {
+    // A fifth of the texels is open.
+    let pixels =
+        (0_u32..32 * 32).map(|i| [255, 255, 255, if i * i % 97 % 5 == 0 { 0 } else { 255 }]).collect();
+    let holes = scene::Map::from(scene::Texture { width: 32, height: 32, pixels });
+    for (object, mesh) in procedural::benchmark_set().iter().enumerate().skip(3).step_by(8) {
+        let mut perforated = mesh.clone();
+        for vertex in &mut perforated.vertices {
+            let [x, y, z] = vertex.position;
+            vertex.uv = [2.0 * x + 0.5 * z, 2.0 * y + 0.3 * z];
+        }
+        perforated.materials.iter_mut().for_each(|material| material.opacity = Some(holes.clone()));
+        let [whole, perforated] = [mesh, &perforated].map(PreparedMesh::new);
+        let latents = LatentRanges::BENCH_T.sample(11, "agreement", object as u64);
+        let truth = render_by_paths(Some(&perforated), &latents, 64, 96);
+        for (quality, bound) in [(Quality::Reference, 40.0), (Quality::Standard, 38.5), (Quality::Fast, 35.0)]
+        {
+            let value = psnr(&render(Some(&perforated), &latents, 64, quality).pixels, &truth.pixels);
+            assert!(value > bound, "object {object}, {quality}: {value:.2} dB");
+        }
+        let [few, many] = [&whole, &perforated].map(|mesh| {
+            render::render_with_stats(Some(mesh), &latents, 256, Quality::Standard).1.rays as f64
+        });
+        assert!(many < 1.25 * few, "object {object}: {many} rays instead of {few}");
+    }
+}
+
 /// A plate above the floor, whose shadow is most of what there is to see.
 #[test]
 fn the_path_tracer_sees_the_same_shadows() {

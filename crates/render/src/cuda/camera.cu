@@ -4,9 +4,12 @@
 #define SQRT_HALF 0.707106781f
 #define FOCAL 1.388889f
 #define MIN_WEIGHT 0.1f
-#define MIN_COSINE 0.9f
-/// Values of `own`: nothing there; light interpolated on the lattice; else the number of an extra point of the cell, with
-/// OWNER where that point is this sample.
+#define MIRROR 0.01f
+#define MIN_ALPHA 1e-3f
+/// Share of a ray that is not followed any farther.
+#define LEAST 0.005f
+/// Values of `own`: nothing there; light interpolated on the lattice; else the number of an extra point of the group of
+/// cells, with OWNER where that point is this sample.
 #define EMPTY 0xffffffffu
 #define INTERPOLATED 0xfffffffeu
 #define OWNER 0x80000000u
@@ -125,10 +128,14 @@ TRACE_KERNEL_OF_BOTH(trace_camera) {
                 SurfacePoint point = camera_point(view, hit, direction, scale * distance);
                 const Material& material = view.materials[point.material];
                 float alpha = opacity(view, material, point.uv, point.footprint);
+                // Of what is hardly left the surface takes all: nothing bright may shine through it.
+                float behind = left * (1.0f - alpha);
+                if (!(behind > LEAST)) behind = 0.0f;
+                float weight = behind > 0.0f ? left * alpha : left;
                 // Holes show nothing of their surface.
                 if (alpha > 0.0f) {
                     Sample sample;
-                    sample.position = extend(point.position, left * alpha);
+                    sample.position = extend(point.position, weight);
                     sample.normal = extend(point.normal, __uint_as_float(point.material));
                     sample.face = extend(point.face, __uint_as_float(point.behind));
                     sample.albedo = extend(albedo(b, view, material, point.uv, point.footprint),
@@ -137,13 +144,13 @@ TRACE_KERNEL_OF_BOTH(trace_camera) {
                     b->own[slot + used] = INTERPOLATED;
                     used++;
                     if (view.has_emission) {
-                        emitted = emitted + (left * alpha) * emission(b, view, material, point.uv, point.footprint);
+                        emitted = emitted + weight * emission(b, view, material, point.uv, point.footprint);
                     }
                 }
-                left *= 1.0f - alpha;
+                left = behind;
                 start = distance + 1e-4f;
             }
-            active = active && left > 1e-3f;
+            active = active && left > 0.0f;
         }
         if (is_inside) {
             for (; used < view.layers; used++) b->own[slot + used] = EMPTY;
@@ -153,13 +160,32 @@ TRACE_KERNEL_OF_BOTH(trace_camera) {
     count_rays(b, rays);
 }
 
-/// How much of the light at `other` a point may take for its own.
-DEVICE float likeness(const Sample& point, const Sample& other, float tolerance) {
+/// How far a sample looks for a point to share: see place.rs.
+DEVICE int reach_of(const View& view, const Sample& sample) {
+    float weight = sample.position.w;
+    if (2.0f * weight >= SHARING) return 0;
+    const Material& material = view.materials[__float_as_uint(sample.normal.w)];
+    float specular = material.specular, roughness = material.roughness, metallic = material.metallic;
+    if (material.surface_map.width != 0) {
+        u32 bytes = __float_as_uint(sample.albedo.w);
+        specular *= (float)(bytes & 255);
+        roughness *= (float)(bytes >> 8 & 255) * (1.0f / 255.0f);
+        metallic *= (float)(bytes >> 16 & 255);
+    }
+    bool has_lobe = specular > 0.0f || metallic > 0.0f;
+    if (has_lobe && fmaxf(roughness * roughness, MIN_ALPHA) < MIRROR) return 0;
+    return 4.0f * weight < SHARING ? 2 : 1;
+}
+
+/// How much of the light at `other`, which is as far away as a `reach` allows, a point may take for its own.
+DEVICE float likeness(const Sample& point, const Sample& other, float tolerance, int reach) {
+    float least = reach == 0 ? 0.9f : reach == 1 ? 0.8f : 0.6f;
+    float rise = reach == 0 ? 1.0f / (1.0f - 0.9f) : reach == 1 ? 1.0f / (1.0f - 0.8f) : 1.0f / (1.0f - 0.6f);
     float cosine = dot(xyz(point.normal), xyz(other.normal));
-    if (cosine <= MIN_COSINE) return 0.0f;
+    if (cosine <= least) return 0.0f;
     float offset = fabsf(dot(xyz(other.position) - xyz(point.position), xyz(point.face)));
-    float flatness = 1.0f - quotient(offset, tolerance);
-    return flatness <= 0.0f ? 0.0f : (cosine - MIN_COSINE) * (1.0f / (1.0f - MIN_COSINE)) * flatness;
+    float flatness = 1.0f - quotient(offset, tolerance * (float)(1 << reach));
+    return flatness <= 0.0f ? 0.0f : (cosine - least) * rise * flatness;
 }
 
 /// Slot of the camera ray whose hit is the lattice point of a cell; NONE where there is none.
@@ -187,39 +213,48 @@ DEVICE float lattice_weights(const Batch* b, const View& view, const Sample& sam
         u64 other = lattice_slot(b, view, nx, ny);
         if (other == ~0ull) continue;
         cells[k] = ny * view.columns + nx;
-        weights[k] = other == own_slot ? weight : weight * likeness(sample, b->samples[other], tolerance);
+        weights[k] = other == own_slot ? weight : weight * likeness(sample, b->samples[other], tolerance, 0);
         total += weights[k];
     }
     return total;
 }
 
-/// One thread a cell of the lattice: samples that no lattice point resembles get points of their own, shared within the
-/// cell. Samples are taken in the order of 4 x 4 blocks of rays.
+/// Cells of the lattice, along each axis, whose samples share their extra points: see place.rs.
+DEVICE int group_of(const View& view) { return view.layers > 1 ? GROUP : 1; }
+
+/// One thread a group of cells of the lattice: samples that no lattice point resembles get points of their own, shared
+/// within the cell, or farther the less they count. Samples are taken in the order of 4 x 4 blocks of rays.
 KERNEL place_points(const Batch* b, int unused) {
     const View& view = b->views[blockIdx.y];
-    int cell = blockIdx.x * blockDim.x + threadIdx.x;
-    if (view.is_empty || cell >= view.columns * view.rows) return;
-    int step = b->shading_step;
+    int group = group_of(view), step = b->shading_step, index = blockIdx.x * blockDim.x + threadIdx.x;
+    int across = (view.columns + group - 1) / group, down = (view.rows + group - 1) / group;
+    if (view.is_empty || index >= across * down) return;
     float tolerance = 0.012f * (float)step / (float)b->supersampling;
-    int x0 = cell % view.columns * step, y0 = cell / view.columns * step;
-    int x1 = min(x0 + step, view.width), y1 = min(y0 + step, view.height);
-    u64 extras[128];
+    int cx = index % across * group, cy = index / across * group, x0 = cx * step, y0 = cy * step;
+    int x1 = min(x0 + group * step, view.width), y1 = min(y0 + group * step, view.height);
+    // Slots of their samples, and in the upper four bits the cells in the group.
+    u64 extras[MOST_EXTRAS];
     int count = 0;
-    for (int block = 0; block < 4; block++) {
-        // Parts of the cell in the (at most four) blocks it lies in.
-        int bx = x0 / 4 + (block & 1), by = y0 / 4 + (block >> 1);
+    for (int block = 0, wide = (x1 + 3) / 4 - x0 / 4; block < wide * ((y1 + 3) / 4 - y0 / 4); block++) {
+        int bx = x0 / 4 + block % wide, by = y0 / 4 + block / wide;
         for (int y = max(4 * by, y0); y < min(4 * by + 4, y1); y++) {
             for (int x = max(4 * bx, x0); x < min(4 * bx + 4, x1); x++) {
                 u64 first = view.sample_start + (u64)(y * view.width + x) * view.layers;
+                u64 cell = (u64)((x - x0) / step | (y - y0) / step << 2) << 60;
                 for (u64 slot = first; slot < first + view.layers && b->own[slot] != EMPTY; slot++) {
                     Sample sample = b->samples[slot];
                     int cells[4];
                     float weights[4];
                     if (lattice_weights(b, view, sample, slot, x, y, cells, weights) >= MIN_WEIGHT) continue;
-                    float best = MIN_WEIGHT;
+                    bool is_full = count == MOST_EXTRAS;
+                    int reach = reach_of(view, sample);
+                    // What has to be the same of the cells.
+                    u64 near = is_full || reach == 2 ? 0 : reach == 1 ? 10ull << 60 : 15ull << 60;
+                    float best = is_full ? -1.0f : MIN_WEIGHT;
                     int chosen = -1;
                     for (int k = count - 1; k >= 0; k--) {
-                        float alike = likeness(sample, b->samples[extras[k]], tolerance);
+                        if ((extras[k] ^ cell) & near) continue;
+                        float alike = likeness(sample, b->samples[extras[k] & ~(15ull << 60)], tolerance, reach);
                         if (alike > best) {
                             best = alike;
                             chosen = k;
@@ -228,7 +263,7 @@ KERNEL place_points(const Batch* b, int unused) {
                     if (chosen >= 0) {
                         b->own[slot] = (u32)chosen;
                     } else {
-                        extras[count] = slot;
+                        extras[count] = slot | cell;
                         b->own[slot] = OWNER | (u32)count;
                         count++;
                     }
@@ -236,7 +271,12 @@ KERNEL place_points(const Batch* b, int unused) {
             }
         }
     }
-    b->cell_extras[view.cell_start + cell] = (u32)count;
+    // The first cell of a group has them all.
+    for (int y = cy; y < min(cy + group, view.rows); y++) {
+        for (int x = cx; x < min(cx + group, view.columns); x++) {
+            b->cell_extras[view.cell_start + y * view.columns + x] = x == cx && y == cy ? (u32)count : 0;
+        }
+    }
 }
 
 /// One block a view: numbers the points, neighbours together. A cell's points follow one another, its lattice point
@@ -245,7 +285,7 @@ KERNEL number_points(const Batch* b, int unused) {
     int index = blockIdx.x, count = 0;
     const View& view = b->views[index];
     if (view.is_empty) return;
-    int tiles = (view.columns + 7) / 8, step = b->shading_step;
+    int tiles = (view.columns + 7) / 8, step = b->shading_step, side = step * group_of(view);
     int total = tiles * ((view.rows + 3) / 4) * 32;
     for (int start = 0; start < total; start += blockDim.x) {
         int i = start + threadIdx.x;
@@ -262,8 +302,8 @@ KERNEL number_points(const Batch* b, int unused) {
         u32* points = b->point_sample + view.sample_start + place;
         if (regular != ~0ull) *points++ = (u32)(regular - view.sample_start);
         if (extras == 0) continue;
-        for (int y = cy * step; y < min(cy * step + step, view.height); y++) {
-            for (int x = cx * step; x < min(cx * step + step, view.width); x++) {
+        for (int y = cy * step; y < min(cy * step + side, view.height); y++) {
+            for (int x = cx * step; x < min(cx * step + side, view.width); x++) {
                 u64 first = view.sample_start + (u64)(y * view.width + x) * view.layers;
                 for (u64 slot = first; slot < first + view.layers && b->own[slot] != EMPTY; slot++) {
                     u32 own = b->own[slot];

@@ -32,6 +32,7 @@ pub use renderer::{Renderer, Shot};
 
 use gpu::KernelSource;
 
+use crate::image;
 use crate::settings::Settings;
 
 /// Lanes that share `count` rays: the largest power of two up to `most` that leaves none of them idle.
@@ -66,6 +67,9 @@ fn kernel_source(settings: &Settings) -> KernelSource {
             format!("LEAVES={}", hierarchy::LEAVES),
             format!("SHADOW_GROUP={}", group(settings.floor_lamp_points, 16)),
             format!("SPOT_GROUP={}", spot_group(settings)),
+            format!("GROUP={}", image::GROUP),
+            format!("SHARING={:?}f", settings.sharing),
+            format!("MOST_EXTRAS={}", image::MOST_EXTRAS),
         ],
     }
 }

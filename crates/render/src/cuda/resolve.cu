@@ -47,7 +47,8 @@ KERNEL light_samples(const Batch* b, int unused) {
                     lamp += weight * shades[2 * point + 1].w;
                 }
             } else {
-                int cx = x / b->shading_step, cy = y / b->shading_step;
+                int group = group_of(view), side = group * b->shading_step;
+                int cx = x / side * group, cy = y / side * group;
                 u32 point = b->cell_point[view.cell_start + cy * view.columns + cx] + (own & ~OWNER);
                 if (lattice_slot(b, view, cx, cy) != ~0ull) point++;
                 diffuse = xyz(shades[2 * point]);

@@ -3,7 +3,6 @@
 
 #define NARROW_LOBE 0.2f
 #define LAMP_LOBE (0.5f * LAMP_RADIUS / 4.0f)
-#define MIN_ALPHA 1e-3f
 
 struct Point {
     float3 position, normal, face, view, origin;

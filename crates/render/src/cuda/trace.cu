@@ -241,6 +241,9 @@ DEVICE Hit nearest_seen(const View& view, float3 origin, float3 direction, float
     return hit;
 }
 
+/// Share of a ray's light that is as good as none: a step of 8 bits.
+#define LEAST_LIGHT (1.0f / 256.0f)
+
 /// Share of the light that arrives along a ray, 0 where it is not active. Boxes beyond `limit` are left out only where
 /// `HAS_LIMIT`; triangles always. Unless the object is CLEAR somewhere, the first triangle ends a ray.
 template <bool HAS_LIMIT, bool LEAVES_OUT, bool CLEAR>
@@ -256,6 +259,7 @@ DEVICE float transmitted(const View& view, float3 origin, float3 direction, floa
                 float share = CLEAR ? view.transparency[slot] : 0.0f;
                 if (CLEAR && share < 0.0f) share = mask_transparency(view, slot, u, v, share);
                 left *= share;
+                if (left < LEAST_LIGHT) left = 0.0f;
             }
             return left == 0.0f;
         });

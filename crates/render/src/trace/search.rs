@@ -185,6 +185,9 @@ pub(super) fn blocked<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>) -> Mas
     active & !blocked.open
 }
 
+/// Share of a ray's light that is as good as none: a step of 8 bits.
+const LEAST_LIGHT: f32 = 1.0 / 256.0;
+
 struct Filtered<'a, L> {
     geometry: &'a Geometry,
     light: L,
@@ -192,8 +195,8 @@ struct Filtered<'a, L> {
 
 impl<L: Lanes> Leaf<L> for Filtered<'_, L> {
     #[inline(always)]
-    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], first: u32, limit: L) -> Option<L> {
-        for (slot, triangle) in triangles.iter().enumerate() {
+    fn visit(&mut self, rays: &impl Rays<L>, triangles: &[Triangle], _: u32, limit: L) -> Option<L> {
+        for triangle in triangles {
             let (mask, _, u, v) = rays.hits(triangle, limit);
             if triangle.mask == 0 {
                 self.light = L::select(mask, self.light.mul(L::splat(triangle.transparency)), self.light);
@@ -201,15 +204,12 @@ impl<L: Lanes> Leaf<L> for Filtered<'_, L> {
                 let [mut us, mut vs] = [Floats::splat(0.0); 2];
                 u.store(&mut us);
                 v.store(&mut vs);
-                let mut left = Floats::splat(1.0);
-                for lane in (0..WIDTH).filter(|lane| mask >> lane & 1 != 0) {
-                    left.0[lane] = self.geometry.transparency(first + slot as u32, us.0[lane], vs.0[lane]);
-                }
+                let left = self.geometry.masks.transparencies(triangle.mask, mask, &us, &vs);
                 self.light = self.light.mul(L::load(&left));
             }
         }
         // Rays without light are done.
-        let dark = self.light.le(L::splat(0.0));
+        let dark = self.light.lt(L::splat(LEAST_LIGHT));
         if dark == Mask::MAX { None } else { Some(L::select(dark, L::splat(-1.0), limit)) }
     }
 
@@ -235,13 +235,16 @@ impl<L: Lanes> Visitor<L> for FilteredAlone<'_> {
         let [mut us, mut vs] = [Floats::splat(0.0); 2];
         hits[1].store(&mut us);
         hits[2].store(&mut vs);
-        for place in 0..WIDTH {
-            if mask >> place & 1 != 0 {
-                self.left.0[lane] *=
-                    self.geometry.transparency(first + place as u32, us.0[place], vs.0[place]);
+        let mut rest = mask;
+        while rest != 0 {
+            let place = rest.trailing_zeros() as usize & (WIDTH - 1);
+            rest &= rest - 1;
+            self.left.0[lane] *= self.geometry.transparency(first + place as u32, us.0[place], vs.0[place]);
+            if self.left.0[lane] < LEAST_LIGHT {
+                return -1.0;
             }
         }
-        if self.left.0[lane] > 0.0 { limit } else { -1.0 }
+        limit
     }
 }
 
@@ -250,5 +253,6 @@ impl<L: Lanes> Visitor<L> for FilteredAlone<'_> {
 pub(super) fn filtered<L: Lanes>(geometry: &Geometry, rays: &impl Rays<L>, left: &mut Floats) {
     let mut filtered = Filtered { geometry, light: L::splat(1.0) };
     walk_packet(geometry, rays, rays.start().1, &mut filtered);
-    filtered.light.store(left);
+    let dark = filtered.light.lt(L::splat(LEAST_LIGHT));
+    L::select(dark, L::splat(0.0), filtered.light).store(left);
 }

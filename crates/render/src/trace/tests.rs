@@ -105,6 +105,33 @@ fn packets_find_what_brute_force_finds() {
     assert!(wrong * 1000 < total, "{wrong} of {total}");
 }
 
+#[test]
+fn scattered_rays_have_the_bits_of_single_ones() {
+    let mut random = Random::new(8, Stream::new("trace-test"), 2);
+    let geometry = cloud(&mut random, 400);
+    let mut found = 0;
+    for round in 0..100 {
+        let rays: [(Vec3, Vec3); WIDTH] =
+            std::array::from_fn(|_| (vector(&mut random, 0.7), vector(&mut random, 1.0)));
+        let mut packet = Scattered::NONE;
+        for lane in (0..WIDTH).filter(|lane| round % 2 == 0 || lane % 3 == 1) {
+            packet.set(lane, rays[lane].0, rays[lane].1, 0.8);
+        }
+        let mut hits = Hits::NONE;
+        geometry.nearest_of(&packet, &mut hits);
+        for (lane, &(origin, direction)) in rays.iter().enumerate() {
+            let is_active = packet.active >> lane & 1 != 0;
+            let (many, one) = (hits.lane(lane), geometry.nearest_one(origin, direction, 0.8));
+            assert_eq!(many.triangle, if is_active { one.triangle } else { MISS });
+            if many.triangle != MISS {
+                assert_eq!((many.t, many.u, many.v), (one.t, one.u, one.v));
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 100, "{found}");
+}
+
 multiversion! {
     /// Nearest hits of both packets, and what the fan's rays meet and what is left of their light, at one level.
     unsafe fn find_at<S>(

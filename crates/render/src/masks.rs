@@ -1,0 +1,251 @@
+//! Opacity of triangles whose map has holes, for rays that look for light.
+//!
+//! They look up one copy of the map a triangle, of which only alpha is kept: the four texels around every place in one
+//! word, so that a lookup is one read.
+
+// Loops over lanes stay plain, so that they become one instruction an operation.
+#![allow(clippy::needless_range_loop)]
+
+use glam::{Vec2, Vec3};
+use simd::{Floats, Mask, WIDTH};
+
+use crate::maps::MapData;
+use crate::mesh::MaterialData;
+
+/// The masks of an object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Masks {
+    faces: Vec<MaskFace>,
+    /// Alpha of a texel, of its neighbours to the right and below, and of the one between these, the first lowest; copy
+    /// after copy, by rows.
+    quads: Vec<u32>,
+    /// First texels of the copies that are there, and the first of their quads.
+    copies: Vec<(u32, u32)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct MaskFace {
+    uvs: [Vec2; 3],
+    scale: Vec2,
+    offset: Vec2,
+    alpha: f32,
+    /// First quad, width and height of the copy that is looked up.
+    copy: (u32, u32, u32),
+}
+
+/// Distance, in the object, of which light shows no detail: a pixel of an image of 256.
+const LIGHT_DETAIL: f32 = 0.01;
+
+/// Quads that are looked at, at most, to find out whether a triangle is the same everywhere.
+const MOST_QUADS: f32 = 64.0;
+
+/// The copy of a map of opacity that rays which look for light use on a triangle; `density` as from [`uv_density`].
+pub(crate) fn light_level(map: &MapData, density: f32) -> u32 {
+    map.level(density * LIGHT_DETAIL * LIGHT_DETAIL)
+}
+
+/// Area in texture coordinates over area in the object; `normal` is the cross product of the triangle's edges.
+#[inline]
+pub(crate) fn uv_density(uvs: &[[f32; 2]; 3], normal: [f32; 3]) -> f32 {
+    let [a, b, c] = uvs.map(Vec2::from);
+    let (ab, ac) = (b - a, c - a);
+    (ab.x * ac.y - ab.y * ac.x).abs() / Vec3::from(normal).length().max(1e-12)
+}
+
+/// The texel before a repeated coordinate and the weight of the one after it.
+#[inline(always)]
+fn texel_before(coordinate: f32, size: u32) -> (u32, f32) {
+    let x = (coordinate - coordinate.floor()) * size as f32 - 0.5;
+    let low = x.floor();
+    let first = low as i32;
+    // At most one beyond either end.
+    let first = if first < 0 { first + size as i32 } else { first };
+    (first.min(size as i32 - 1) as u32, x - low)
+}
+
+#[inline(always)]
+fn between(a: f32, b: f32, share: f32) -> f32 {
+    a * (1.0 - share) + b * share
+}
+
+impl MaskFace {
+    /// The quad at a place of the triangle, and where in it.
+    #[inline(always)]
+    fn place(&self, u: f32, v: f32) -> (u32, f32, f32) {
+        let w = 1.0 - u - v;
+        let x = w * self.uvs[0].x + u * self.uvs[1].x + v * self.uvs[2].x;
+        let y = w * self.uvs[0].y + u * self.uvs[1].y + v * self.uvs[2].y;
+        let (start, width, height) = self.copy;
+        // Texture coordinates start at the bottom left, rows at the top.
+        let (x, fx) = texel_before(self.scale.x * x + self.offset.x, width);
+        let (y, fy) = texel_before(1.0 - (self.scale.y * y + self.offset.y), height);
+        (start + y * width + x, fx, fy)
+    }
+
+    /// Share of the light that passes at a place in a quad.
+    #[inline(always)]
+    fn transparency(&self, quad: u32, fx: f32, fy: f32) -> f32 {
+        let top = between((quad & 255) as f32, (quad >> 8 & 255) as f32, fx);
+        let bottom = between((quad >> 16 & 255) as f32, (quad >> 24) as f32, fx);
+        1.0 - self.alpha * (between(top, bottom, fy) * (1.0 / 255.0))
+    }
+}
+
+impl Masks {
+    /// Adds a triangle; returns its number, counted from 1, or what passes it where that is the same everywhere.
+    pub fn add(
+        &mut self,
+        uvs: &[[f32; 2]; 3],
+        normal: [f32; 3],
+        material: &MaterialData,
+        texels: &[[u8; 4]],
+    ) -> Result<u32, f32> {
+        let map = &material.opacity;
+        let (start, width, height) = map.at_level(light_level(map, uv_density(uvs, normal)));
+        let known = self.copies.iter().find(|(texel, _)| *texel == start).map(|(_, quad)| *quad);
+        let first = known.unwrap_or_else(|| {
+            let first = self.quads.len() as u32;
+            self.copies.push((start, first));
+            let texel = |x: u32, y: u32| {
+                let place = start + y % height * width + x % width;
+                u32::from(texels[place as usize][3])
+            };
+            self.quads.extend((0..width * height).map(|i| {
+                let (x, y) = (i % width, i / width);
+                texel(x, y) | texel(x + 1, y) << 8 | texel(x, y + 1) << 16 | texel(x + 1, y + 1) << 24
+            }));
+            first
+        });
+        let face = MaskFace {
+            uvs: uvs.map(Vec2::from),
+            scale: map.scale.into(),
+            offset: map.offset.into(),
+            alpha: material.alpha,
+            copy: (first, width, height),
+        };
+        if let Some(alpha) = self.only_alpha(&face) {
+            return Err(1.0 - material.alpha * (f32::from(alpha) * (1.0 / 255.0)));
+        }
+        self.faces.push(face);
+        Ok(self.faces.len() as u32)
+    }
+
+    /// Alpha of all texels around a triangle, where they are few and have the same.
+    fn only_alpha(&self, face: &MaskFace) -> Option<u8> {
+        let (start, width, height) = face.copy;
+        let size = Vec2::new(width as f32, height as f32);
+        let corner = |uv: Vec2| {
+            let uv = face.scale * uv + face.offset;
+            // A tenth of a texel for the edges of triangles, and for rounding.
+            (Vec2::new(uv.x, 1.0 - uv.y) * size - Vec2::splat(0.5)).clamp(Vec2::splat(-1e6), Vec2::splat(1e6))
+        };
+        let [a, b, c] = face.uvs.map(corner);
+        let low = (a.min(b).min(c) - Vec2::splat(0.1)).floor();
+        let high = (a.max(b).max(c) + Vec2::splat(0.1)).floor();
+        let count = (high - low + Vec2::ONE).element_product();
+        let is_within = low.min_element() > -1e6 && high.max_element() < 1e6;
+        if !(is_within && count <= MOST_QUADS) {
+            return None;
+        }
+        let quad = |x: i32, y: i32| {
+            let place = y.rem_euclid(height as i32) as u32 * width + x.rem_euclid(width as i32) as u32;
+            self.quads[(start + place) as usize]
+        };
+        let one = quad(low.x as i32, low.y as i32);
+        let is_one = |y: i32| (low.x as i32..=high.x as i32).all(|x| quad(x, y) == one);
+        let alpha = one as u8;
+        (one == u32::from(alpha) * 0x0101_0101 && (low.y as i32..=high.y as i32).all(is_one)).then_some(alpha)
+    }
+
+    /// Share of the light that passes triangle `number` where the weights of its second and third corner are `u`, `v`.
+    #[inline(always)]
+    pub fn transparency(&self, number: u32, u: f32, v: f32) -> f32 {
+        let face = &self.faces[number as usize - 1];
+        let (place, fx, fy) = face.place(u, v);
+        face.transparency(self.quads[place as usize], fx, fy)
+    }
+
+    /// The same at sixteen places, of which those of `mask` count; 1 at the others.
+    #[inline(always)]
+    pub fn transparencies(&self, number: u32, mask: Mask, u: &Floats, v: &Floats) -> Floats {
+        let face = &self.faces[number as usize - 1];
+        let (mut places, mut fx, mut fy) = ([0_u32; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
+        for lane in 0..WIDTH {
+            (places[lane], fx[lane], fy[lane]) = face.place(u.0[lane], v.0[lane]);
+        }
+        let mut quads = [0_u32; WIDTH];
+        let mut left = mask;
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize & (WIDTH - 1);
+            left &= left - 1;
+            quads[lane] = self.quads[places[lane] as usize];
+        }
+        let mut shares = Floats::splat(1.0);
+        for lane in 0..WIDTH {
+            let share = face.transparency(quads[lane], fx[lane], fy[lane]);
+            shares.0[lane] = if mask >> lane & 1 != 0 { share } else { 1.0 };
+        }
+        shares
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::maps;
+
+    /// A map of 8 x 8 texels, in 0.4 of a unit of the object: opaque on the left, open on the right, noise between.
+    fn material() -> (MaterialData, Vec<[u8; 4]>) {
+        let alpha = |x: u32, y: u32| match x {
+            0..3 => 255,
+            3..5 => ((x * 89 + y * 53) % 256) as u8,
+            _ => 0,
+        };
+        let pixels = (0..64).map(|i| [7, 8, 9, alpha(i % 8, i / 8)]).collect();
+        let texture = scene::Texture { width: 8, height: 8, pixels };
+        let material = scene::Material { opacity: Some(texture.into()), alpha: 0.75, ..Default::default() };
+        let (materials, texels) = maps::flatten(&[material]);
+        (materials[0], texels)
+    }
+
+    fn triangle(corner: [f32; 2], side: f32) -> ([[f32; 2]; 3], [f32; 3]) {
+        let [x, y] = corner;
+        ([[x, y], [x + side, y], [x, y + side]], [0.0, 0.0, 0.16 * side * side])
+    }
+
+    #[test]
+    fn masks_have_the_alpha_of_their_map() {
+        let (material, texels) = material();
+        let mut masks = Masks::default();
+        let (uvs, normal) = triangle([-0.3, 0.2], 2.5);
+        assert_eq!(masks.add(&uvs, normal, &material, &texels), Ok(1));
+        let u = Floats(std::array::from_fn(|lane| lane as f32 / 31.0));
+        let v = Floats(std::array::from_fn(|lane| (lane * 7 % WIDTH) as f32 / 31.0));
+        let found = masks.transparencies(1, 0xfff7, &u, &v);
+        for lane in 0..WIDTH {
+            let uv = Vec2::from(uvs[0]) + 2.5 * Vec2::new(u.0[lane], v.0[lane]);
+            let wanted = 1.0 - 0.75 * material.opacity.alpha(&texels, uv, 0) / 255.0;
+            let one = masks.transparency(1, u.0[lane], v.0[lane]);
+            assert!((one - wanted).abs() < 1e-4, "{uv}: {one} {wanted}");
+            assert_eq!(found.0[lane], if lane == 3 { 1.0 } else { one });
+        }
+    }
+
+    #[test]
+    fn triangles_without_a_hole_or_in_one_need_no_lookup() {
+        let (material, texels) = material();
+        let mut masks = Masks::default();
+        let mut add = |corner: [f32; 2], side: f32| {
+            let (uvs, normal) = triangle(corner, side);
+            masks.add(&uvs, normal, &material, &texels)
+        };
+        // Texels have their middles at odd sixteenths.
+        assert_eq!(add([1.1, 0.2], 0.15), Err(0.25));
+        assert_eq!(add([-0.3, 0.2], 0.15), Err(1.0));
+        // Up to the next kind of texels, and around all of them.
+        assert_eq!(add([1.1, 0.2], 0.25), Ok(1));
+        assert_eq!(add([1.05, 0.2], 0.15), Ok(2));
+        assert_eq!(add([0.0, 0.0], 5.0), Ok(3));
+        assert_eq!(add([f32::MAX, 0.0], 5.0), Ok(4));
+    }
+}
