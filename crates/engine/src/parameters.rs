@@ -89,6 +89,8 @@ pub struct ParameterStore {
     /// The parameters that Muon updates instead of Adam.
     orthogonal: Vec<bool>,
     muon: MuonConfig,
+    /// The parameters that Adam updates more slowly than the others, and at which share of its learning rate.
+    slow: (f64, Vec<bool>),
     /// Updates done.
     steps: u64,
 }
@@ -282,14 +284,21 @@ impl ParameterStore {
         self.orthogonal = self.entries.iter().map(|entry| choose(&entry.name, entry.shape)).collect();
     }
 
-    /// What Adam updates: ranges of elements of the flat buffers.
-    fn adam_ranges(&self) -> Vec<Range<usize>> {
+    /// From now on Adam updates the parameters that `choose` picks by name with this share of its learning rate.
+    pub fn slow_down(&mut self, share: f64, choose: impl Fn(&str) -> bool) {
+        self.slow = (share, self.entries.iter().map(|entry| choose(&entry.name)).collect());
+    }
+
+    /// What Adam updates, at its learning rate or slowly: ranges of elements of the flat buffers.
+    fn adam_ranges(&self, slowly: bool) -> Vec<Range<usize>> {
         let offsets = self.values.offsets();
         let mut ranges: Vec<Range<usize>> = Vec::new();
-        for (range, _) in offsets.windows(2).zip(&self.orthogonal).filter(|(_, orthogonal)| !**orthogonal) {
+        let is_one = |index: &usize| !self.orthogonal[*index] && self.slow.1[*index] == slowly;
+        for index in (0..self.entries.len()).filter(is_one) {
+            let (start, end) = (offsets[index], offsets[index + 1]);
             match ranges.last_mut() {
-                Some(last) if last.end == range[0] => last.end = range[1],
-                _ => ranges.push(range[0]..range[1]),
+                Some(last) if last.end == start => last.end = end,
+                _ => ranges.push(start..end),
             }
         }
         ranges
@@ -347,17 +356,20 @@ impl ParameterStore {
             let (value, momentum) = (self.values.part_mut(index), self.first_moments.part_mut(index));
             muon::update(&device, &muon, config, value, gradient, momentum)?;
         }
-        config.update(
-            &device,
-            self.steps,
-            &self.adam_ranges(),
-            [
-                &mut self.values.whole_mut()?,
-                &mut self.gradients.whole_mut()?,
-                &mut self.first_moments.whole_mut()?,
-                &mut self.second_moments.whole_mut()?,
-            ],
-        )?;
+        let slow = AdamConfig { learning_rate: self.slow.0 * config.learning_rate, ..*config };
+        for (config, ranges) in [(config, self.adam_ranges(false)), (&slow, self.adam_ranges(true))] {
+            config.update(
+                &device,
+                self.steps,
+                &ranges,
+                [
+                    &mut self.values.whole_mut()?,
+                    &mut self.gradients.whole_mut()?,
+                    &mut self.first_moments.whole_mut()?,
+                    &mut self.second_moments.whole_mut()?,
+                ],
+            )?;
+        }
         self.clear_gradients();
         Ok(())
     }
@@ -433,6 +445,21 @@ mod tests {
         }
         assert_eq!(conv_before, store.export(State::Value, conv).unwrap());
         assert_eq!(store.steps(), 1);
+    }
+
+    #[test]
+    fn chosen_parameters_learn_more_slowly() {
+        let (mut store, conv, linear) = store();
+        store.slow_down(0.25, |name| name.starts_with("linear."));
+        let moved = |store: &mut ParameterStore, id, count| {
+            let before = store.export(State::Value, id).unwrap();
+            store.import(State::Gradient, id, &vec![0.5; count]).unwrap();
+            store.update(&AdamConfig { weight_decay: 0.0, ..AdamConfig::default() }).unwrap();
+            before[0] - store.export(State::Value, id).unwrap()[0]
+        };
+        assert!((moved(&mut store, linear, 12) - 0.25e-3).abs() < 1e-6);
+        let (mut store, _, _) = self::store();
+        assert!((moved(&mut store, conv, 12) - 1e-3).abs() < 1e-6);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use crate::method::{Embedding, PartName, Place};
 use crate::network::Model;
 use crate::tally::{Tallies, Tally};
 
+/// How the names of their parameters begin.
+pub(crate) const PROBES: &str = "evaluator.";
+
 /// What probes there are.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbesConfig {
@@ -46,7 +49,7 @@ impl ProbesConfig {
             probes: places.into_iter().map(|place| self.probe(place, builder)).collect(),
             routed_classes: model.method().routed_classes().map(|(capsules, pose)| {
                 let mut zeros = |name: &str, shape: &[usize]| {
-                    let name = format!("evaluator.classifier_emb_inv_caps.{name}");
+                    let name = format!("{PROBES}classifier_emb_inv_caps.{name}");
                     builder.parameter(name, shape, Layout::Published, Initialise::Constant(0.0))
                 };
                 (zeros("W2", &[capsules, self.classes, pose]), zeros("b2", &[1, 1, capsules, self.classes]))
@@ -59,7 +62,7 @@ impl ProbesConfig {
         let mut head = |what: &str, outputs: usize| {
             place.pose.map(|ending| {
                 let config = MlpHeadConfig { input: pair, widths: vec![pair, pair, outputs] };
-                config.init(builder, &format!("evaluator.predictor_{what}_{ending}."))
+                config.init(builder, &format!("{PROBES}predictor_{what}_{ending}."))
             })
         };
         let asked = Part::ALL.into_iter().filter(|&part| self.parts[part]);
@@ -71,7 +74,7 @@ impl ProbesConfig {
             })
             .collect();
         let classifier = place.class.map(|ending| {
-            let name = format!("evaluator.classifier_{ending}");
+            let name = format!("{PROBES}classifier_{ending}");
             Linear::init(builder, &name, place.width, self.classes, true)
         });
         Probe { place, classifier, parts }

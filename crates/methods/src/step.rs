@@ -14,7 +14,7 @@ use crate::config::MethodConfig;
 use crate::measurement::StepOutput;
 use crate::method::PartName;
 use crate::network::{Model, Network};
-use crate::probes::{Answers, Probes, ProbesConfig};
+use crate::probes::{Answers, PROBES, Probes, ProbesConfig};
 
 /// What a step may do besides the step itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +55,9 @@ impl Step {
         network.model.set_recompute(options.recompute);
         if let Some(muon) = options.muon {
             network.store.orthogonalise(muon, is_hidden_matrix);
+            // Muon's learning rate is for its updates, which are so much smaller than Adam's. Probes of small numbers do not
+            // survive Adam's at that rate.
+            network.store.slow_down(muon.rate, |name| name.starts_with(PROBES));
         }
         let graphs = (options.graphs && device.has_graphs()).then(HashMap::new);
         Ok(Self { network, probes, ranks: Arc::new(SingleRank), graphs })

@@ -93,6 +93,7 @@ impl StoreBuilder {
             buffers_by_name: buffers.iter().enumerate().map(|(i, b)| (b.name.clone(), BufferId(i))).collect(),
             written: vec![false; self.entries.len()],
             orthogonal: vec![false; self.entries.len()],
+            slow: (1.0, vec![false; self.entries.len()]),
             muon: MuonConfig::default(),
             entries: self.entries,
             values: flat("parameters")?,
