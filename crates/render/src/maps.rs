@@ -62,30 +62,32 @@ impl MapData {
         (start, width, height)
     }
 
-    /// Bytes at a texture coordinate: bilinear, repeated.
-    #[inline]
-    pub fn lookup(&self, texels: &[[u8; 4]], uv: Vec2, level: u32) -> Vec4 {
+    /// The four texels around a texture coordinate, the upper ones first, and the weights of the right and of the lower
+    /// ones; repeated.
+    #[inline(always)]
+    fn around(&self, uv: Vec2, level: u32) -> ([usize; 4], f32, f32) {
         let (start, width, height) = self.at_level(level);
         let uv = Vec2::from(self.scale) * uv + Vec2::from(self.offset);
         // Texture coordinates start at the bottom left, rows at the top.
         let (x0, x1, fx) = texel_pair(uv.x, width);
         let (y0, y1, fy) = texel_pair(1.0 - uv.y, height);
-        let texel = |x: u32, y: u32| Vec4::from(texels[(start + y * width + x) as usize].map(f32::from));
-        let top = texel(x0, y0).lerp(texel(x1, y0), fx);
-        let bottom = texel(x0, y1).lerp(texel(x1, y1), fx);
-        top.lerp(bottom, fy)
+        let place = |x: u32, y: u32| (start + y * width + x) as usize;
+        ([place(x0, y0), place(x1, y0), place(x0, y1), place(x1, y1)], fx, fy)
+    }
+
+    /// Bytes at a texture coordinate: bilinear.
+    #[inline]
+    pub fn lookup(&self, texels: &[[u8; 4]], uv: Vec2, level: u32) -> Vec4 {
+        let (places, fx, fy) = self.around(uv, level);
+        let [a, b, c, d] = places.map(|place| Vec4::from(texels[place].map(f32::from)));
+        a.lerp(b, fx).lerp(c.lerp(d, fx), fy)
     }
 
     /// Alpha of [`Self::lookup`].
     #[inline]
     pub fn alpha(&self, texels: &[[u8; 4]], uv: Vec2, level: u32) -> f32 {
-        let (start, width, height) = self.at_level(level);
-        let uv = Vec2::from(self.scale) * uv + Vec2::from(self.offset);
-        let (x0, x1, fx) = texel_pair(uv.x, width);
-        let (y0, y1, fy) = texel_pair(1.0 - uv.y, height);
-        let texel = |x: u32, y: u32| f32::from(texels[(start + y * width + x) as usize][3]);
-        let between = |a: f32, b: f32, share: f32| a * (1.0 - share) + b * share;
-        between(between(texel(x0, y0), texel(x1, y0), fx), between(texel(x0, y1), texel(x1, y1), fx), fy)
+        let (places, fx, fy) = self.around(uv, level);
+        bilinear(places.map(|place| f32::from(texels[place][3])), fx, fy)
     }
 
     /// Linear colour at a texture coordinate, filtered in sRGB and decoded afterwards.
@@ -101,6 +103,21 @@ fn half(size: u32) -> u32 {
     (size / 2).max(1)
 }
 
+/// Between four values, the upper ones first, by the weights of the right and of the lower ones.
+#[inline(always)]
+pub(crate) fn bilinear([a, b, c, d]: [f32; 4], right: f32, lower: f32) -> f32 {
+    let between = |a: f32, b: f32, share: f32| a * (1.0 - share) + b * share;
+    between(between(a, b, right), between(c, d, right), lower)
+}
+
+/// Area in texture coordinates over area in the object; `normal` is the cross product of the triangle's edges.
+#[inline]
+pub(crate) fn uv_density(uvs: &[[f32; 2]; 3], normal: [f32; 3]) -> f32 {
+    let [a, b, c] = uvs.map(Vec2::from);
+    let (ab, ac) = (b - a, c - a);
+    (ab.x * ac.y - ab.y * ac.x).abs() / Vec3::from(normal).length().max(1e-12)
+}
+
 /// As the method of numbers, which is a call where the processor is not known to have an instruction for it.
 #[inline(always)]
 fn floor(x: f32) -> f32 {
@@ -111,7 +128,7 @@ fn floor(x: f32) -> f32 {
 
 /// The two texels around a repeated coordinate and the weight of the second.
 #[inline(always)]
-fn texel_pair(coordinate: f32, size: u32) -> (u32, u32, f32) {
+pub(crate) fn texel_pair(coordinate: f32, size: u32) -> (u32, u32, f32) {
     let x = (coordinate - floor(coordinate)) * size as f32 - 0.5;
     let low = floor(x);
     // At most one beyond either end, so that no division is needed.

@@ -6,10 +6,10 @@
 // Loops over lanes stay plain, so that they become one instruction an operation.
 #![allow(clippy::needless_range_loop)]
 
-use glam::{Vec2, Vec3};
+use glam::Vec2;
 use simd::{Floats, Mask, WIDTH};
 
-use crate::maps::MapData;
+use crate::maps::{MapData, bilinear, texel_pair, uv_density};
 use crate::mesh::MaterialData;
 
 /// The masks of an object.
@@ -44,30 +44,6 @@ pub(crate) fn light_level(map: &MapData, density: f32) -> u32 {
     map.level(density * LIGHT_DETAIL * LIGHT_DETAIL)
 }
 
-/// Area in texture coordinates over area in the object; `normal` is the cross product of the triangle's edges.
-#[inline]
-pub(crate) fn uv_density(uvs: &[[f32; 2]; 3], normal: [f32; 3]) -> f32 {
-    let [a, b, c] = uvs.map(Vec2::from);
-    let (ab, ac) = (b - a, c - a);
-    (ab.x * ac.y - ab.y * ac.x).abs() / Vec3::from(normal).length().max(1e-12)
-}
-
-/// The texel before a repeated coordinate and the weight of the one after it.
-#[inline(always)]
-fn texel_before(coordinate: f32, size: u32) -> (u32, f32) {
-    let x = (coordinate - coordinate.floor()) * size as f32 - 0.5;
-    let low = x.floor();
-    let first = low as i32;
-    // At most one beyond either end.
-    let first = if first < 0 { first + size as i32 } else { first };
-    (first.min(size as i32 - 1) as u32, x - low)
-}
-
-#[inline(always)]
-fn between(a: f32, b: f32, share: f32) -> f32 {
-    a * (1.0 - share) + b * share
-}
-
 impl MaskFace {
     /// The quad at a place of the triangle, and where in it.
     #[inline(always)]
@@ -77,17 +53,16 @@ impl MaskFace {
         let y = w * self.uvs[0].y + u * self.uvs[1].y + v * self.uvs[2].y;
         let (start, width, height) = self.copy;
         // Texture coordinates start at the bottom left, rows at the top.
-        let (x, fx) = texel_before(self.scale.x * x + self.offset.x, width);
-        let (y, fy) = texel_before(1.0 - (self.scale.y * y + self.offset.y), height);
+        let (x, _, fx) = texel_pair(self.scale.x * x + self.offset.x, width);
+        let (y, _, fy) = texel_pair(1.0 - (self.scale.y * y + self.offset.y), height);
         (start + y * width + x, fx, fy)
     }
 
     /// Share of the light that passes at a place in a quad.
     #[inline(always)]
     fn transparency(&self, quad: u32, fx: f32, fy: f32) -> f32 {
-        let top = between((quad & 255) as f32, (quad >> 8 & 255) as f32, fx);
-        let bottom = between((quad >> 16 & 255) as f32, (quad >> 24) as f32, fx);
-        1.0 - self.alpha * (between(top, bottom, fy) * (1.0 / 255.0))
+        let alpha = |shift: u32| (quad >> shift & 255) as f32;
+        1.0 - self.alpha * (bilinear([alpha(0), alpha(8), alpha(16), alpha(24)], fx, fy) * (1.0 / 255.0))
     }
 }
 
@@ -136,10 +111,10 @@ impl Masks {
         let size = Vec2::new(width as f32, height as f32);
         let corner = |uv: Vec2| {
             let uv = face.scale * uv + face.offset;
-            // A tenth of a texel for the edges of triangles, and for rounding.
             (Vec2::new(uv.x, 1.0 - uv.y) * size - Vec2::splat(0.5)).clamp(Vec2::splat(-1e6), Vec2::splat(1e6))
         };
         let [a, b, c] = face.uvs.map(corner);
+        // A tenth of a texel for the edges of triangles, and for rounding.
         let low = (a.min(b).min(c) - Vec2::splat(0.1)).floor();
         let high = (a.max(b).max(c) + Vec2::splat(0.1)).floor();
         let count = (high - low + Vec2::ONE).element_product();

@@ -10,7 +10,7 @@ use simd::prefetch;
 use crate::bsdf::Surface;
 use crate::bvh;
 use crate::maps::{self, MapData};
-use crate::masks::{self, Masks};
+use crate::masks::Masks;
 use crate::shared::shared;
 use crate::simplify::{Face, simplify};
 use crate::trace::{Geometry, Hit, Triangle};
@@ -288,7 +288,7 @@ impl Shape<'_> {
     #[inline]
     pub fn uv_density(&self, triangle: u32) -> f32 {
         let triangle = triangle as usize;
-        masks::uv_density(&self.corners[triangle].uvs, self.geometry.triangles[triangle].normal)
+        maps::uv_density(&self.corners[triangle].uvs, self.geometry.triangles[triangle].normal)
     }
 
     /// Asks for the memory that [`Self::point`] reads.

@@ -215,6 +215,12 @@ pub(crate) fn reciprocals<L: Lanes>(d: L) -> L {
     L::splat(1.0).div(L::select(size.lt(tiny), least, d))
 }
 
+/// What is left of the way from `near` to `far` between two planes, which rays meet at `a` and `b`, in either order.
+#[inline(always)]
+pub(crate) fn within<L: Lanes>(near: L, far: L, a: L, b: L) -> (L, L) {
+    (near.max(a.min(b)), far.min(a.max(b)))
+}
+
 #[inline(always)]
 fn same_sign<L: Lanes>(d: L, active: Mask) -> bool {
     let negative = d.lt(L::splat(0.0)) & active;
@@ -275,8 +281,7 @@ impl<L: Lanes> Rays<L> for FanRays<'_, L> {
         for axis in 0..3 {
             let a = L::splat(node.min[axis] - self.origin[axis]).mul(self.inverse[axis]);
             let b = L::splat(node.max[axis] - self.origin[axis]).mul(self.inverse[axis]);
-            near = near.max(a.min(b));
-            far = far.min(a.max(b));
+            (near, far) = within(near, far, a, b);
         }
         near.le(far)
     }

@@ -8,7 +8,7 @@ use glam::Vec3;
 use simd::{Floats, Lanes, Mask, WIDTH};
 
 use crate::bvh::Node;
-use crate::packet::{Rays, inside, load, reciprocals};
+use crate::packet::{Rays, inside, load, reciprocals, within};
 use crate::trace::Triangle;
 use crate::wide::{cross, dot, splat};
 
@@ -102,8 +102,7 @@ impl<L: Lanes> Rays<L> for ScatteredRays<'_, L> {
         for axis in 0..3 {
             let a = L::splat(node.min[axis]).sub(self.origin[axis]).mul(self.inverse[axis]);
             let b = L::splat(node.max[axis]).sub(self.origin[axis]).mul(self.inverse[axis]);
-            near = near.max(a.min(b));
-            far = far.min(a.max(b));
+            (near, far) = within(near, far, a, b);
         }
         near.le(far)
     }

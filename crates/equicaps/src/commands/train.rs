@@ -402,3 +402,30 @@ impl fmt::Display for Trained {
         said.into_iter().try_for_each(|message| write!(formatter, "\n{message}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_its_device_ends_says_how_to_go_on() {
+        let root = tempfile::tempdir().unwrap();
+        let failed = || {
+            let (name, description) = ("CUDA_ERROR_LAUNCH_FAILED".to_owned(), "unspecified".to_owned());
+            let driver = gpu::Error::Driver { call: "cuLaunchKernel", name, description };
+            train::Error::Engine(engine::Error::Gpu(driver))
+        };
+        std::fs::write(root.path().join("config.toml"), "").unwrap();
+        let folder = RunFolder::open(root.path()).unwrap();
+        // Nothing is saved yet.
+        assert_eq!(with_the_way_on(failed(), Some(&folder)).to_string(), failed().to_string());
+        std::fs::create_dir(root.path().join("checkpoints")).unwrap();
+        let saved = root.path().join("checkpoints/epoch_00003.safetensors");
+        std::fs::write(&saved, "").unwrap();
+        let said = with_the_way_on(failed(), Some(&folder)).to_string();
+        let way_on = format!("; {} is saved, continue with: equicaps train --resume ", saved.display());
+        assert!(said.starts_with(&failed().to_string()) && said.contains(&way_on), "{said}");
+        let other = with_the_way_on(train::Error::Request("other".to_owned()), Some(&folder));
+        assert_eq!(other.to_string(), "other");
+    }
+}

@@ -10,11 +10,11 @@ use super::layout::ViewData;
 use super::packed::Packed;
 use super::{behind, hierarchy};
 use crate::PreparedMesh;
-use crate::masks;
 use crate::mesh::Corners;
 use crate::outline::{self, Hierarchy, Part};
 use crate::shared::shared;
 use crate::trace::{Geometry, Triangle};
+use crate::{maps, masks};
 
 /// Boxes that bound the object's shadow.
 const CUT_BOXES: usize = 128;
@@ -88,7 +88,7 @@ fn transparency(mesh: &PreparedMesh, triangle: &Triangle, corners: &Corners) -> 
         return triangle.transparency;
     }
     let map = &mesh.materials[corners.material as usize].opacity;
-    -1.0 - masks::light_level(map, masks::uv_density(&corners.uvs, triangle.normal)) as f32
+    -1.0 - masks::light_level(map, maps::uv_density(&corners.uvs, triangle.normal)) as f32
 }
 
 /// Of every triangle its leaf in the CPU's hierarchy, and of every pair of nodes the parent with the axis that orders them:
