@@ -9,7 +9,7 @@
 use glam::Vec2;
 use simd::{Floats, Mask, WIDTH};
 
-use crate::maps::{MapData, bilinear, texel_pair, uv_density};
+use crate::maps::{bilinear, texel_pair, uv_density};
 use crate::mesh::MaterialData;
 
 /// The masks of an object.
@@ -23,14 +23,15 @@ pub(crate) struct Masks {
     copies: Vec<(u32, u32)>,
 }
 
+/// A triangle of them.
 #[derive(Clone, Copy, Debug)]
-struct MaskFace {
+pub(crate) struct MaskFace {
     uvs: [Vec2; 3],
     scale: Vec2,
     offset: Vec2,
-    alpha: f32,
+    pub alpha: f32,
     /// First quad, width and height of the copy that is looked up.
-    copy: (u32, u32, u32),
+    pub copy: (u32, u32, u32),
 }
 
 /// Distance, in the object, of which light shows no detail: a pixel of an image of 256.
@@ -38,11 +39,6 @@ const LIGHT_DETAIL: f32 = 0.01;
 
 /// Quads that are looked at, at most, to find out whether a triangle is the same everywhere.
 const MOST_QUADS: f32 = 64.0;
-
-/// The copy of a map of opacity that rays which look for light use on a triangle; `density` as from [`uv_density`].
-pub(crate) fn light_level(map: &MapData, density: f32) -> u32 {
-    map.level(density * LIGHT_DETAIL * LIGHT_DETAIL)
-}
 
 impl MaskFace {
     /// The quad at a place of the triangle, and where in it.
@@ -58,6 +54,14 @@ impl MaskFace {
         (start + y * width + x, fx, fy)
     }
 
+    /// Where its corners lie on the map, rows from the top.
+    pub fn places(&self) -> [Vec2; 3] {
+        self.uvs.map(|uv| {
+            let uv = self.scale * uv + self.offset;
+            Vec2::new(uv.x, 1.0 - uv.y)
+        })
+    }
+
     /// Share of the light that passes at a place in a quad.
     #[inline(always)]
     fn transparency(&self, quad: u32, fx: f32, fy: f32) -> f32 {
@@ -67,6 +71,16 @@ impl MaskFace {
 }
 
 impl Masks {
+    /// All of them: number 1 is the first.
+    pub fn faces(&self) -> &[MaskFace] {
+        &self.faces
+    }
+
+    /// See the field.
+    pub fn quads(&self) -> &[u32] {
+        &self.quads
+    }
+
     /// Adds a triangle; returns its number, counted from 1, or what passes it where that is the same everywhere.
     pub fn add(
         &mut self,
@@ -76,7 +90,8 @@ impl Masks {
         texels: &[[u8; 4]],
     ) -> Result<u32, f32> {
         let map = &material.opacity;
-        let (start, width, height) = map.at_level(light_level(map, uv_density(uvs, normal)));
+        let detail = uv_density(uvs, normal) * LIGHT_DETAIL * LIGHT_DETAIL;
+        let (start, width, height) = map.at_level(map.level(detail));
         let known = self.copies.iter().find(|(texel, _)| *texel == start).map(|(_, quad)| *quad);
         let first = known.unwrap_or_else(|| {
             let first = self.quads.len() as u32;
@@ -109,11 +124,9 @@ impl Masks {
     fn only_alpha(&self, face: &MaskFace) -> Option<u8> {
         let (start, width, height) = face.copy;
         let size = Vec2::new(width as f32, height as f32);
-        let corner = |uv: Vec2| {
-            let uv = face.scale * uv + face.offset;
-            (Vec2::new(uv.x, 1.0 - uv.y) * size - Vec2::splat(0.5)).clamp(Vec2::splat(-1e6), Vec2::splat(1e6))
-        };
-        let [a, b, c] = face.uvs.map(corner);
+        let corner =
+            |place: Vec2| (place * size - Vec2::splat(0.5)).clamp(Vec2::splat(-1e6), Vec2::splat(1e6));
+        let [a, b, c] = face.places().map(corner);
         // A tenth of a texel for the edges of triangles, and for rounding.
         let low = (a.min(b).min(c) - Vec2::splat(0.1)).floor();
         let high = (a.max(b).max(c) + Vec2::splat(0.1)).floor();

@@ -4,6 +4,7 @@
 #define SQRT_HALF 0.707106781f
 #define FOCAL 1.388889f
 #define MIN_WEIGHT 0.1f
+#define LIKENESS_STEPS 16.0f
 #define MIRROR 0.01f
 #define MIN_ALPHA 1e-3f
 /// Share of a ray that is not followed any farther.
@@ -185,7 +186,8 @@ DEVICE float likeness(const Sample& point, const Sample& other, float tolerance,
     if (cosine <= least) return 0.0f;
     float offset = fabsf(dot(xyz(other.position) - xyz(point.position), xyz(point.face)));
     float flatness = 1.0f - quotient(offset, tolerance * (float)(1 << reach));
-    return flatness <= 0.0f ? 0.0f : (cosine - least) * rise * flatness;
+    float alike = flatness <= 0.0f ? 0.0f : (cosine - least) * rise * flatness;
+    return reach == 0 ? alike : (float)(int)(LIKENESS_STEPS * alike + 0.5f) * (1.0f / LIKENESS_STEPS);
 }
 
 /// Slot of the camera ray whose hit is the lattice point of a cell; NONE where there is none.
@@ -222,61 +224,134 @@ DEVICE float lattice_weights(const Batch* b, const View& view, const Sample& sam
 /// Cells of the lattice, along each axis, whose samples share their extra points: see place.rs.
 DEVICE int group_of(const View& view) { return view.layers > 1 ? GROUP : 1; }
 
-/// One thread a group of cells of the lattice: samples that no lattice point resembles get points of their own, shared
-/// within the cell, or farther the less they count. Samples are taken in the order of 4 x 4 blocks of rays.
+/// Whether no lattice point resembles a sample.
+DEVICE bool is_alone(const Batch* b, const View& view, const Sample& sample, u64 slot, int x, int y) {
+    int cells[4];
+    float weights[4];
+    return lattice_weights(b, view, sample, slot, x, y, cells, weights) < MIN_WEIGHT;
+}
+
+/// What a warp keeps of the extra points of its group: position and cell in the group, normal.
+struct Extra {
+    float4 position, normal;
+};
+__shared__ Extra warp_extras[BLOCK / WARP][MOST_EXTRAS];
+
+/// Samples of the extra points of a group of cells of a transparent object, until points are numbered: in memory for the
+/// light, of which 64 such numbers belong to a camera ray.
+DEVICE u32* extras_of(const Batch* b, const View& view, int group) {
+    return (u32*)(b->shades + 2 * view.sample_start) + group * MOST_EXTRAS;
+}
+
+/// One warp a group of cells of a transparent object. The samples of its rays are looked at side by side, those that get
+/// or share an extra point one after the other, in the order of 4 x 4 blocks of rays, compared with all points that are
+/// there at once. Returns how many there are.
+DEVICE int place_group(const Batch* b, const View& view, int group, int cx, int cy) {
+    float tolerance = 0.012f * (float)b->shading_step / (float)b->supersampling;
+    Extra* extras = warp_extras[threadIdx.x / WARP];
+    u32* slots = extras_of(b, view, group);
+    int step = b->shading_step, side = GROUP * step, blocks = side / 4, count = 0, lane = lane_index();
+    for (int start = 0; start < side * side; start += WARP) {
+        int i = start + lane, dx = i / 16 % blocks * 4 + i % 4, dy = i / 16 / blocks * 4 + i % 16 / 4;
+        int x = cx * step + dx, y = cy * step + dy;
+        bool is_ray = dy < side && x < view.width && y < view.height;
+        u64 first = view.sample_start + (u64)(y * view.width + x) * view.layers;
+        u32 alone = 0;
+        for (int layer = 0; is_ray && layer < view.layers && b->own[first + layer] != EMPTY; layer++) {
+            if (is_alone(b, view, b->samples[first + layer], first + layer, x, y)) alone |= 1u << layer;
+        }
+        u32 cell = (u32)(dx / step | dy / step << 2);
+        for (u32 lanes = ballot(alone != 0); lanes != 0; lanes &= lanes - 1) {
+            int from = __ffs(lanes) - 1;
+            u32 here = __shfl_sync(FULL, cell, from);
+            u64 ray = __shfl_sync(FULL, first, from);
+            for (u32 left = __shfl_sync(FULL, alone, from); left != 0; left &= left - 1) {
+                u64 slot = ray + __ffs(left) - 1;
+                Sample sample = b->samples[slot];
+                bool is_full = count == MOST_EXTRAS;
+                int reach = reach_of(view, sample);
+                // What has to be the same of the cells.
+                u32 near = is_full || reach == 2 ? 0 : reach == 1 ? 10 : 15;
+                // The best so far, and its likeness as bits, above 0.
+                u32 best = 0, chosen = 0;
+                for (int k = lane; k < count; k += WARP) {
+                    Sample other;
+                    other.position = extras[k].position;
+                    other.normal = extras[k].normal;
+                    if ((__float_as_uint(other.position.w) ^ here) & near) continue;
+                    float alike = likeness(sample, other, tolerance, reach);
+                    u32 bits = is_full || alike > MIN_WEIGHT ? __float_as_uint(alike) + 1 : 0;
+                    if (bits != 0 && bits >= best) {
+                        best = bits;
+                        chosen = (u32)k;
+                    }
+                }
+                // Of equals, the last.
+                u32 most = __reduce_max_sync(FULL, best);
+                chosen = __reduce_max_sync(FULL, best == most ? chosen : 0);
+                if (most == 0) {
+                    if (lane == 0) {
+                        extras[count].position = extend(xyz(sample.position), __uint_as_float(here));
+                        extras[count].normal = sample.normal;
+                        slots[count] = (u32)(slot - view.sample_start);
+                    }
+                    count++;
+                }
+                if (lane == 0) b->own[slot] = most == 0 ? OWNER | (u32)(count - 1) : chosen;
+                sync_warp();
+            }
+        }
+    }
+    return count;
+}
+
+/// Samples that no lattice point resembles get points of their own, shared within the cell, or farther the less they
+/// count: see place.rs. One thread a cell, or one warp a group of cells.
 KERNEL place_points(const Batch* b, int unused) {
     const View& view = b->views[blockIdx.y];
-    int group = group_of(view), step = b->shading_step, index = blockIdx.x * blockDim.x + threadIdx.x;
-    int across = (view.columns + group - 1) / group, down = (view.rows + group - 1) / group;
-    if (view.is_empty || index >= across * down) return;
+    int index = blockIdx.x * blockDim.x + threadIdx.x;
+    if (view.is_empty) return;
+    u32* cell_extras = b->cell_extras + view.cell_start;
+    if (group_of(view) != 1) {
+        int across = (view.columns + GROUP - 1) / GROUP, groups = across * ((view.rows + GROUP - 1) / GROUP);
+        for (int group = index / WARP; group < groups; group += gridDim.x * blockDim.x / WARP) {
+            int cx = group % across * GROUP, cy = group / across * GROUP;
+            int count = place_group(b, view, group, cx, cy);
+            // The first cell of a group has them all.
+            int x = cx + lane_index() % GROUP, y = cy + lane_index() / GROUP;
+            bool is_cell = lane_index() < GROUP * GROUP && x < view.columns && y < view.rows;
+            if (is_cell) cell_extras[y * view.columns + x] = lane_index() == 0 ? (u32)count : 0;
+        }
+        return;
+    }
+    if (index >= view.columns * view.rows) return;
+    int step = b->shading_step, x0 = index % view.columns * step, y0 = index / view.columns * step;
+    int x1 = min(x0 + step, view.width), y1 = min(y0 + step, view.height), count = 0;
     float tolerance = 0.012f * (float)step / (float)b->supersampling;
-    int cx = index % across * group, cy = index / across * group, x0 = cx * step, y0 = cy * step;
-    int x1 = min(x0 + group * step, view.width), y1 = min(y0 + group * step, view.height);
-    // Slots of their samples, and in the upper four bits the cells in the group.
-    u64 extras[MOST_EXTRAS];
-    int count = 0;
+    u64 extras[STEP * STEP];
     for (int block = 0, wide = (x1 + 3) / 4 - x0 / 4; block < wide * ((y1 + 3) / 4 - y0 / 4); block++) {
         int bx = x0 / 4 + block % wide, by = y0 / 4 + block / wide;
         for (int y = max(4 * by, y0); y < min(4 * by + 4, y1); y++) {
             for (int x = max(4 * bx, x0); x < min(4 * bx + 4, x1); x++) {
-                u64 first = view.sample_start + (u64)(y * view.width + x) * view.layers;
-                u64 cell = (u64)((x - x0) / step | (y - y0) / step << 2) << 60;
-                for (u64 slot = first; slot < first + view.layers && b->own[slot] != EMPTY; slot++) {
-                    Sample sample = b->samples[slot];
-                    int cells[4];
-                    float weights[4];
-                    if (lattice_weights(b, view, sample, slot, x, y, cells, weights) >= MIN_WEIGHT) continue;
-                    bool is_full = count == MOST_EXTRAS;
-                    int reach = reach_of(view, sample);
-                    // What has to be the same of the cells.
-                    u64 near = is_full || reach == 2 ? 0 : reach == 1 ? 10ull << 60 : 15ull << 60;
-                    float best = is_full ? -1.0f : MIN_WEIGHT;
-                    int chosen = -1;
-                    for (int k = count - 1; k >= 0; k--) {
-                        if ((extras[k] ^ cell) & near) continue;
-                        float alike = likeness(sample, b->samples[extras[k] & ~(15ull << 60)], tolerance, reach);
-                        if (alike > best) {
-                            best = alike;
-                            chosen = k;
-                        }
-                    }
-                    if (chosen >= 0) {
-                        b->own[slot] = (u32)chosen;
-                    } else {
-                        extras[count] = slot | cell;
-                        b->own[slot] = OWNER | (u32)count;
-                        count++;
+                u64 slot = view.sample_start + (u64)(y * view.width + x);
+                if (b->own[slot] == EMPTY) continue;
+                Sample sample = b->samples[slot];
+                if (!is_alone(b, view, sample, slot, x, y)) continue;
+                float best = MIN_WEIGHT;
+                int chosen = -1;
+                for (int k = count - 1; k >= 0; k--) {
+                    float alike = likeness(sample, b->samples[extras[k]], tolerance, 0);
+                    if (alike > best) {
+                        best = alike;
+                        chosen = k;
                     }
                 }
+                b->own[slot] = chosen >= 0 ? (u32)chosen : OWNER | (u32)count;
+                if (chosen < 0) extras[count++] = slot;
             }
         }
     }
-    // The first cell of a group has them all.
-    for (int y = cy; y < min(cy + group, view.rows); y++) {
-        for (int x = cx; x < min(cx + group, view.columns); x++) {
-            b->cell_extras[view.cell_start + y * view.columns + x] = x == cx && y == cy ? (u32)count : 0;
-        }
-    }
+    cell_extras[index] = (u32)count;
 }
 
 /// One block a view: numbers the points, neighbours together. A cell's points follow one another, its lattice point
@@ -285,7 +360,7 @@ KERNEL number_points(const Batch* b, int unused) {
     int index = blockIdx.x, count = 0;
     const View& view = b->views[index];
     if (view.is_empty) return;
-    int tiles = (view.columns + 7) / 8, step = b->shading_step, side = step * group_of(view);
+    int tiles = (view.columns + 7) / 8, step = b->shading_step;
     int total = tiles * ((view.rows + 3) / 4) * 32;
     for (int start = 0; start < total; start += blockDim.x) {
         int i = start + threadIdx.x;
@@ -297,18 +372,23 @@ KERNEL number_points(const Batch* b, int unused) {
         int added;
         int place = count + block_scan((regular != ~0ull ? 1 : 0) + (int)extras, added);
         count += added;
-        if (!is_inside) continue;
-        b->cell_point[cell] = (u32)place;
+        if (is_inside) b->cell_point[cell] = (u32)place;
         u32* points = b->point_sample + view.sample_start + place;
         if (regular != ~0ull) *points++ = (u32)(regular - view.sample_start);
-        if (extras == 0) continue;
-        for (int y = cy * step; y < min(cy * step + side, view.height); y++) {
-            for (int x = cx * step; x < min(cx * step + side, view.width); x++) {
-                u64 first = view.sample_start + (u64)(y * view.width + x) * view.layers;
-                for (u64 slot = first; slot < first + view.layers && b->own[slot] != EMPTY; slot++) {
-                    u32 own = b->own[slot];
-                    if (own != INTERPOLATED && own & OWNER) points[own & ~OWNER] = (u32)(slot - view.sample_start);
-                }
+        if (group_of(view) != 1) {
+            int group = cy / GROUP * ((view.columns + GROUP - 1) / GROUP) + cx / GROUP;
+            for (u32 lanes = ballot(extras != 0); lanes != 0; lanes &= lanes - 1) {
+                int from = __ffs(lanes) - 1, number = __shfl_sync(FULL, (int)extras, from);
+                const u32* slots = extras_of(b, view, __shfl_sync(FULL, group, from));
+                u32* to = (u32*)__shfl_sync(FULL, (u64)points, from);
+                for (int k = lane_index(); k < number; k += WARP) to[k] = slots[k];
+            }
+            continue;
+        }
+        for (int y = cy * step; extras != 0 && y < min(cy * step + step, view.height); y++) {
+            for (int x = cx * step; x < min(cx * step + step, view.width); x++) {
+                u32 slot = (u32)(y * view.width + x), own = b->own[view.sample_start + slot];
+                if (own != EMPTY && own != INTERPOLATED && own & OWNER) points[own & ~OWNER] = slot;
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::hierarchy::Node;
-use super::object::{Planes, Shading};
+use super::object::{Mask, Planes, Shading};
 use crate::maps::MapData;
 use crate::mesh::MaterialData;
 use crate::shared::{Shared, declarations, shared};
@@ -14,6 +14,7 @@ pub(super) static STRUCTS: LazyLock<String> = LazyLock::new(|| {
         Node::LAYOUT,
         Planes::LAYOUT,
         Shading::LAYOUT,
+        Mask::LAYOUT,
         MapData::LAYOUT,
         MaterialData::LAYOUT,
         Both::LAYOUT,
@@ -47,6 +48,7 @@ shared! {
     pub(super) struct ViewData as "View" {
         pub nodes: u64 as "const Node*",
         pub triangles: u64 as "const Triangle*",
+        /// What passes a triangle, or, with the sign, the number of its mask.
         pub transparency: u64 as "const float*",
         pub shading: u64 as "const Shading*",
         pub materials: u64 as "const Material*",
@@ -55,6 +57,9 @@ shared! {
         pub cut: u64 as "const float*",
         /// Of every pair of nodes of the CPU's hierarchy: the parent, and in the lower two bits the axis that orders them.
         pub parents: u64 as "const unsigned int*",
+        pub masks: u64 as "const Mask*",
+        /// Alpha of four neighbouring texels each.
+        pub quads: u64 as "const unsigned int*",
         pub sample_start: u64,
         pub cell_start: u64,
         /// By rows.

@@ -89,11 +89,17 @@ DEVICE float uv_density(const Shading& s) {
     return fabsf(ax * by - ay * bx) / fmaxf(sqrtf(dot(normal, normal)), 1e-12f);
 }
 
-/// Share of the light that passes a triangle with holes; `code` is -1 less the copy of the map to look up. Called, not
-/// inlined: few objects have such triangles, and all walks have this in them.
-static __device__ __noinline__ float mask_transparency(const View& view, u32 slot, float u, float v, float code) {
-    const Shading& s = view.shading[slot];
-    const Material& m = view.materials[s.material];
-    float4 value = map_lookup(view, m.opacity, uv_at(s, u, v), (int)(-code) - 1);
-    return 1.0f - m.alpha * (value.w * (1.0f / 255.0f));
+/// Share of the light that passes mask `number` where the weights of its second and third corner are `u`, `v`.
+DEVICE float mask_transparency(const View& view, u32 number, float u, float v) {
+    const Mask& mask = view.masks[number];
+    float4 across = __ldg(&mask.across), down = __ldg(&mask.down);
+    uint4 copy = __ldg(&mask.copy);
+    int x, y, unused;
+    float fx, fy;
+    texel_pair(across.x + u * across.y + v * across.z, (int)copy.y, x, unused, fx);
+    texel_pair(down.x + u * down.y + v * down.z, (int)copy.z, y, unused, fy);
+    u32 quad = __ldg(view.quads + copy.x + y * copy.y + x);
+    float top = mix((float)(quad & 255), (float)(quad >> 8 & 255), fx);
+    float bottom = mix((float)(quad >> 16 & 255), (float)(quad >> 24), fx);
+    return 1.0f - across.w * (mix(top, bottom, fy) * (1.0f / 255.0f));
 }

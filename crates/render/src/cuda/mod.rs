@@ -67,6 +67,7 @@ fn kernel_source(settings: &Settings) -> KernelSource {
             format!("LEAVES={}", hierarchy::LEAVES),
             format!("SHADOW_GROUP={}", group(settings.floor_lamp_points, 16)),
             format!("SPOT_GROUP={}", spot_group(settings)),
+            format!("STEP={}", settings.shading_step),
             format!("GROUP={}", image::GROUP),
             format!("SHARING={:?}f", settings.sharing),
             format!("MOST_EXTRAS={}", image::MOST_EXTRAS),

@@ -10,11 +10,10 @@ use super::layout::ViewData;
 use super::packed::Packed;
 use super::{behind, hierarchy};
 use crate::PreparedMesh;
-use crate::mesh::Corners;
+use crate::masks::MaskFace;
 use crate::outline::{self, Hierarchy, Part};
 use crate::shared::shared;
 use crate::trace::{Geometry, Triangle};
-use crate::{maps, masks};
 
 /// Boxes that bound the object's shadow.
 const CUT_BOXES: usize = 128;
@@ -26,8 +25,8 @@ pub struct Object {
     pub(super) id: u64,
     /// All arrays, each at a multiple of 16 bytes.
     pub(super) bytes: Vec<u8>,
-    /// Where nodes, triangles, transparencies, shading, materials, texels, cut boxes and parents start.
-    starts: [usize; 8],
+    /// Where nodes, triangles, transparencies, shading, materials, texels, cut boxes, parents, masks and their quads start.
+    starts: [usize; 10],
     cut_count: usize,
     has_transparency: bool,
     has_emission: bool,
@@ -58,6 +57,28 @@ shared! {
         /// Its leaf in the CPU's hierarchy.
         leaf: u32,
     }
+
+    /// A triangle with holes, for rays that look for light: see masks.rs.
+    pub(super) struct Mask as "Mask" {
+        /// Where its first corner lies on the map, what the weights of the others add, and its alpha.
+        across: [f32; 4] as "float4",
+        /// The same from above, without alpha.
+        down: [f32; 4] as "float4",
+        /// First quad, width and height of the copy that is looked up.
+        copy: [u32; 4] as "uint4",
+    }
+}
+
+impl From<&MaskFace> for Mask {
+    fn from(face: &MaskFace) -> Self {
+        let [a, b, c] = face.places();
+        let (first, width, height) = face.copy;
+        Self {
+            across: [a.x, b.x - a.x, c.x - a.x, face.alpha],
+            down: [a.y, b.y - a.y, c.y - a.y, 0.0],
+            copy: [first, width, height, 0],
+        }
+    }
 }
 
 impl Planes {
@@ -82,13 +103,12 @@ impl Planes {
     }
 }
 
-/// What a shadow ray keeps; -1 less the copy of the map to look up where the triangle has holes.
-fn transparency(mesh: &PreparedMesh, triangle: &Triangle, corners: &Corners) -> f32 {
-    if triangle.mask == 0 {
-        return triangle.transparency;
+/// What a ray that looks for light keeps; where the triangle has holes, the sign and the number of its mask, as bits.
+fn transparency(triangle: &Triangle) -> f32 {
+    match triangle.mask {
+        0 => triangle.transparency.max(0.0).abs(),
+        number => f32::from_bits(1 << 31 | (number - 1)),
     }
-    let map = &mesh.materials[corners.material as usize].opacity;
-    -1.0 - masks::light_level(map, maps::uv_density(&corners.uvs, triangle.normal)) as f32
 }
 
 /// Of every triangle its leaf in the CPU's hierarchy, and of every pair of nodes the parent with the axis that orders them:
@@ -122,8 +142,7 @@ impl Object {
         let (leaves, parents) = family(geometry);
         let planes: Vec<Planes> = geometry.triangles.iter().map(Planes::new).collect();
         let transparency: Vec<f32> = if geometry.has_transparency {
-            let triangles = geometry.triangles.iter().zip(&mesh.corners);
-            triangles.map(|(triangle, corners)| transparency(mesh, triangle, corners)).collect()
+            geometry.triangles.iter().map(transparency).collect()
         } else {
             Vec::new()
         };
@@ -163,6 +182,8 @@ impl Object {
             packed.add(mesh.texels.as_slice()),
             packed.add(&cut),
             packed.add(&parents),
+            packed.add(&geometry.masks.faces().iter().map(Mask::from).collect::<Vec<_>>()),
+            packed.add(geometry.masks.quads()),
         ];
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -194,7 +215,7 @@ impl Object {
 
     /// Fills in where the arrays are, for an object that lies at `address`.
     pub(super) fn place(&self, address: u64, view: &mut ViewData) {
-        let [nodes, triangles, transparency, shading, materials, texels, cut, parents] =
+        let [nodes, triangles, transparency, shading, materials, texels, cut, parents, masks, quads] =
             self.starts.map(|start| address + start as u64);
         *view = ViewData {
             nodes,
@@ -205,6 +226,8 @@ impl Object {
             texels,
             cut,
             parents,
+            masks,
+            quads,
             cut_count: self.cut_count as i32,
             has_transparency: i32::from(self.has_transparency),
             has_emission: i32::from(self.has_emission),

@@ -257,7 +257,8 @@ DEVICE float transmitted(const View& view, float3 origin, float3 direction, floa
             float t, u, v;
             if (meets(ray, triangles[slot], limit, EDGE, t, u, v)) {
                 float share = CLEAR ? view.transparency[slot] : 0.0f;
-                if (CLEAR && share < 0.0f) share = mask_transparency(view, slot, u, v, share);
+                u32 bits = __float_as_uint(share);
+                if (CLEAR && (int)bits < 0) share = mask_transparency(view, bits & 0x7fffffff, u, v);
                 left *= share;
                 if (left < LEAST_LIGHT) left = 0.0f;
             }

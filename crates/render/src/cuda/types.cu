@@ -24,7 +24,8 @@
 
 /// From mod.rs: BLOCK threads of a block of the kernels that trace; WIDTH children of a node of the hierarchy; ROOM for
 /// nodes and leaves that a walk comes back to; LEAVES that make it do so; SHADOW_GROUP and SPOT_GROUP lanes that share a
-/// node of the floor's shadow, or a point where the spot's light is found.
+/// node of the floor's shadow, or a point where the spot's light is found; STEP camera rays between points of the lattice;
+/// GROUP, SHARING and MOST_EXTRAS as in place.rs.
 
 typedef unsigned int u32;
 typedef unsigned char u8;

@@ -14,6 +14,8 @@ use crate::view::{SurfacePoint, View};
 const MIN_WEIGHT: f32 = 0.1;
 /// Cosine between normals at which two points stop being of the same surface, by [`reach`].
 const MIN_COSINE: [f32; 3] = [0.9, 0.8, 0.6];
+/// Steps of likeness.
+const STEPS: f32 = 16.0;
 /// Width of the lobe of surfaces whose samples do not share points from farther away than any other.
 const MIRROR: f32 = 0.01;
 /// Cells of the lattice, along each axis, within which samples of a transparent object share points at most.
@@ -32,7 +34,9 @@ fn likeness(point: &SurfacePoint, (other, normal): (Vec3, Vec3), tolerance: f32,
     }
     let offset = (other - point.position).dot(point.face_normal).abs();
     let flatness = 1.0 - offset / (tolerance * (1 << reach) as f32);
-    if flatness <= 0.0 { 0.0 } else { (cosine - MIN_COSINE[reach]) * RISE[reach] * flatness }
+    let alike = if flatness <= 0.0 { 0.0 } else { (cosine - MIN_COSINE[reach]) * RISE[reach] * flatness };
+    // In steps, where there are many to choose from, so that rounding does not choose between those of one plane.
+    if reach == 0 { alike } else { (STEPS * alike + 0.5) as i32 as f32 * (1.0 / STEPS) }
 }
 
 /// A point beyond the lattice.
