@@ -141,20 +141,19 @@ def box(material, low, high):
 def write_meshes(root):
     """Objects with what built-in ones have little of: a texture with an up and a down, transparent surfaces, and surfaces
     in one place."""
-    outside, inside = ((-0.5, -0.5, -0.5), (0.5, 0.3, 0.5)), [((-0.2, -0.2, 0.55), (0.3, 0.2, 0.8))]
-    slices = [((i / 16, -0.5, -0.5), ((i + 1) / 16, 0.3, 0.5)) for i in range(-8, 8)]
+    outside, inside = ((-0.5, -0.5, -0.5), (0.5, 0.3, 0.5)), ((-0.2, -0.2, 0.55), (0.3, 0.2, 0.8))
     kinds = {
         "textured": (1.0, 0.6, 0.5, inside),
         "clear": (0.4, 0.5, 0.5, inside),
         "shining": (1.0, 0.1, 0.9, inside),
-        "double": (1.0, 0.6, 0.5, slices),
+        "double": (1.0, 0.6, 0.5, outside),
     }
-    for name, (opacity, roughness, specular, others) in kinds.items():
+    for name, (opacity, roughness, specular, second) in kinds.items():
         folder = os.path.join(root, "shapes", name)
         os.makedirs(folder)
         box.count = 0
         lines = ["mtllib model.mtl", "vt 0 0", "vt 1 0", "vt 1 1", "vt 0 1"]
-        lines += box("outside", *outside) + [line for other in others for line in box("inside", *other)]
+        lines += box("outside", *outside) + box("inside", *second)
         with open(os.path.join(folder, "model.obj"), "w") as opened:
             opened.write("\n".join(lines) + "\n")
         exponent = max(2.0 / roughness**4 - 2.0, 0.0)
