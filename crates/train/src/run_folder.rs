@@ -165,8 +165,11 @@ impl RunFolder {
     /// Takes the run for this process, to continue it.
     pub(crate) fn acquire(self) -> Result<OwnedRun> {
         let lock = lock(&self.root)?;
+        let checkpoints = self.checkpoints_path();
+        // Someone may have removed them to save space.
+        fs::create_dir_all(&checkpoints).map_err(Error::write(&checkpoints))?;
         durable::remove_unfinished(&self.root);
-        durable::remove_unfinished(&self.checkpoints_path());
+        durable::remove_unfinished(&checkpoints);
         Ok(OwnedRun { folder: self, _lock: lock })
     }
 }

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::{self, equicaps, object};
+#[cfg(unix)]
+use crate::support::{Signal, signal};
 
 fn ok(arguments: &[&str]) -> String {
     support::ok(&mut equicaps(arguments))
@@ -100,6 +102,7 @@ fn kills_jobs_and_shards_do_not_change_a_byte() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn an_interrupt_stops_in_good_order() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,12 +128,11 @@ fn an_interrupt_stops_in_good_order() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let signal = |name: &str| Command::new("kill").args([name, &process.id().to_string()]).status().unwrap();
     while !Path::new(&out).join("dataset.json").exists() {
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(100));
-    assert!(signal("-HUP").success());
+    signal(process.id(), Signal::HUP);
     let done = || finished_objects(Path::new(&out));
     let before = done();
     let began = std::time::Instant::now();
@@ -138,7 +140,7 @@ fn an_interrupt_stops_in_good_order() {
         assert!(began.elapsed() < Duration::from_secs(30), "nothing is rendered after a hangup");
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(signal("-INT").success());
+    signal(process.id(), Signal::INT);
     let output = process.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(75));
     let text = String::from_utf8(output.stdout).unwrap();

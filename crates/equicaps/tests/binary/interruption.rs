@@ -5,14 +5,13 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{equicaps, exit_status, ok, ok_json, set};
+use crate::support::{Signal, equicaps, exit_status, ok, ok_json, set, signal};
 
 /// Longer than the program may need to answer on a busy machine, shorter than what it is interrupted in.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn interrupt(child: &Child) {
-    let status = Command::new("kill").arg("-INT").arg(child.id().to_string()).status().unwrap();
-    assert!(status.success());
+    signal(child.id(), Signal::INT);
 }
 
 fn spawn(command: &mut Command) -> (Child, BufReader<ChildStderr>) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{TINY, equicaps, failure, ok, ok_json, render_views, set};
+use crate::support::{Signal, TINY, equicaps, failure, ok, ok_json, render_views, set, signal};
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -78,10 +78,6 @@ fn process(mpirun: &Child, rank: usize) -> Option<u32> {
         let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
     })
-}
-
-fn signal(name: &str, id: u32) {
-    assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
 }
 
 /// Waits until there is `file`.
@@ -161,7 +157,7 @@ fn a_signal_to_any_rank_saves_once_and_the_run_resumes_bit_for_bit() {
     let mut child = spawn(&mut train(2, &data, &broken, &more));
     wait_for(&broken.join("metrics.jsonl"), &mut child);
     std::thread::sleep(Duration::from_millis(300));
-    signal("-TERM", process(&child, 1).unwrap());
+    signal(process(&child, 1).unwrap(), Signal::TERM);
     let (status, said) = end(child);
     assert_eq!(status, Some(75), "{said}");
     assert_eq!(said.matches("continue with: equicaps train --resume").count(), 1, "{said}");
@@ -188,13 +184,13 @@ fn a_rank_that_is_killed_or_hangs_ends_the_others_and_is_named() {
     let mut child = spawn(train(3, &data, &run, &["pairs_per_object=400"]).env("EQUICAPS_RANK_SILENCE", "4"));
     wait_for(&run.join("metrics.jsonl"), &mut child);
     let hanging = process(&child, 2).unwrap();
-    signal("-STOP", hanging);
+    signal(hanging, Signal::STOP);
     let began = Instant::now();
     // mpirun waits for the one that was stopped; the others have ended.
     while process(&child, 0).is_some() && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    signal("-KILL", hanging);
+    signal(hanging, Signal::KILL);
     let (status, said) = end(child);
     assert_ne!(status, Some(0));
     assert!(said.contains("rank 2 on ") && said.contains("has not answered for"), "{said}");
@@ -205,7 +201,7 @@ fn a_rank_that_is_killed_or_hangs_ends_the_others_and_is_named() {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(1500));
-    signal("-KILL", process(&child, 1).unwrap());
+    signal(process(&child, 1).unwrap(), Signal::KILL);
     let (status, said) = end(child);
     assert_ne!(status, Some(0), "{said}");
     assert!(said.contains("rank 1"), "{said}");

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+#[cfg(unix)]
+use crate::support::{Signal, signal};
 use crate::support::{equicaps, exit_status, failure, object, ok, ok_json};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -90,6 +92,17 @@ fn a_study_is_made_once_and_reported() {
     let made = ok_json(&mut call(root.path(), &["--only", "vicreg"]));
     assert_eq!((&made["runs"], &made["finished"]), (&1.into(), &1.into()), "{made}");
     assert!(root.path().join("tiny/runs/T-vicreg-s0/evaluation/epoch_00003/results.json").exists());
+    // Checkpoints and views of what is evaluated may be removed; what is not evaluated yet is trained anew without them.
+    let folder = |path: &str| root.path().join("tiny").join(path);
+    for path in ["runs/T-vicreg-s0/checkpoints", "runs/T-equicaps-s0/checkpoints", "data"] {
+        std::fs::remove_dir_all(folder(path)).unwrap();
+    }
+    let made = ok_json(&mut call(root.path(), &["--only", "vicreg"]));
+    assert_eq!(made["finished"], 1, "{made}");
+    assert!(!folder("data").exists() && !folder("runs/T-vicreg-s0/checkpoints").exists());
+    let made = ok_json(&mut call(root.path(), &[]));
+    assert_eq!(made["finished"], 2, "{made}");
+    assert!(folder("runs/T-equicaps-s0/evaluation/epoch_00003/results.json").exists());
     let (code, said) = failure(&mut call(root.path(), &["--only", "nobody"]));
     assert!(
         code == 2 && said.contains("no run has such a name (runs: T-vicreg-s0, T-equicaps-s0)"),
@@ -202,12 +215,12 @@ fn an_interrupted_study_goes_on_where_it_was() {
         study(root.path(), 150, "");
     }
     ok(&mut call(whole.path(), &[]));
-    for (signal, status) in [("-INT", Some(75)), ("-TERM", Some(75)), ("-KILL", None)] {
+    for (sent, status) in [(Signal::INT, Some(75)), (Signal::TERM, Some(75)), (Signal::KILL, None)] {
         let mut child =
             call(broken.path(), &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         wait_until(broken.path(), "T-vicreg-s0", "running");
-        assert!(Command::new("kill").arg(signal).arg(child.id().to_string()).status().unwrap().success());
-        assert_eq!(exit_status(&mut child, PATIENCE), status, "{signal}");
+        signal(child.id(), sent);
+        assert_eq!(exit_status(&mut child, PATIENCE), status, "{sent:?}");
         // The part of a study that was killed saves what it has and ends.
         wait_until(broken.path(), "T-vicreg-s0", "stopped");
     }

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+#[cfg(unix)]
+pub use rustix::process::Signal;
 use serde_json::Value;
 
 /// A call with `arguments`.
@@ -12,6 +14,13 @@ pub fn equicaps(arguments: &[&str]) -> Command {
     // Without `--device` a GPU would be used where there is one.
     command.args(arguments).stdin(Stdio::null()).env("CUDA_VISIBLE_DEVICES", "");
     command
+}
+
+/// Sends a signal: there are systems without a program for it.
+#[cfg(unix)]
+pub fn signal(id: u32, signal: Signal) {
+    let id = rustix::process::Pid::from_raw(id.cast_signed()).unwrap();
+    rustix::process::kill_process(id, signal).unwrap();
 }
 
 /// A network that trains in milliseconds.

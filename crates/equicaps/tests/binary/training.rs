@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+#[cfg(unix)]
+use crate::support::{Signal, signal};
 use crate::support::{TINY, equicaps, failure, ok, ok_json, set};
 
 /// A run of small steps: 8 training objects in batches of 3, 3, 2.
@@ -40,12 +42,6 @@ fn wait_for_a_step(run: &Path, child: &mut Child) {
         assert!(began.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(2));
     }
-}
-
-#[cfg(unix)]
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status().unwrap();
-    assert!(status.success());
 }
 
 #[test]
@@ -91,18 +87,18 @@ fn signals_save_the_run_and_ask_for_another_try() {
     let root = tempfile::tempdir().unwrap();
     let (whole, broken) = (root.path().join("whole"), root.path().join("broken"));
     ok(&mut new_run(&whole, 8, &["--quiet"]));
-    for name in ["TERM", "USR1", "INT"] {
+    for sent in [Signal::TERM, Signal::USR1, Signal::INT] {
         let mut command = if broken.exists() { resume(&broken, &[]) } else { new_run(&broken, 8, &[]) };
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         wait_for_a_step(&broken, &mut child);
-        signal(&child, name);
+        signal(child.id(), sent);
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         if output.status.success() {
             // It was faster than the signal.
             break;
         }
-        assert_eq!(output.status.code(), Some(75), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(75), "{sent:?}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(said.contains("continue with: equicaps train --resume"), "{said}");
     }
     ok(&mut resume(&broken, &["--quiet"]));

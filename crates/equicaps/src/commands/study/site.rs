@@ -175,13 +175,16 @@ impl Site {
             }
         }
         let summary = Summary::of(&folder)?;
+        let missing = self.missing(run, config).len();
+        // What is evaluated was trained, also where its checkpoints have been removed to save space.
+        let was_trained = missing == 0 && !run.evaluations.is_empty();
         Ok(match summary.state {
             State::Running => Progress::Running,
-            _ if summary.position.epoch < config.epochs => Progress::Begun(summary.position.epoch),
-            _ => match self.missing(run, config).len() {
-                0 => Progress::Finished,
-                missing => Progress::Trained(missing),
-            },
+            _ if summary.position.epoch < config.epochs && !was_trained => {
+                Progress::Begun(summary.position.epoch)
+            }
+            _ if missing > 0 => Progress::Trained(missing),
+            _ => Progress::Finished,
         })
     }
 

@@ -116,7 +116,7 @@ pub fn full_disk(small: &Small, rounds: u32, seed: u64) -> anyhow::Result<Vec<Ro
             let mut limited = Command::new("sh");
             limited.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
             limited.arg(command.get_program()).args(command.get_args()).env("RUST_BACKTRACE", "0");
-            let output = limited.output()?;
+            let output = anyhow::Context::context(limited.output(), "cannot start sh, which sets the limit")?;
             if is_crash(&output) {
                 row.count_with(Verdict::Crashed, said(&output));
                 continue;

@@ -73,8 +73,7 @@ pub fn run(small: &Small, rounds: u32, seed: u64) -> anyhow::Result<Vec<Row>> {
                 child.kill()?;
                 child.wait()?;
                 for part in parts.iter().filter(|_| with_part) {
-                    // It may have ended by itself.
-                    let _ = Command::new("kill").args(["-9", part]).stderr(Stdio::null()).status();
+                    kill(part);
                 }
                 left.extend(parts);
             }
@@ -146,6 +145,16 @@ fn is_alive(id: &String) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     // The state follows the name, which may hold anything, in brackets.
     text.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Kills a process, which may have ended by itself; where the system tells of none, there is nothing to do.
+fn kill(id: &str) {
+    #[cfg(unix)]
+    if let Some(id) = id.parse().ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
+    }
+    #[cfg(not(unix))]
+    let _ = id;
 }
 
 /// The processes that a process has started, where the system tells.
