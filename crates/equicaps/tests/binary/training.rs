@@ -151,6 +151,14 @@ fn a_run_has_one_owner_one_beginning_and_one_end() {
     assert!(status == 2 && message.contains("--set epochs would change what"), "{message}");
     // Scripts may say again what holds already.
     ok(&mut resume(&falling, &["--quiet", "--set", "epochs=2", "--set", "schedule=cosine"]));
+    // Without its checkpoints it begins again, says so, and ends as before.
+    let last = falling.join("checkpoints/epoch_00002.safetensors");
+    let before = std::fs::read(&last).unwrap();
+    std::fs::remove_dir_all(falling.join("checkpoints")).unwrap();
+    let output = resume(&falling, &[]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("no checkpoint: the run begins again"), "{said}");
+    assert!(std::fs::read(&last).unwrap() == before);
 }
 
 #[test]

@@ -56,6 +56,11 @@ impl Start {
             start.strikes = strikes.unwrap_or(0);
             let known = checkpoint.metadata.get(GUARD_RANK).and_then(|text| serde_json::from_str(text).ok());
             start.rank = known.unwrap_or_default();
+        } else if std::fs::metadata(folder.metrics_path()).is_ok_and(|file| file.len() > 0) {
+            let path = folder.checkpoints_path();
+            let text =
+                format!("{} holds no checkpoint: the run begins again at its first step", path.display());
+            tell(Event::Warning(text));
         }
         run.write_config(config, plan)?;
         Ok((start, means))
