@@ -350,6 +350,18 @@ pub fn capsule_counts(latest: &[Entry]) -> Vec<Table> {
     })
 }
 
+/// EquiCaps trained for rotations by the size of its poses: a table for each group of runs that differ in nothing else.
+pub fn pose_sizes(latest: &[Entry]) -> Vec<Table> {
+    ablations(latest, &["transform"], "poses-ours", "Size of EquiCaps' poses, our runs", |entry| {
+        let side = match entry.results.subject.trained_for.as_str() {
+            "rotation" => 3,
+            "rotation-4x4" => 4,
+            _ => return None,
+        };
+        Some((side, format!("{side}x{side} poses")))
+    })
+}
+
 /// EquiCaps by the terms of its loss: a table for each group of runs that differ in nothing else.
 pub fn loss_terms(latest: &[Entry]) -> Vec<Table> {
     const NAMES: [(&str, &str); 7] = [

@@ -128,7 +128,8 @@ fn results_section(
         page.section(heading);
         results_on(page, tables, entries, &end, files)?;
     }
-    let studies: Vec<Table> = [ours::capsule_counts(latest), ours::loss_terms(latest)].concat();
+    let studies: Vec<Table> =
+        [ours::capsule_counts(latest), ours::pose_sizes(latest), ours::loss_terms(latest)].concat();
     if !studies.is_empty() {
         page.section("What a setting changes");
         page.paragraph("Runs that differ in the setting of a table, and in nothing else but seeds.");

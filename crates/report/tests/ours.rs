@@ -90,6 +90,11 @@ fn capsule_counts_and_loss_terms_are_of_runs_that_differ_in_nothing_else() {
     let terms = ours::loss_terms(&all);
     assert_eq!(names(&terms), ["without invariance", "full EquiCaps", "no information (floor)"]);
     assert!(ours::capsule_counts(&all[1..]).is_empty() && ours::loss_terms(&all[..2]).is_empty());
+    let mut wide = results("wide", "equicaps", Some(32), 20, 0.39);
+    wide.subject.trained_for = "rotation-4x4".into();
+    let sizes = ours::pose_sizes(&[entry(wide, &["transform=rotation-4x4"]), all[1].clone(), all[0].clone()]);
+    assert_eq!(names(&sizes), ["3x3 poses", "4x4 poses", "no information (floor)"]);
+    assert!(ours::pose_sizes(&all).is_empty());
     // Other batches, epochs or data are another study.
     let other = |batch: &str, epochs: u64| {
         let other =

@@ -66,6 +66,7 @@ fn the_hour_begins_with_what_matters_most() {
         "T-equicaps-rotation+object",
         "T-equicaps-rotation+base",
         "T-equicaps-capsules16",
+        "T-equicaps-rotation-4x4",
         "B-equicaps-only-equivariance",
         "T-equicaps-vit_tiny",
         "T-equicaps-long",
