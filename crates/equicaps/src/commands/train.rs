@@ -308,8 +308,13 @@ fn resume_command(folder: &RunFolder) -> String {
 /// What goes wrong with a device is often gone when the run is resumed.
 fn with_the_way_on(error: train::Error, folder: Option<&RunFolder>) -> anyhow::Error {
     let saved = folder.and_then(|folder| Some((folder, folder.last_checkpoint().ok()??)));
+    // The same end may be told by the driver or by the library that called it.
+    use gpu::Error::{Blas, Cudnn, Driver};
     match (&error, saved) {
-        (train::Error::Engine(engine::Error::Gpu(gpu::Error::Driver { .. })), Some((folder, path))) => {
+        (
+            train::Error::Engine(engine::Error::Gpu(Driver { .. } | Blas { .. } | Cudnn { .. })),
+            Some((folder, path)),
+        ) => {
             anyhow::anyhow!("{error}; {} is saved, continue with: {}", path.display(), resume_command(folder))
         }
         _ => error.into(),
@@ -425,6 +430,10 @@ mod tests {
         let said = with_the_way_on(failed(), Some(&folder)).to_string();
         let way_on = format!("; {} is saved, continue with: equicaps train --resume ", saved.display());
         assert!(said.starts_with(&failed().to_string()) && said.contains(&way_on), "{said}");
+        let library = gpu::Error::Blas { call: "cublasLtMatmul", status: 13, detail: String::new() };
+        let library = train::Error::Engine(engine::Error::Gpu(library));
+        let said = with_the_way_on(library, Some(&folder)).to_string();
+        assert!(said.contains("status 13") && said.contains(&way_on), "{said}");
         let other = with_the_way_on(train::Error::Request("other".to_owned()), Some(&folder));
         assert_eq!(other.to_string(), "other");
     }
