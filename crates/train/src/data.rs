@@ -94,7 +94,7 @@ pub fn open_shared(config: &Config, device: &Device, ranks: Arc<dyn Collective>)
             check(config, &*photos)?;
             let mut data = Data { ranks, ..Data::on_host(Arc::clone(&photos) as Arc<dyn Views>, device) };
             if let Device::Cuda(cuda) = device {
-                let (side, memory) = (config.method.image_size, config.procedural.memory_mib << 20);
+                let (side, memory) = (config.method.image_size, object_bytes(config));
                 let pool = WarpPool::new(photos, cuda.context(), side, memory)?;
                 data.rendered = Some(DeviceImages::Warped(Box::new(pool)));
             }

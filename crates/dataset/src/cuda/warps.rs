@@ -1,6 +1,8 @@
-//! Views of photographs made on a GPU: the photographs stay in its memory as far as they fit, and a batch is one launch.
+//! Views of photographs made on a GPU: a batch is one launch. The photographs that come first stay in its memory as far as
+//! they fit; every epoch wants all of them in another order, so that letting some go for others would gain nothing.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,8 +14,6 @@ use crate::error::Result;
 use crate::loader::Item;
 use crate::photos::{Photos, Picture, Warp};
 
-/// The share of the memory that is free which photographs may take at most.
-const MOST_OF_FREE: f64 = 0.4;
 /// What a launch can have of blocks in the second direction.
 const MOST_VIEWS: usize = 65_535;
 /// Threads of a block.
@@ -33,12 +33,11 @@ struct ViewData {
 }
 
 /// A photograph in device memory.
-#[derive(Debug)]
-struct Kept {
+#[derive(Clone, Debug)]
+struct DevicePicture {
     buffer: Arc<Buffer>,
     levels: usize,
     side: usize,
-    used: u64,
 }
 
 /// Makes views of photographs in the order of the work of a context.
@@ -49,8 +48,7 @@ pub struct WarpPool {
     side: usize,
     memory: usize,
     bytes: usize,
-    uses: u64,
-    kept: HashMap<usize, Kept>,
+    kept: HashMap<usize, DevicePicture>,
     waited: Duration,
 }
 
@@ -70,17 +68,16 @@ fn kernel_source() -> KernelSource {
 }
 
 impl WarpPool {
-    /// Views of `side` x `side` pixels; photographs take at most `memory` bytes.
-    pub fn new(photos: Arc<Photos>, context: &Context, side: usize, memory: usize) -> Result<Self> {
-        let most = (MOST_OF_FREE * context.free_bytes()? as f64) as usize;
+    /// Views of `side` x `side` pixels; photographs take at most `memory` bytes, or a third of what is free.
+    pub fn new(photos: Arc<Photos>, context: &Context, side: usize, memory: Option<usize>) -> Result<Self> {
+        let third = context.free_bytes()? / 3;
         Ok(Self {
             kernel: context.kernel(&kernel_source(), "warp_photos")?,
             context: context.clone(),
             photos,
             side,
-            memory: memory.min(most),
+            memory: memory.unwrap_or(third),
             bytes: 0,
-            uses: 0,
             kept: HashMap::new(),
             waited: Duration::ZERO,
         })
@@ -95,13 +92,16 @@ impl WarpPool {
     pub fn images(&mut self, items: &[Item]) -> Result<PairImages> {
         let batch = PairImages::new(&self.context, items.len(), self.side)?;
         let mut views = Vec::with_capacity(items.len());
-        // What is read by the launch lives until it is issued, whatever leaves the pool meanwhile.
-        let mut alive = Vec::with_capacity(items.len());
+        // What is read by the launch lives until it is issued; both views of a pair want the same photograph.
+        let mut wanted: HashMap<usize, DevicePicture> = HashMap::with_capacity(items.len() / 2);
         for (index, &(object, view)) in items.iter().enumerate() {
-            let (buffer, levels, side) = self.picture(object)?;
+            let picture = match wanted.entry(object) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(self.picture(object)?),
+            };
             let warp = self.photos.warp(object, view);
-            views.push(data(&warp, buffer.address(), batch.address(index)?.number(), levels, side));
-            alive.push(buffer);
+            let (from, to) = (picture.buffer.address(), batch.address(index)?.number());
+            views.push(data(&warp, from, to, picture.levels, picture.side));
         }
         self.launch(&views)?;
         Ok(batch)
@@ -119,36 +119,23 @@ impl WarpPool {
         Ok(())
     }
 
-    /// A photograph in device memory: where, its levels, and the side of the first.
-    fn picture(&mut self, object: usize) -> Result<(Arc<Buffer>, usize, usize)> {
-        self.uses += 1;
-        if let Some(kept) = self.kept.get_mut(&object) {
-            kept.used = self.uses;
-            return Ok((Arc::clone(&kept.buffer), kept.levels, kept.side));
+    /// A photograph in device memory.
+    fn picture(&mut self, object: usize) -> Result<DevicePicture> {
+        if let Some(kept) = self.kept.get(&object) {
+            return Ok(kept.clone());
         }
         let began = Instant::now();
-        let picture = self.photos.picture(object)?;
+        let has_room = self.bytes < self.memory;
+        let picture = if has_room { self.photos.hand_over(object)? } else { self.photos.picture(object)? };
         let buffer = Arc::new(self.context.upload(&picture.pixels)?);
         self.waited += began.elapsed();
         let (levels, side) = (picture.sides.len(), picture.sides[0]);
-        self.make_room(picture.bytes());
-        if self.bytes + picture.bytes() <= self.memory {
+        let found = DevicePicture { buffer, levels, side };
+        if has_room {
             self.bytes += picture.bytes();
-            self.kept.insert(object, Kept { buffer: Arc::clone(&buffer), levels, side, used: self.uses });
+            self.kept.insert(object, found.clone());
         }
-        Ok((buffer, levels, side))
-    }
-
-    /// Lets an eighth of the photographs go, those used longest ago, where one more does not fit.
-    fn make_room(&mut self, bytes: usize) {
-        if self.bytes + bytes <= self.memory || self.kept.is_empty() {
-            return;
-        }
-        let mut ages: Vec<u64> = self.kept.values().map(|kept| kept.used).collect();
-        ages.sort_unstable();
-        let oldest = ages[ages.len() / 8];
-        self.kept.retain(|_, kept| kept.used > oldest);
-        self.bytes = self.kept.values().map(|kept| kept.buffer.bytes()).sum();
+        Ok(found)
     }
 }
 

@@ -8,10 +8,11 @@ mod picture;
 mod ranges;
 mod warp;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pose::{Group, Part, Space, ViewPose};
 use scene::Latents;
@@ -62,6 +63,10 @@ pub struct Photos {
     files: Vec<PathBuf>,
     kept: Vec<OnceLock<Arc<Picture>>>,
     bytes: AtomicUsize,
+    /// Those that were prepared, until somebody asks for them.
+    prepared: Mutex<HashMap<usize, Arc<Picture>>>,
+    /// Whether somebody else has one, so that it need not be prepared.
+    is_handed_over: Vec<AtomicBool>,
 }
 
 impl Photos {
@@ -101,9 +106,11 @@ impl Photos {
             warps,
             classes: classes(&objects),
             kept: objects.iter().map(|_| OnceLock::new()).collect(),
+            bytes: AtomicUsize::new(0),
+            prepared: Mutex::default(),
+            is_handed_over: objects.iter().map(|_| AtomicBool::new(false)).collect(),
             objects,
             files,
-            bytes: AtomicUsize::new(0),
             options,
         })
     }
@@ -113,15 +120,12 @@ impl Photos {
         (self.options.side as f64 / self.warps.reach()).ceil() as usize
     }
 
-    /// A photograph, ready to be warped.
+    /// A photograph, ready to be warped; kept as far as there is memory.
     pub fn picture(&self, object: usize) -> Result<Arc<Picture>> {
         if let Some(known) = self.kept[object].get() {
             return Ok(Arc::clone(known));
         }
-        let path = &self.files[object];
-        let bytes = read_regular(path)?;
-        let image = decode_upright(&bytes).map_err(|message| Error::content(path, message))?;
-        let picture = Arc::new(Picture::new(&image, self.most()));
+        let picture = self.take_or_decode(object)?;
         let size = picture.bytes();
         if self.bytes.fetch_add(size, Ordering::Relaxed) + size > self.options.memory
             || self.kept[object].set(Arc::clone(&picture)).is_err()
@@ -129,6 +133,32 @@ impl Photos {
             self.bytes.fetch_sub(size, Ordering::Relaxed);
         }
         Ok(picture)
+    }
+
+    /// The same for somebody who keeps it elsewhere from now on.
+    pub fn hand_over(&self, object: usize) -> Result<Arc<Picture>> {
+        let picture = match self.kept[object].get() {
+            Some(known) => Arc::clone(known),
+            None => self.take_or_decode(object)?,
+        };
+        self.is_handed_over[object].store(true, Ordering::Relaxed);
+        Ok(picture)
+    }
+
+    fn take_or_decode(&self, object: usize) -> Result<Arc<Picture>> {
+        let prepared = self.prepared().remove(&object);
+        prepared.map_or_else(|| self.decode(object), Ok)
+    }
+
+    fn decode(&self, object: usize) -> Result<Arc<Picture>> {
+        let path = &self.files[object];
+        let bytes = read_regular(path)?;
+        let image = decode_upright(&bytes).map_err(|message| Error::content(path, message))?;
+        Ok(Arc::new(Picture::new(&image, self.most())))
+    }
+
+    fn prepared(&self) -> MutexGuard<'_, HashMap<usize, Arc<Picture>>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The warp of one view.
@@ -214,7 +244,14 @@ impl Views for Photos {
     }
 
     fn prepare(&self, object: usize) -> Result<()> {
-        self.picture(object).map(|_| ())
+        let is_there = self.is_handed_over[object].load(Ordering::Relaxed)
+            || self.kept[object].get().is_some()
+            || self.prepared().contains_key(&object);
+        if !is_there {
+            let picture = self.decode(object)?;
+            self.prepared().insert(object, picture);
+        }
+        Ok(())
     }
 
     fn description(&self) -> String {

@@ -88,6 +88,30 @@ fn folders_are_classes_and_views_are_known_warps() {
 }
 
 #[test]
+fn what_was_prepared_or_handed_over_is_not_decoded_again() {
+    let root = tempfile::tempdir().unwrap();
+    let path = |index: usize| root.path().join(format!("{index}.png"));
+    for index in 0..3 {
+        RgbImage::from_pixel(9, 9, image::Rgb([index as u8; 3])).save(path(index)).unwrap();
+    }
+    let photos =
+        Photos::open(root.path(), PhotosOptions { memory: 0, ..options(Group::IMAGE_ROTATION) }).unwrap();
+    let [a, b, c] = [0, 1, 2].map(|index| photos.files.iter().position(|file| *file == path(index)).unwrap());
+    photos.prepare(a).unwrap();
+    photos.prepare(b).unwrap();
+    (0..3).for_each(|index| std::fs::remove_file(path(index)).unwrap());
+    photos.prepare(a).unwrap();
+    assert!(photos.picture(a).unwrap().pixels.iter().all(|value| *value == 0));
+    assert!(photos.hand_over(b).unwrap().pixels.iter().all(|value| *value == 1));
+    // Who has it need not have it prepared; the others are gone once they were given away.
+    photos.prepare(b).unwrap();
+    for gone in [a, c] {
+        assert!(photos.prepare(gone).is_err() && photos.picture(gone).is_err());
+    }
+    assert!(photos.prepared().is_empty());
+}
+
+#[test]
 fn a_split_by_views_holds_out_warps_of_all_photographs() {
     let root = tempfile::tempdir().unwrap();
     for index in 0..3 {
