@@ -1,7 +1,8 @@
 """Writes the objects by which docs/rendering.md says what a mask costs: python3 tools/mask_objects.py FOLDER.
 
 Each folder of it is for `equicaps bench render --meshes FOLDER/NAME`: `cards` is a crown of leaves on cards, `leaves` the same leaves as
-polygons, `solid` the cards without a mask; `holes` and `texels` are closed shells with a mask all over, `plain` the same without.
+polygons, `solid` the cards without a mask; `holes` and `texels` are closed shells with a mask all over, `cut` those with holes made of
+polygons, `plain` the same without holes.
 Needs nothing but Python.
 """
 
@@ -119,6 +120,20 @@ def shells(root):
         dx, dy = (x % 32 - 15.5) / 32, (y % 32 - 15.5) / 32
         return 0 if math.hypot(dx, dy) < 0.25 else 255
 
+    # A sixteenth of the map, from -0.5 to 0.5: its border and the edge of its hole, in 16 steps each.
+    angles = [2 * math.pi * (k + 0.5) / 16 for k in range(16)]
+    hole = [(0.25 * math.cos(a), 0.25 * math.sin(a)) for a in angles]
+    border = [(x / (2 * max(abs(x), abs(y))), y / (2 * max(abs(x), abs(y)))) for x, y in hole]
+    corners = {1: (0.5, 0.5), 5: (-0.5, 0.5), 9: (-0.5, -0.5), 13: (0.5, -0.5)}
+
+    def cut(mesh, place):
+        for i in range(16):
+            for j in range(16):
+                for k in range(16):
+                    ring = [hole[k], border[k], *([corners[k]] if k in corners else []), border[(k + 1) % 16], hole[(k + 1) % 16]]
+                    uvs = [((i + 0.5 + x) / 16, (j + 0.5 + y) / 16) for x, y in ring]
+                    mesh.face([place(u, v) for u, v in uvs], uvs)
+
     def texels(x, y):
         return 0 if (x + 2 * y) % 5 == 0 else 255
 
@@ -131,6 +146,10 @@ def shells(root):
                     uvs = [(i / 64, j / 48), ((i + 1) / 64, j / 48), ((i + 1) / 64, (j + 1) / 48), (i / 64, (j + 1) / 48)]
                     mesh.face([place(u, v) for u, v in uvs], uvs)
             mesh.close()
+    for thing, place in (("torus", torus), ("vase", vase), ("bumpy", bumpy)):
+        mesh = Object(root, "cut", thing)
+        cut(mesh, place)
+        mesh.close()
 
 
 if __name__ == "__main__":

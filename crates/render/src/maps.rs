@@ -128,7 +128,7 @@ fn floor(x: f32) -> f32 {
 
 /// The two texels around a repeated coordinate and the weight of the second.
 #[inline(always)]
-pub(crate) fn texel_pair(coordinate: f32, size: u32) -> (u32, u32, f32) {
+fn texel_pair(coordinate: f32, size: u32) -> (u32, u32, f32) {
     let x = (coordinate - floor(coordinate)) * size as f32 - 0.5;
     let low = floor(x);
     // At most one beyond either end, so that no division is needed.

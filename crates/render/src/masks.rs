@@ -9,7 +9,7 @@
 use glam::Vec2;
 use simd::{Floats, Mask, WIDTH};
 
-use crate::maps::{bilinear, texel_pair, uv_density};
+use crate::maps::{bilinear, uv_density};
 use crate::mesh::MaterialData;
 
 /// The masks of an object.
@@ -26,46 +26,83 @@ pub(crate) struct Masks {
 /// A triangle of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskFace {
-    uvs: [Vec2; 3],
-    scale: Vec2,
-    offset: Vec2,
+    /// Where its first corner lies on the map, from the left, and what the weights of the others add: in sides of the
+    /// map, one at least.
+    pub across: [f32; 3],
+    /// The same from above.
+    pub down: [f32; 3],
     pub alpha: f32,
     /// First quad, width and height of the copy that is looked up.
     pub copy: (u32, u32, u32),
 }
 
-/// Distance, in the object, of which light shows no detail: a pixel of an image of 256.
-const LIGHT_DETAIL: f32 = 0.01;
+/// Distance, in the object, of which light shows no detail: less than half a pixel of an image of 256. Rays to the lights end
+/// where a mask is closed, so that one whose edges are wide costs more than a finer one.
+const LIGHT_DETAIL: f32 = 0.004;
 
 /// Quads that are looked at, at most, to find out whether a triangle is the same everywhere.
-const MOST_QUADS: f32 = 64.0;
+const MOST_QUADS: f32 = 1024.0;
+
+/// From here to twice as much floats are whole numbers; and what lies below by a half.
+const WHOLE: f32 = 8_388_608.0;
+const BELOW_WHOLE: f32 = 8_388_607.5;
+
+/// The texel of `size` before a repeated coordinate, which is not negative, and how far the coordinate lies beyond its middle,
+/// in texels. Conversions to whole numbers check their range, one number at a time; sums round to them as well.
+#[inline(always)]
+fn texel_before(coordinate: f32, size: u32) -> (u32, f32) {
+    // Below by one where the number is whole already, which makes no difference here: the share is 1 then and not 0.
+    let share = coordinate - ((coordinate + BELOW_WHOLE) - WHOLE);
+    let share = if share > 0.0 { share } else { 0.0 };
+    let share = if share < 1.0 { share } else { 1.0 };
+    // The middle of the first texel lies at 1: what lies before is beyond the last.
+    let x = share * size as f32 + 0.5;
+    let low = x + BELOW_WHOLE;
+    let texel = low.to_bits().wrapping_sub(WHOLE.to_bits() + 1);
+    (texel.min(size - 1), x - (low - WHOLE))
+}
 
 impl MaskFace {
+    fn new(uvs: &[[f32; 2]; 3], material: &MaterialData, copy: (u32, u32, u32)) -> Self {
+        let (scale, offset) = (Vec2::from(material.opacity.scale), Vec2::from(material.opacity.offset));
+        let [a, b, c] = uvs.map(|uv| {
+            let uv = scale * Vec2::from(uv) + offset;
+            // Texture coordinates start at the bottom left, rows at the top.
+            Vec2::new(uv.x, 1.0 - uv.y)
+        });
+        let least = a.min(b).min(c).floor() - Vec2::ONE;
+        let first = a - least;
+        Self {
+            across: [first.x, b.x - a.x, c.x - a.x],
+            down: [first.y, b.y - a.y, c.y - a.y],
+            alpha: material.alpha,
+            copy,
+        }
+    }
+
     /// The quad at a place of the triangle, and where in it.
     #[inline(always)]
     fn place(&self, u: f32, v: f32) -> (u32, f32, f32) {
-        let w = 1.0 - u - v;
-        let x = w * self.uvs[0].x + u * self.uvs[1].x + v * self.uvs[2].x;
-        let y = w * self.uvs[0].y + u * self.uvs[1].y + v * self.uvs[2].y;
+        let along = |[first, second, third]: [f32; 3]| first + u * second + v * third;
         let (start, width, height) = self.copy;
-        // Texture coordinates start at the bottom left, rows at the top.
-        let (x, _, fx) = texel_pair(self.scale.x * x + self.offset.x, width);
-        let (y, _, fy) = texel_pair(1.0 - (self.scale.y * y + self.offset.y), height);
+        let (x, fx) = texel_before(along(self.across), width);
+        let (y, fy) = texel_before(along(self.down), height);
         (start + y * width + x, fx, fy)
     }
 
-    /// Where its corners lie on the map, rows from the top.
-    pub fn places(&self) -> [Vec2; 3] {
-        self.uvs.map(|uv| {
-            let uv = self.scale * uv + self.offset;
-            Vec2::new(uv.x, 1.0 - uv.y)
+    /// Where its corners lie on the map, from the left and from above.
+    fn places(&self) -> [Vec2; 3] {
+        let first = Vec2::new(self.across[0], self.down[0]);
+        [0, 1, 2].map(|corner| match corner {
+            0 => first,
+            _ => first + Vec2::new(self.across[corner], self.down[corner]),
         })
     }
 
     /// Share of the light that passes at a place in a quad.
     #[inline(always)]
     fn transparency(&self, quad: u32, fx: f32, fy: f32) -> f32 {
-        let alpha = |shift: u32| (quad >> shift & 255) as f32;
+        let alpha = |shift: u32| (quad >> shift & 255) as i32 as f32;
         1.0 - self.alpha * (bilinear([alpha(0), alpha(8), alpha(16), alpha(24)], fx, fy) * (1.0 / 255.0))
     }
 }
@@ -106,13 +143,7 @@ impl Masks {
             }));
             first
         });
-        let face = MaskFace {
-            uvs: uvs.map(Vec2::from),
-            scale: map.scale.into(),
-            offset: map.offset.into(),
-            alpha: material.alpha,
-            copy: (first, width, height),
-        };
+        let face = MaskFace::new(uvs, material, (first, width, height));
         if let Some(alpha) = self.only_alpha(&face) {
             return Err(1.0 - material.alpha * (f32::from(alpha) * (1.0 / 255.0)));
         }

@@ -71,11 +71,11 @@ shared! {
 
 impl From<&MaskFace> for Mask {
     fn from(face: &MaskFace) -> Self {
-        let [a, b, c] = face.places();
+        let ([ax, bx, cx], [ay, by, cy]) = (face.across, face.down);
         let (first, width, height) = face.copy;
         Self {
-            across: [a.x, b.x - a.x, c.x - a.x, face.alpha],
-            down: [a.y, b.y - a.y, c.y - a.y, 0.0],
+            across: [ax, bx, cx, face.alpha],
+            down: [ay, by, cy, 0.0],
             copy: [first, width, height, 0],
         }
     }
