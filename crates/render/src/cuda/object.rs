@@ -73,11 +73,7 @@ impl From<&MaskFace> for Mask {
     fn from(face: &MaskFace) -> Self {
         let ([ax, bx, cx], [ay, by, cy]) = (face.across, face.down);
         let (first, width, height) = face.copy;
-        Self {
-            across: [ax, bx, cx, face.alpha],
-            down: [ay, by, cy, 0.0],
-            copy: [first, width, height, 0],
-        }
+        Self { across: [ax, bx, cx, face.alpha], down: [ay, by, cy, 0.0], copy: [first, width, height, 0] }
     }
 }
 
