@@ -21,8 +21,10 @@ impl Picture {
     pub fn new(image: &Image, most: usize) -> Self {
         let side = image.width.min(image.height);
         let (left, top) = ((image.width - side) / 2, (image.height - side) / 2);
-        let rows = image.pixels.chunks_exact(image.width * 3).skip(top).take(side);
-        let square: Vec<u8> = rows.flat_map(|row| row[left * 3..(left + side) * 3].to_vec()).collect();
+        let mut square = Vec::with_capacity(side * side * 3);
+        for row in image.pixels.chunks_exact(image.width * 3).skip(top).take(side) {
+            square.extend_from_slice(&row[left * 3..(left + side) * 3]);
+        }
         let mut pixels = match side > most {
             true => smaller(&square, side, most),
             false => square,
