@@ -68,7 +68,8 @@ fn kernel_source() -> KernelSource {
 }
 
 impl WarpPool {
-    /// Views of `side` x `side` pixels; photographs take at most `memory` bytes, or a third of what is free.
+    /// Views of `side` x `side` pixels; photographs take at most `memory` bytes, or a third of what is free; a third is left
+    /// to others.
     pub fn new(photos: Arc<Photos>, context: &Context, side: usize, memory: Option<usize>) -> Result<Self> {
         let third = context.free_bytes()? / 3;
         Ok(Self {
@@ -76,7 +77,7 @@ impl WarpPool {
             context: context.clone(),
             photos,
             side,
-            memory: memory.unwrap_or(third),
+            memory: memory.unwrap_or(third).min(2 * third),
             bytes: 0,
             kept: HashMap::new(),
             waited: Duration::ZERO,
