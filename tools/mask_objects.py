@@ -48,7 +48,7 @@ def leaf_alpha(side):
 
 
 class Object:
-    """An OBJ file with one material in the folder `root/name/class`."""
+    """The only class of a folder `root/name` has it: an OBJ file with one material."""
 
     def __init__(self, root, name, thing, mask=None, side=64):
         self.path = root / name / "thing" / thing
@@ -120,7 +120,7 @@ def shells(root):
         dx, dy = (x % 32 - 15.5) / 32, (y % 32 - 15.5) / 32
         return 0 if math.hypot(dx, dy) < 0.25 else 255
 
-    # A sixteenth of the map, from -0.5 to 0.5: its border and the edge of its hole, in 16 steps each.
+    # A cell of the map, a sixteenth of its side, from -0.5 to 0.5: its border and the edge of its hole, in 16 steps each.
     angles = [2 * math.pi * (k + 0.5) / 16 for k in range(16)]
     hole = [(0.25 * math.cos(a), 0.25 * math.sin(a)) for a in angles]
     border = [(x / (2 * max(abs(x), abs(y))), y / (2 * max(abs(x), abs(y)))) for x, y in hole]
