@@ -51,6 +51,13 @@ impl MapData {
         level
     }
 
+    /// The same for opacity, which is looked up in the copy before. Fewer rays find a surface neither open nor closed then and
+    /// go on behind it, and images are nearer to those of many more rays.
+    #[inline]
+    pub fn opacity_level(&self, footprint: f32) -> u32 {
+        self.level(0.25 * footprint)
+    }
+
     /// First texel, width and height of a copy.
     #[inline]
     pub fn at_level(&self, level: u32) -> (u32, u32, u32) {

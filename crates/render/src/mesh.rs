@@ -220,7 +220,7 @@ impl PreparedMesh {
         let material = &self.materials[material as usize];
         let map = &material.opacity;
         if map.is_some() {
-            let opacity = map.alpha(&self.texels, uv, map.level(footprint)) * (1.0 / 255.0);
+            let opacity = map.alpha(&self.texels, uv, map.opacity_level(footprint)) * (1.0 / 255.0);
             return material.alpha * opacity;
         }
         material.alpha

@@ -69,7 +69,7 @@ DEVICE float3 albedo(const Batch* b, const View& view, const Material& m, float2
 
 DEVICE float opacity(const View& view, const Material& m, float2 uv, float footprint) {
     if (m.opacity.width == 0) return m.alpha;
-    return m.alpha * (map_lookup(view, m.opacity, uv, map_level(m.opacity, footprint)).w * (1.0f / 255.0f));
+    return m.alpha * (map_lookup(view, m.opacity, uv, map_level(m.opacity, 0.25f * footprint)).w * (1.0f / 255.0f));
 }
 
 DEVICE float3 emission(const Batch* b, const View& view, const Material& m, float2 uv, float footprint) {
