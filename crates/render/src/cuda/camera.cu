@@ -102,60 +102,103 @@ DEVICE float surface_bytes(const View& view, const Material& m, const SurfacePoi
     return __uint_as_float(bytes);
 }
 
+/// A camera ray that goes on behind a surface: which, how many surfaces it has met and how many of them are samples, where
+/// it starts, and what of it is left.
+struct Following {
+    u32 ray, met;
+    float start, left;
+};
+__shared__ Following following_rays[BLOCK / WARP][2 * WARP];
+/// Neighbouring tiles of rays whose warp traces those of them together that go on.
+#define CLEAR_TILES 8
+
+/// Rays that go on behind transparent surfaces queue until there is one for every lane.
 TRACE_KERNEL_OF_BOTH(trace_camera) {
     int index = blockIdx.y;
     const View& view = b->views[index];
     // A warp's rays go through 8 x 4 neighbouring places.
-    int tiles = (view.width + 7) / 8, end = view.is_empty ? 0 : tiles * ((view.height + 3) / 4) * 32;
+    int tiles = (view.width + 7) / 8, end = view.is_empty ? 0 : tiles * ((view.height + 3) / 4);
+    const int run = CLEAR ? CLEAR_TILES : 1;
     float scale = 1.0f / ((float)b->supersampling * (float)b->size);
     u32 rays = 0;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < end; i += gridDim.x * blockDim.x) {
-        int tile = i / 32, x = (tile % tiles) * 8 + i % 8, y = (tile / tiles) * 4 + i % 32 / 8;
-        bool active = x < view.width && y < view.height;
+    Following* queue = following_rays[threadIdx.x / WARP];
+    int queued = 0, lane = lane_index(), tile = (blockIdx.x * blockDim.x + threadIdx.x) / WARP * run;
+    while (tile < end || queued > 0) {
+        bool is_first = !CLEAR || (tile < end && queued < WARP), active;
+        int x, y;
+        float left = 1.0f, start = 0.0f;
+        u32 met = 0;
+        if (is_first) {
+            x = tile % tiles * 8 + lane % 8;
+            y = tile / tiles * 4 + lane / 8;
+            active = x < view.width && y < view.height;
+            tile++;
+            if (tile % run == 0) tile += (gridDim.x * blockDim.x / WARP - 1) * run;
+        } else {
+            active = lane < queued;
+            Following following = queue[active ? lane : 0], later = queue[WARP + lane];
+            x = following.ray & 0xffff;
+            y = following.ray >> 16;
+            start = following.start;
+            left = following.left;
+            met = following.met;
+            queued = max(queued - WARP, 0);
+            sync_warp();
+            if (lane < queued) queue[lane] = later;
+            sync_warp();
+        }
+        int used = (int)(met >> 16);
+        bool is_inside = active;
         float3 direction = ray_direction(b, view, x, y, scale);
         float limit = direction.z < 0.0f ? (FLOOR_Z - view.camera_height) / direction.z : INFINITE;
         float3 along = exact_turn_to_object(view, direction);
-        u64 slot = view.sample_start + (u64)(y * view.width + x) * view.layers;
-        float left = 1.0f, start = 0.0f;
-        bool is_inside = active;
-        int used = 0;
+        u64 place = (u64)(y * view.width + x), slot = view.sample_start + place * view.layers;
+        rays += active ? 1 : 0;
+        Hit hit = nearest_seen(view, ray_from(view, direction, start), along, limit - start, active, is_first);
+        active = active && hit.triangle != MISS;
         float3 emitted = splat(0.0f);
-        for (int layer = 0; layer < (CLEAR ? view.layers : 1); layer++) {
-            rays += active ? 1 : 0;
-            Hit hit = nearest_seen(view, ray_from(view, direction, start), along, limit - start, active, layer == 0);
-            active = active && hit.triangle != MISS;
-            if (active) {
-                float distance = start + hit.t;
-                SurfacePoint point = camera_point(view, hit, direction, scale * distance);
-                const Material& material = view.materials[point.material];
-                float alpha = opacity(view, material, point.uv, point.footprint);
-                // Of what is hardly left the surface takes all: nothing bright may shine through it.
-                float behind = left * (1.0f - alpha);
-                if (!(behind > LEAST)) behind = 0.0f;
-                float weight = behind > 0.0f ? left * alpha : left;
-                // Holes show nothing of their surface.
-                if (alpha > 0.0f) {
-                    Sample sample;
-                    sample.position = extend(point.position, weight);
-                    sample.normal = extend(point.normal, __uint_as_float(point.material));
-                    sample.face = extend(point.face, __uint_as_float(point.behind));
-                    sample.albedo = extend(albedo(b, view, material, point.uv, point.footprint),
-                                           surface_bytes(view, material, point));
-                    b->samples[slot + used] = sample;
-                    b->own[slot + used] = INTERPOLATED;
-                    used++;
-                    if (view.has_emission) {
-                        emitted = emitted + weight * emission(b, view, material, point.uv, point.footprint);
-                    }
-                }
-                left = behind;
-                start = distance + 1e-4f;
+        if (active) {
+            float distance = start + hit.t;
+            SurfacePoint point = camera_point(view, hit, direction, scale * distance);
+            const Material& material = view.materials[point.material];
+            float alpha = opacity(view, material, point.uv, point.footprint);
+            // Of what is hardly left the surface takes all: nothing bright may shine through it.
+            float behind = left * (1.0f - alpha);
+            if (!(behind > LEAST)) behind = 0.0f;
+            float weight = behind > 0.0f ? left * alpha : left;
+            // Holes show nothing of their surface.
+            if (alpha > 0.0f) {
+                Sample sample;
+                sample.position = extend(point.position, weight);
+                sample.normal = extend(point.normal, __uint_as_float(point.material));
+                sample.face = extend(point.face, __uint_as_float(point.behind));
+                sample.albedo = extend(albedo(b, view, material, point.uv, point.footprint),
+                                       surface_bytes(view, material, point));
+                b->samples[slot + used] = sample;
+                b->own[slot + used] = INTERPOLATED;
+                used++;
+                if (view.has_emission) emitted = weight * emission(b, view, material, point.uv, point.footprint);
             }
-            active = active && left > 0.0f;
+            left = behind;
+            start = distance + 1e-4f;
         }
-        if (is_inside) {
+        if (is_inside && view.has_emission) {
+            float4* radiance = b->radiance + view.sample_start + place;
+            *radiance = extend(is_first ? emitted : xyz(*radiance) + emitted, 0.0f);
+        }
+        u32 layer = (met & 0xffff) + 1;
+        bool goes_on = CLEAR && active && left > 0.0f && layer < (u32)view.layers;
+        if (is_inside && !goes_on) {
             for (; used < view.layers; used++) b->own[slot + used] = EMPTY;
-            if (view.has_emission) b->radiance[view.sample_start + (u64)(y * view.width + x)] = extend(emitted, 0.0f);
+        }
+        if (CLEAR) {
+            u32 all = ballot(goes_on);
+            if (goes_on) {
+                Following following = {(u32)y << 16 | (u32)x, (u32)used << 16 | layer, start, left};
+                queue[queued + __popc(all & ((1u << lane) - 1))] = following;
+            }
+            queued += __popc(all);
+            sync_warp();
         }
     }
     count_rays(b, rays);
