@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does the comparison of the GPU with the CPU notice a wrong formula in the GPU's renderer?
 
-    python3 tests/render_mutants_cuda.py BINARY                 needs a GPU; no Rust
+    python3 tests/render_mutants_cuda.py BINARY                 needs a GPU, or tests/host_cuda/run.sh before it; no Rust
     python3 tests/render_mutants_cuda.py BINARY --list          are all formulas there, once? needs no GPU
     python3 tests/render_mutants_cuda.py TESTS --compile        do all mutants compile? needs NVRTC, no GPU
 

@@ -155,6 +155,7 @@ int nvrtcCompileProgram(Handle handle, int count, const char* const* options) {
     std::ofstream(base + ".cpp") << "#include \"lanes.h\"\n" << for_host(program.text);
     std::string command = "g++ -std=c++17 -O2 -march=native -ffp-contract=off -fvisibility=hidden -fPIC -shared -w -pthread";
     command += " -I'" + folder() + "'";
+    if (getenv("HOST_CUDA_SANITIZE")) command += " -g -fsanitize=address,undefined,float-cast-overflow";
     for (int i = 0; i < count; i++) {
         if (strncmp(options[i], "-D", 2) == 0) command += std::string(" '") + options[i] + "'";
     }
