@@ -67,6 +67,7 @@ DEVICE float3 albedo(const Batch* b, const View& view, const Material& m, float2
     return m.texture.width == 0 ? vec(m.base_colour) : map_colour(b, view, m.texture, uv, footprint);
 }
 
+/// Looked up one copy finer than colours: see maps.rs.
 DEVICE float opacity(const View& view, const Material& m, float2 uv, float footprint) {
     if (m.opacity.width == 0) return m.alpha;
     return m.alpha * (map_lookup(view, m.opacity, uv, map_level(m.opacity, 0.25f * footprint)).w * (1.0f / 255.0f));
