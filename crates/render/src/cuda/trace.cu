@@ -81,22 +81,18 @@ DEVICE bool meets(const Ray& ray, const Triangle& triangle, float limit, float e
 /// Walks the nodes that a ray enters before `limit`; `meet` is called with the triangles of leaves, may lower `limit`, and
 /// tells whether to stop. Leaves wait until there are a few of them or nothing else to do, so that the lanes go down
 /// together and look at triangles together. `behind` is what to leave out, where `LEAVES_OUT`: see behind.rs. Nodes still to
-/// be visited are kept from one end of `room`, leaves from the other. `settle` is called after the triangles of
-/// `MOST_LEAVES` leaves, and where `is_full` says so, for what the lanes had better do together; it tells whether to stop, too.
-template <bool HAS_LIMIT, bool NEAREST_FIRST, bool LEAVES_OUT, int MOST_LEAVES, typename Meet, typename IsFull,
-          typename Settle>
-DEVICE void walk_in_turns(const View& view, const Ray& ray, const float& limit, u32 behind, Meet meet, IsFull is_full,
-                          Settle settle) {
-    const int size = ROOM + MOST_LEAVES - LEAVES;
-    u32 room[size];
+/// be visited are kept from one end of `room`, leaves from the other.
+template <bool HAS_LIMIT, bool NEAREST_FIRST, bool LEAVES_OUT, typename Meet>
+DEVICE void walk(const View& view, const Ray& ray, const float& limit, u32 behind, Meet meet) {
+    u32 room[ROOM];
     auto at = [&](int place) -> u32& { return *(u32*)((char*)room + place); };
-    const int last = 4 * (size - 1), farthest = 0x7fffffff;
+    const int last = 4 * (ROOM - 1), farthest = 0x7fffffff;
     room[0] = DONE;
     int height = 4, leaves = last;
     u32 current = 0;
     const Node* nodes = view.nodes;
     for (;;) {
-        while (!(current & LEAF) && leaves > last - 4 * MOST_LEAVES) {
+        while (!(current & LEAF) && leaves > last - 4 * LEAVES) {
             const Node& node = nodes[current];
             u32 left_out = LEAVES_OUT && current == behind >> 4 ? behind : 0;
             u32 next = DONE;
@@ -129,36 +125,19 @@ DEVICE void walk_in_turns(const View& view, const Ray& ray, const float& limit, 
             current = next;
         }
         u32 slot = 0, end = 0;
-        int place = last;
-        bool is_over = false;
-        do {
-            for (;; slot++) {
-                if (slot == end) {
-                    is_over = place == leaves;
-                    if (is_over) break;
-                    u32 leaf = at(place);
-                    place -= 4;
-                    slot = leaf & ((1u << FIRST_BITS) - 1);
-                    end = slot + (leaf >> FIRST_BITS & 15);
-                }
-                if (meet(slot)) return;
-                if (is_full()) {
-                    slot++;
-                    break;
-                }
+        for (int place = last;; slot++) {
+            if (slot == end) {
+                if (place == leaves) break;
+                u32 leaf = at(place);
+                place -= 4;
+                slot = leaf & ((1u << FIRST_BITS) - 1);
+                end = slot + (leaf >> FIRST_BITS & 15);
             }
-            if (settle()) return;
-        } while (!is_over);
+            if (meet(slot)) return;
+        }
         if (current == DONE) return;
         leaves = last;
     }
-}
-
-/// The same where nothing is kept for later.
-template <bool HAS_LIMIT, bool NEAREST_FIRST, bool LEAVES_OUT, typename Meet>
-DEVICE void walk(const View& view, const Ray& ray, const float& limit, u32 behind, Meet meet) {
-    walk_in_turns<HAS_LIMIT, NEAREST_FIRST, LEAVES_OUT, LEAVES>(
-        view, ray, limit, behind, meet, [] { return false; }, [] { return false; });
 }
 
 /// Nearest hit before `limit`.
@@ -265,47 +244,6 @@ DEVICE Hit nearest_seen(const View& view, float3 origin, float3 direction, float
 /// Share of a ray's light that is as good as none: a step of 8 bits.
 #define LEAST_LIGHT (1.0f / 256.0f)
 
-/// Leaves after which rays that go through transparent triangles look up what these let through: more than for others,
-/// because few of them end there; and triangles that are kept until then.
-#define CLEAR_LEAVES 12
-#define MOST_FOUND 8
-
-/// What is left of the light of a ray behind the transparent triangles that it meets before `limit`; `HAS_LIMIT` as below.
-template <bool HAS_LIMIT, bool LEAVES_OUT>
-DEVICE float filtered(const View& view, const Ray& ray, float limit, u32 behind) {
-    u32 slots[MOST_FOUND];
-    float2 places[MOST_FOUND];
-    int count = 0;
-    float left = 1.0f;
-    walk_in_turns<HAS_LIMIT, false, LEAVES_OUT, CLEAR_LEAVES>(
-        view, ray, limit, behind,
-        [&](u32 slot) {
-            float t, u, v;
-            if (meets(ray, view.triangles[slot], limit, EDGE, t, u, v)) {
-                slots[count] = slot;
-                places[count] = make_float2(u, v);
-                count++;
-            }
-            return false;
-        },
-        [&] { return count == MOST_FOUND; },
-        [&] {
-            while (count > 0) {
-                count--;
-                float share = view.transparency[slots[count]];
-                u32 bits = __float_as_uint(share);
-                if ((int)bits < 0) share = mask_transparency(view, bits & 0x7fffffff, places[count].x, places[count].y);
-                left *= share;
-                if (left < LEAST_LIGHT) {
-                    left = 0.0f;
-                    count = 0;
-                }
-            }
-            return left == 0.0f;
-        });
-    return left;
-}
-
 /// Share of the light that arrives along a ray, 0 where it is not active. Boxes beyond `limit` are left out only where
 /// `HAS_LIMIT`; triangles always. Unless the object is CLEAR somewhere, the first triangle ends a ray.
 template <bool HAS_LIMIT, bool LEAVES_OUT, bool CLEAR>
@@ -314,16 +252,18 @@ DEVICE float transmitted(const View& view, float3 origin, float3 direction, floa
     float left = active ? 1.0f : 0.0f;
     if (active) {
         Ray ray = make_ray(origin, direction);
-        if (CLEAR) {
-            left = filtered<HAS_LIMIT, LEAVES_OUT>(view, ray, limit, behind);
-        } else {
-            const Triangle* triangles = view.triangles;
-            walk<HAS_LIMIT, false, LEAVES_OUT>(view, ray, limit, behind, [&](u32 slot) {
-                float t, u, v;
-                if (meets(ray, triangles[slot], limit, EDGE, t, u, v)) left = 0.0f;
-                return left == 0.0f;
-            });
-        }
+        const Triangle* triangles = view.triangles;
+        walk<HAS_LIMIT, false, LEAVES_OUT>(view, ray, limit, behind, [&](u32 slot) {
+            float t, u, v;
+            if (meets(ray, triangles[slot], limit, EDGE, t, u, v)) {
+                float share = CLEAR ? view.transparency[slot] : 0.0f;
+                u32 bits = __float_as_uint(share);
+                if (CLEAR && (int)bits < 0) share = mask_transparency(view, bits & 0x7fffffff, u, v);
+                left *= share;
+                if (left < LEAST_LIGHT) left = 0.0f;
+            }
+            return left == 0.0f;
+        });
     }
     sync_warp();
     return left;
