@@ -9,14 +9,14 @@
 //!
 //! Momentum lies where Adam keeps its first moment.
 
-use gpu::matmul::MatmulShape;
+mod cuda;
 
 use crate::adam::AdamConfig;
 use crate::cpu::matmul::{self, Matrix};
-use crate::cuda::kernels::{Kernel, KernelFile, Program};
-use crate::cuda::{CudaDevice, precision_of, view, view_mut};
 use crate::device::Device;
 use crate::error::Result;
+use crate::flat::FlatBuffer;
+use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
 
 const ITERATIONS: usize = 5;
@@ -47,9 +47,9 @@ struct Sides {
 }
 
 impl Sides {
-    fn of(parameter: &Tensor) -> Self {
-        let rows = parameter.dims().first().copied().unwrap_or(1).max(1);
-        Self { rows, columns: parameter.len() / rows }
+    fn of(shape: Shape) -> Self {
+        let rows = shape.dims().first().copied().unwrap_or(1).max(1);
+        Self { rows, columns: shape.len() / rows }
     }
 
     /// Rows are at most as many as columns, so their products are the smaller ones.
@@ -60,27 +60,63 @@ impl Sides {
     fn shorter(self) -> usize {
         self.rows.min(self.columns)
     }
+
+    fn longer(self) -> usize {
+        self.rows.max(self.columns)
+    }
 }
 
-/// Updates one parameter and its momentum by its gradient.
-pub(crate) fn update(
-    device: &Device,
-    config: &MuonConfig,
-    adam: &AdamConfig,
-    value: &mut Tensor,
-    gradient: &Tensor,
-    momentum: &mut Tensor,
-) -> Result<()> {
-    let sides = Sides::of(value);
-    let longer = sides.rows.max(sides.columns) as f64;
-    let numbers = Numbers {
-        decay: adam.weight_decay as f32,
-        momentum: config.momentum as f32,
-        scale: (adam.learning_rate * config.rate * longer.sqrt()) as f32,
-    };
-    match device {
-        Device::Cpu(_) => on_cpu(device, sides, numbers, [value, momentum], gradient),
-        Device::Cuda(cuda) => on_cuda(device, cuda, sides, numbers, [value, momentum], gradient),
+/// The parameters of a store that Muon updates, and how.
+#[derive(Debug, Default)]
+pub(crate) struct Muon {
+    config: MuonConfig,
+    /// Whether each parameter of the store is one.
+    chosen: Vec<bool>,
+    /// Where they lie on a GPU, once they were updated there.
+    tables: Option<cuda::Tables>,
+}
+
+impl Muon {
+    pub(crate) fn new(config: MuonConfig, chosen: Vec<bool>) -> Self {
+        Self { config, chosen, tables: None }
+    }
+
+    /// Whether parameter `index` is updated here and not by Adam.
+    pub(crate) fn takes(&self, index: usize) -> bool {
+        self.chosen.get(index).copied().unwrap_or(false)
+    }
+
+    /// Updates parameters and their momentum by their gradients.
+    pub(crate) fn update(
+        &mut self,
+        device: &Device,
+        adam: &AdamConfig,
+        values: &mut FlatBuffer,
+        gradients: &mut FlatBuffer,
+        momenta: &mut FlatBuffer,
+    ) -> Result<()> {
+        let indices: Vec<usize> = (0..self.chosen.len()).filter(|&index| self.chosen[index]).collect();
+        if indices.is_empty() {
+            return Ok(());
+        }
+        let numbers = Numbers {
+            decay: adam.weight_decay as f32,
+            momentum: self.config.momentum as f32,
+            rate: adam.learning_rate * self.config.rate,
+        };
+        match device {
+            Device::Cpu(_) => indices.into_iter().try_for_each(|index| {
+                let parameter = [values.part_mut(index), momenta.part_mut(index)];
+                on_cpu(device, numbers, parameter, gradients.part(index))
+            }),
+            Device::Cuda(cuda) => {
+                let tables = match &self.tables {
+                    Some(tables) => tables,
+                    None => self.tables.insert(cuda::Tables::new(device, values, &indices)?),
+                };
+                tables.update(device, cuda, numbers, [values, gradients, momenta].map(FlatBuffer::whole_mut))
+            }
+        }
     }
 }
 
@@ -89,17 +125,20 @@ pub(crate) fn update(
 struct Numbers {
     decay: f32,
     momentum: f32,
-    scale: f32,
+    /// Root mean square of the update.
+    rate: f64,
 }
 
+/// Updates one parameter.
 fn on_cpu(
     device: &Device,
-    sides: Sides,
-    Numbers { decay, momentum: keep, scale }: Numbers,
+    Numbers { decay, momentum: keep, rate }: Numbers,
     [value, momentum]: [&mut Tensor; 2],
     gradient: &Tensor,
 ) -> Result<()> {
+    let sides = Sides::of(value.shape());
     let Sides { rows, columns } = sides;
+    let scale = (rate * (sides.longer() as f64).sqrt()) as f32;
     let side = sides.shorter();
     let mut x = Tensor::empty(device, [rows, columns], DType::F32)?;
     let mut next = Tensor::empty(device, [rows, columns], DType::F32)?;
@@ -141,77 +180,6 @@ fn on_cpu(
     let x = x.as_slice::<f32>()?;
     value.as_mut_slice::<f32>()?.iter_mut().zip(x).for_each(|(p, x)| *p -= scale * x);
     Ok(())
-}
-
-/// Products in the type of activations, as the rest of the step has them. Memory is not scratch, where the outputs of the
-/// step still lie.
-fn on_cuda(
-    device: &Device,
-    cuda: &CudaDevice,
-    sides: Sides,
-    numbers: Numbers,
-    [value, momentum]: [&mut Tensor; 2],
-    gradient: &Tensor,
-) -> Result<()> {
-    let Sides { rows, columns } = sides;
-    let (side, count, dtype) = (sides.shorter(), value.len(), device.activation_dtype());
-    let work = ITERATIONS as f64 * 2.0 * (side * (2 * count + side * side)) as f64;
-    let _scope = cuda.context().scope(|| format!("muon {rows}x{columns}"), work, 24.0 * count as f64);
-    let program = Program::new(KernelFile::Muon, dtype);
-    let launch = |kernel, length: usize, arguments: &[gpu::Argument]| {
-        cuda.launch(&program, kernel, cuda.elementwise(length), arguments)
-    };
-    let mut x = Tensor::empty(device, [rows, columns], dtype)?;
-    let mut next = Tensor::empty(device, [rows, columns], dtype)?;
-    let mut gram = Tensor::empty(device, [side, side], dtype)?;
-    let mut square = Tensor::empty(device, [side, side], dtype)?;
-    let mut exact = Tensor::empty(device, [side, side], DType::F32)?;
-    let mut factor = Tensor::empty(device, [1], DType::F32)?;
-    let length = (count as i64).into();
-    launch(
-        Kernel::muon_momentum,
-        count,
-        &[
-            view(value)?.into(),
-            view(gradient)?.into(),
-            view_mut(momentum)?.into(),
-            view_mut(&mut x)?.into(),
-            length,
-            numbers.decay.into(),
-            numbers.momentum.into(),
-        ],
-    )?;
-    let precision = precision_of(dtype)?;
-    // x x^T, or x^T x where that is smaller.
-    let products = |output| {
-        let inner = rows.max(columns);
-        MatmulShape::new(side, side, inner, precision, output).transposed(!sides.is_wide(), sides.is_wide())
-    };
-    // The trace of the products is the squared norm.
-    cuda.multiply(&products(gpu::Precision::F32), 0.0, [view(&x)?, view(&x)?, view_mut(&mut exact)?])?;
-    let arguments = [view(&exact)?.into(), view_mut(&mut factor)?.into(), side.into()];
-    cuda.launch(&program, Kernel::muon_norm, gpu::Launch::linear(1, 256), &arguments)?;
-    launch(Kernel::muon_scale, count, &[view_mut(&mut x)?.into(), view(&factor)?.into(), length])?;
-    let [a, b, c] = POLYNOMIAL;
-    for _ in 0..ITERATIONS {
-        cuda.multiply(&products(precision), 0.0, [view(&x)?, view(&x)?, view_mut(&mut gram)?])?;
-        let shape = MatmulShape::new(side, side, side, precision, precision);
-        cuda.multiply(&shape, 0.0, [view(&gram)?, view(&gram)?, view_mut(&mut square)?])?;
-        let entries = side * side;
-        let arguments =
-            [view(&gram)?.into(), view_mut(&mut square)?.into(), (entries as i64).into(), b.into(), c.into()];
-        launch(Kernel::muon_polynomial, entries, &arguments)?;
-        next.copy_from(&x)?;
-        let shape = MatmulShape::new(rows, columns, side, precision, precision);
-        let (left, right) = if sides.is_wide() { (&square, &x) } else { (&x, &square) };
-        cuda.multiply(&shape, a, [view(left)?, view(right)?, view_mut(&mut next)?])?;
-        std::mem::swap(&mut x, &mut next);
-    }
-    launch(
-        Kernel::muon_apply,
-        count,
-        &[view_mut(value)?.into(), view(&x)?.into(), length, numbers.scale.into()],
-    )
 }
 
 #[cfg(test)]

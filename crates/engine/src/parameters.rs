@@ -14,7 +14,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::flat::FlatBuffer;
 use crate::initialise::Initialise;
-use crate::muon::{self, MuonConfig};
+use crate::muon::{Muon, MuonConfig};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -86,9 +86,8 @@ pub struct ParameterStore {
     second_moments: FlatBuffer,
     /// Whether a gradient was written since [`Self::clear_gradients`]; the others are stale.
     written: Vec<bool>,
-    /// The parameters that Muon updates instead of Adam.
-    orthogonal: Vec<bool>,
-    muon: MuonConfig,
+    /// What Muon updates instead of Adam.
+    muon: Muon,
     /// The parameters that Adam updates more slowly than the others, and at which share of its learning rate.
     slow: (f64, Vec<bool>),
     /// Updates done.
@@ -280,8 +279,8 @@ impl ParameterStore {
 
     /// From now on Muon updates the parameters that `choose` picks by name and shape, and Adam the others.
     pub fn orthogonalise(&mut self, config: MuonConfig, choose: impl Fn(&str, Shape) -> bool) {
-        self.muon = config;
-        self.orthogonal = self.entries.iter().map(|entry| choose(&entry.name, entry.shape)).collect();
+        self.muon =
+            Muon::new(config, self.entries.iter().map(|entry| choose(&entry.name, entry.shape)).collect());
     }
 
     /// From now on Adam updates the parameters that `choose` picks by name with this share of its learning rate.
@@ -293,7 +292,7 @@ impl ParameterStore {
     fn adam_ranges(&self, slowly: bool) -> Vec<Range<usize>> {
         let offsets = self.values.offsets();
         let mut ranges: Vec<Range<usize>> = Vec::new();
-        let is_one = |index: &usize| !self.orthogonal[*index] && self.slow.1[*index] == slowly;
+        let is_one = |index: &usize| !self.muon.takes(*index) && self.slow.1[*index] == slowly;
         for index in (0..self.entries.len()).filter(is_one) {
             let (start, end) = (offsets[index], offsets[index + 1]);
             match ranges.last_mut() {
@@ -350,12 +349,9 @@ impl ParameterStore {
             }
         }
         self.steps += 1;
-        let (device, muon) = (self.device.clone(), self.muon);
-        for index in (0..self.entries.len()).filter(|&index| self.orthogonal[index]) {
-            let gradient = self.gradients.part(index);
-            let (value, momentum) = (self.values.part_mut(index), self.first_moments.part_mut(index));
-            muon::update(&device, &muon, config, value, gradient, momentum)?;
-        }
+        let Self { device, values, gradients, first_moments, .. } = self;
+        self.muon.update(device, config, values, gradients, first_moments)?;
+        let device = self.device.clone();
         let slow = AdamConfig { learning_rate: self.slow.0 * config.learning_rate, ..*config };
         for (config, ranges) in [(config, self.adam_ranges(false)), (&slow, self.adam_ranges(true))] {
             config.update(

@@ -115,7 +115,7 @@ kernel_files! {
         &["STORAGE=float", "VECTOR=1", "WIDTH=5", "LANES=32"],
     ];
     Loss = PRELUDE "loss.cu", &[&["STORAGE=float"]];
-    Muon = PRELUDE "muon.cu", ALL_TYPES;
+    Muon = PRELUDE "muon.cu", &[&["STORAGE=bf16"], &["STORAGE=float"]];
     Pool = PRELUDE "pool.cu", VECTORS_OF_ALL_TYPES;
     PoseTransform = PRELUDE "pose_transform.cu", &[&["STORAGE=float", "SIDE=3"], &["STORAGE=float", "SIDE=4"]];
     RoutingTensor = PRELUDE "routing_tensor.cu" + "routing_tensor_backward.cu", &[
@@ -153,7 +153,7 @@ kernels! {
     direct_forward, direct_weight_gradient, drop_first, embed, entropy_sum, expand, finish_backward,
     finish_columns, finish_rank_sums, finish_ranks, finish_statistics, finish_sum, from_f32, from_running, gather_rows, gelu, gelu_backward, grouped_mse, grouped_mse_backward,
     hinge_backward, hinge_sum, max_pool, max_pool_backward, me_max_backward, mean_pool, mean_pool_backward,
-    mse, mse_backward, muon_apply, muon_momentum, muon_norm, muon_polynomial, muon_scale, norm_backward, normalise_pixels, normalise_rows, off_diagonal, pad, pad_backward,
+    mse, mse_backward, muon_apply, muon_factor, muon_gram, muon_momentum, muon_start, muon_turn, norm_backward, normalise_pixels, normalise_rows, off_diagonal, pad, pad_backward,
     pose_transform, pose_transform_backward, put_behind, rank_moments, rank_sums, relu, relu_backward, relu_column_sums, round_values,
     routing_arrange, routing_backward_inputs, routing_backward_prepare, routing_backward_weights,
     routing_finish, routing_forward, scale_into, sharpen, sharpen_backward, sigmoid, sigmoid_backward,

@@ -206,6 +206,14 @@ __device__ __forceinline__ void load_matrices_transposed(u32* r, u32 address) {
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(address));
 }
+// Copies to shared memory that go on beside other work: 16 bytes each, in groups; waits until all groups but LEFT are there.
+__device__ __forceinline__ void copy_async(u32 to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
+}
+__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;"); }
+template <int LEFT> __device__ __forceinline__ void copy_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT));
+}
 // Products of two pairs of bf16.
 __device__ __forceinline__ u32 multiply_pairs(u32 a, u32 b) {
   u32 result;

@@ -13,12 +13,6 @@ constexpr int WEIGHTS = BIAS + 2 * N;        // bf16 numbers of a lower capsule
 constexpr int STAGES = 3;
 #define LOG2E 1.44269504f
 
-__device__ __forceinline__ void copy_async(u32 to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
-}
-__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;"); }
-__device__ __forceinline__ void copy_wait_all_but_one() { asm volatile("cp.async.wait_group 1;"); }
-
 // Weights of every lower capsule in the order above; a block has one.
 extern "C" __global__ void __launch_bounds__(256) routing_arrange(const float* w1, const float* w2, const float* b2, bf16* to) {
   size_t i = blockIdx.x;
@@ -80,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     for (int half = 0; half < 2; half++) next_a[half] = to_float(activations[(size_t)b[half] * K + start]);
   }
   for (int i = start; i < end; i++) {
-    copy_wait_all_but_one();
+    copy_wait<1>();
     __syncthreads();
     fetch_weights(base, weights, i + 2, end);
     u32 at = base + (i % STAGES) * WEIGHTS * 2;

@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         r[t][half * 2 + 1] = two.y;
       }
     }
-    copy_wait_all_but_one();
+    copy_wait<1>();
     __syncthreads();
     fetch_weights(base, weights, i + 2, end);
     u32 at = base + (i % STAGES) * WEIGHTS * 2;

@@ -18,13 +18,7 @@ constexpr int ROW2 = P | 1;
 constexpr int PADDED = (P + 3) / 4 * 4;
 
 __device__ __forceinline__ void copy_async(float* to, const float* from) {
-  u32 address;
-  asm("{ .reg .u64 wide; cvta.to.shared.u64 wide, %1; cvt.u32.u64 %0, wide; }" : "=r"(address) : "l"(to));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(from));
-}
-__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;"); }
-template <int LEFT> __device__ __forceinline__ void copy_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from));
 }
 
 // Weights of one lower capsule in shared memory: W1 (N x ROW1), W2 (N x ROW2), b2 (N).

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::flat::FlatBuffer;
 use crate::host_memory;
 use crate::initialise::Initialise;
-use crate::muon::MuonConfig;
+use crate::muon::Muon;
 use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
 
@@ -92,9 +92,8 @@ impl StoreBuilder {
             by_name: self.entries.iter().enumerate().map(|(i, e)| (e.name.clone(), ParameterId(i))).collect(),
             buffers_by_name: buffers.iter().enumerate().map(|(i, b)| (b.name.clone(), BufferId(i))).collect(),
             written: vec![false; self.entries.len()],
-            orthogonal: vec![false; self.entries.len()],
             slow: (1.0, vec![false; self.entries.len()]),
-            muon: MuonConfig::default(),
+            muon: Muon::default(),
             entries: self.entries,
             values: flat("parameters")?,
             gradients: flat("gradients")?,
