@@ -30,11 +30,11 @@ use crate::terminal::Terminal;
     version,
     propagate_version = true,
     after_help = "Start with `equicaps demo`, or with your own meshes (objects/CLASS/OBJECT.obj, .glb, .stl ...):
-  equicaps render --meshes objects --preset 3diebench --size 64 --out views
-  equicaps train --data views --preset demo --run runs/first
-  equicaps evaluate runs/first --data views --preset quick
+  equicaps train --data objects --preset own --run runs/first
+  equicaps evaluate runs/first
   equicaps report runs/first --out report.html
   equicaps embed runs/first photos --out features.npy
+  equicaps explore runs/first
 
 `equicaps COMMAND --help` has more. Exit status: 0 done, 1 failed, 2 wrong usage, 75 interrupted
 (progress is saved; rerun to resume)."
