@@ -169,29 +169,11 @@ impl Tables {
         let mut gram = Tensor::empty(device, [products], dtype)?;
         let mut factor = Tensor::empty(device, [products], dtype)?;
         let (decay, momentum) = (numbers.decay.into(), numbers.momentum.into());
-        let arguments = [
-            values.into(),
-            gradients.into(),
-            momenta.into(),
-            matrices,
-            patches,
-            view_mut(&mut squares)?.into(),
-            decay,
-            momentum,
-        ];
+        let parameters: [Argument; 5] = [values.into(), gradients.into(), momenta.into(), matrices, patches];
+        let arguments = [&parameters[..], &[view_mut(&mut squares)?.into(), decay, momentum]].concat();
         launch(Kernel::muon_momentum, &self.patches, &arguments)?;
-        let arguments = [
-            values.into(),
-            gradients.into(),
-            momenta.into(),
-            matrices,
-            patches,
-            view(&squares)?.into(),
-            view_mut(&mut x)?.into(),
-            decay,
-            momentum,
-        ];
-        launch(Kernel::muon_start, &self.patches, &arguments)?;
+        let more = [view(&squares)?.into(), view_mut(&mut x)?.into(), decay, momentum];
+        launch(Kernel::muon_start, &self.patches, &[&parameters[..], &more].concat())?;
         let [a, b, c] = POLYNOMIAL;
         for _ in 0..ITERATIONS {
             let arguments = [matrices, square_tiles, view(&x)?.into(), view_mut(&mut gram)?.into()];
