@@ -1,6 +1,5 @@
-//! Muon on the GPU: all matrices of a network in the same few launches (`ops/muon.cu`). Made of products of cuBLASLt, one
-//! after the other for each matrix, an update was 30 launches for each of them, and kernels of that library failed beside other processes
-//! (docs/reliability.md).
+//! Muon on the GPU: all matrices of a network in the same few launches (`ops/muon.cu`). With products of cuBLASLt an update
+//! was 30 launches for each matrix, and one of that library's kernels failed beside other processes (docs/reliability.md).
 
 use gpu::{Argument, Launch};
 
