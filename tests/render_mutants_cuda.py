@@ -69,7 +69,7 @@ MUTANTS = [
     ("fminf(display + (0.5f + 0.5f * 0.0033f * 255.0f), 255.0f)", "fminf(display, 255.0f)", "colour: rounded down"),
     ("out[2] = encode(b, value.z);", "out[2] = encode(b, value.x);", "colour: blue is red"),
     ("m.alpha * (map_lookup(view, m.opacity, uv, map_level(m.opacity, 0.25f * footprint)).w * (1.0f / 255.0f))", "m.alpha", "materials: no holes"),
-    ("return 1.0f - across.w * (mix(top, bottom, fy) * (1.0f / 255.0f));", "return 1.0f - across.w;", "materials: holes have shadows"),
+    ("return 1.0f - down.w * mix(top, bottom, fy);", "return 1.0f - 255.0f * down.w;", "materials: holes have shadows"),
     ("own * map_colour(b, view, m.emission_map, uv, footprint)", "own", "materials: emission without its map"),
     ("while (texels > MAX_TEXELS &&", "while (texels < 0.0f &&", "materials: no mips"),
     ("normalized(n + m.normal_strength * (mapped - n), n)", "n", "materials: no map of normals"),

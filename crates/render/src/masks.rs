@@ -6,7 +6,7 @@
 // Loops over lanes stay plain, so that they become one instruction an operation.
 #![allow(clippy::needless_range_loop)]
 
-use glam::Vec2;
+use glam::{IVec2, Vec2};
 use simd::{Floats, Mask, WIDTH};
 
 use crate::maps::{bilinear, uv_density};
@@ -40,8 +40,25 @@ pub(crate) struct MaskFace {
 /// where a mask is closed, so that one whose edges are wide costs more than a finer one.
 const LIGHT_DETAIL: f32 = 0.004;
 
-/// Quads that are looked at, at most, to find out whether a triangle is the same everywhere.
+/// Quads of a triangle, at most, that are looked at to find out whether it is the same everywhere, and where it is open. Their
+/// size follows that of the object, so that all of its triangles together have some hundred thousand for each unit of area.
 const MOST_QUADS: f32 = 1024.0;
+const MOST_OPEN_QUADS: f32 = 65_536.0;
+
+/// A tenth of a texel for the edges of triangles, and for rounding.
+const MARGIN: f32 = 0.1;
+
+/// Four sides, and between them.
+const DIRECTIONS: [Vec2; 8] = [
+    Vec2::new(1.0, 0.0),
+    Vec2::new(1.0, 1.0),
+    Vec2::new(0.0, 1.0),
+    Vec2::new(-1.0, 1.0),
+    Vec2::new(-1.0, 0.0),
+    Vec2::new(-1.0, -1.0),
+    Vec2::new(0.0, -1.0),
+    Vec2::new(1.0, -1.0),
+];
 
 /// From here to twice as much floats are whole numbers; and what lies below by a half.
 const WHOLE: f32 = 8_388_608.0;
@@ -99,6 +116,22 @@ impl MaskFace {
         })
     }
 
+    /// The same in quads.
+    fn quad_places(&self) -> [Vec2; 3] {
+        let size = Vec2::new(self.copy.1 as f32, self.copy.2 as f32);
+        self.places().map(|place| place * size - Vec2::splat(0.5))
+    }
+
+    /// The quads around it, from and to, where there are at most so many.
+    fn quads_around(&self, most: f32) -> Option<(IVec2, IVec2)> {
+        let [a, b, c] = self.quad_places().map(|place| place.clamp(Vec2::splat(-1e6), Vec2::splat(1e6)));
+        let low = (a.min(b).min(c) - Vec2::splat(MARGIN)).floor();
+        let high = (a.max(b).max(c) + Vec2::splat(MARGIN)).floor();
+        let count = (high - low + Vec2::ONE).element_product();
+        let is_within = low.min_element() > -1e6 && high.max_element() < 1e6;
+        (is_within && count <= most).then(|| (low.as_ivec2(), high.as_ivec2()))
+    }
+
     /// Share of the light that passes at a place in a quad.
     #[inline(always)]
     fn transparency(&self, quad: u32, fx: f32, fy: f32) -> f32 {
@@ -108,9 +141,14 @@ impl MaskFace {
 }
 
 impl Masks {
-    /// All of them: number 1 is the first.
-    pub fn faces(&self) -> &[MaskFace] {
-        &self.faces
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.faces.is_empty()
+    }
+
+    /// One of them by its number; 0 is none.
+    pub fn face(&self, number: u32) -> Option<&MaskFace> {
+        self.faces.get((number as usize).checked_sub(1)?)
     }
 
     /// See the field.
@@ -153,27 +191,46 @@ impl Masks {
 
     /// Alpha of all texels around a triangle, where they are few and have the same.
     fn only_alpha(&self, face: &MaskFace) -> Option<u8> {
-        let (start, width, height) = face.copy;
-        let size = Vec2::new(width as f32, height as f32);
-        let corner =
-            |place: Vec2| (place * size - Vec2::splat(0.5)).clamp(Vec2::splat(-1e6), Vec2::splat(1e6));
-        let [a, b, c] = face.places().map(corner);
-        // A tenth of a texel for the edges of triangles, and for rounding.
-        let low = (a.min(b).min(c) - Vec2::splat(0.1)).floor();
-        let high = (a.max(b).max(c) + Vec2::splat(0.1)).floor();
-        let count = (high - low + Vec2::ONE).element_product();
-        let is_within = low.min_element() > -1e6 && high.max_element() < 1e6;
-        if !(is_within && count <= MOST_QUADS) {
-            return None;
-        }
-        let quad = |x: i32, y: i32| {
-            let place = y.rem_euclid(height as i32) as u32 * width + x.rem_euclid(width as i32) as u32;
-            self.quads[(start + place) as usize]
-        };
-        let one = quad(low.x as i32, low.y as i32);
-        let is_one = |y: i32| (low.x as i32..=high.x as i32).all(|x| quad(x, y) == one);
+        let (low, high) = face.quads_around(MOST_QUADS)?;
+        let one = self.quad(face, low);
+        let is_one = |y: i32| (low.x..=high.x).all(|x| self.quad(face, IVec2::new(x, y)) == one);
         let alpha = one as u8;
-        (one == u32::from(alpha) * 0x0101_0101 && (low.y as i32..=high.y as i32).all(is_one)).then_some(alpha)
+        (one == u32::from(alpha) * 0x0101_0101 && (low.y..=high.y).all(is_one)).then_some(alpha)
+    }
+
+    fn quad(&self, face: &MaskFace, place: IVec2) -> u32 {
+        let (start, width, height) = face.copy;
+        self.quads[start as usize + wrapped(place.y, height) * width as usize + wrapped(place.x, width)]
+    }
+
+    /// Corners of a part of a triangle outside of which it is open, as weights of its second and third corner.
+    pub fn visible(&self, number: u32) -> Vec<Vec2> {
+        let mut corners = vec![Vec2::ZERO, Vec2::X, Vec2::Y];
+        let Some(face) = self.face(number) else { return corners };
+        let Some((low, high)) = face.quads_around(MOST_OPEN_QUADS) else { return corners };
+        // How far it reaches in eight directions.
+        let mut reach = [f32::NEG_INFINITY; 8];
+        let (start, width, height) = face.copy;
+        let columns: Vec<usize> = (low.x..=high.x).map(|x| wrapped(x, width)).collect();
+        for y in low.y..=high.y {
+            let row = &self.quads[start as usize + wrapped(y, height) * width as usize..][..width as usize];
+            let is_visible = |&x: &usize| row[x] != 0;
+            let Some(first) = columns.iter().position(is_visible) else { continue };
+            let last = columns.iter().rposition(is_visible).unwrap_or(first);
+            // A quad reaches from its first texel to the next ones.
+            for (x, y) in [(first, y), (first, y + 1), (last + 1, y), (last + 1, y + 1)] {
+                let corner = Vec2::new((low.x + x as i32) as f32, y as f32);
+                for (reach, direction) in reach.iter_mut().zip(DIRECTIONS) {
+                    *reach = reach.max(direction.dot(corner));
+                }
+            }
+        }
+        let [a, b, c] = face.quad_places();
+        for (reach, direction) in reach.into_iter().zip(DIRECTIONS) {
+            let [a, b, c] = [a, b, c].map(|place| reach + MARGIN - direction.dot(place));
+            corners = cut(&corners, |weights| a + weights.x * (b - a) + weights.y * (c - a));
+        }
+        corners
     }
 
     /// Share of the light that passes triangle `number` where the weights of its second and third corner are `u`, `v`.
@@ -206,6 +263,26 @@ impl Masks {
         }
         shares
     }
+}
+
+/// Where a texel lies on a map that is repeated.
+fn wrapped(place: i32, size: u32) -> usize {
+    place.rem_euclid(size as i32) as usize
+}
+
+/// The part of a convex outline where `height`, which is linear, is not negative.
+fn cut(corners: &[Vec2], height: impl Fn(Vec2) -> f32) -> Vec<Vec2> {
+    let mut kept = Vec::with_capacity(corners.len() + 1);
+    for (&corner, &next) in corners.iter().zip(corners.iter().cycle().skip(1)) {
+        let (here, there) = (height(corner), height(next));
+        if here >= 0.0 {
+            kept.push(corner);
+        }
+        if (here < 0.0) != (there < 0.0) {
+            kept.push(corner + here / (here - there) * (next - corner));
+        }
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -266,5 +343,41 @@ mod tests {
         assert_eq!(add([1.05, 0.2], 0.15), Ok(2));
         assert_eq!(add([0.0, 0.0], 5.0), Ok(3));
         assert_eq!(add([f32::MAX, 0.0], 5.0), Ok(4));
+    }
+
+    #[test]
+    fn light_passes_all_that_is_left_out_of_a_triangle() {
+        let (material, texels) = material();
+        let mut masks = Masks::default();
+        // Corner, side, and the area that is left: quads 2.7 to 6.3, of which those from 5 on are open, from either end; and
+        // more than one repetition.
+        for (corner, side, left) in
+            [([0.4, 0.1], 0.45, 0.444), ([0.85, 3.1], -0.45, 0.222), ([-0.3, 0.2], 2.5, 0.414)]
+        {
+            let (uvs, normal) = triangle(corner, side);
+            let number = masks.add(&uvs, normal, &material, &texels).unwrap();
+            let visible = masks.visible(number);
+            let area: f32 = (1..visible.len() - 1)
+                .map(|i| 0.5 * (visible[i] - visible[0]).perp_dot(visible[i + 1] - visible[0]))
+                .sum();
+            assert!((area - left).abs() < 0.001, "{corner:?}: {area} {visible:?}");
+            for i in 0..10_000 {
+                let weights = Vec2::new((i % 100) as f32 + 0.5, (i / 100) as f32 + 0.5) / 100.0;
+                let is_inside = (0..visible.len()).all(|i| {
+                    let (from, to) = (visible[i], visible[(i + 1) % visible.len()]);
+                    (to - from).perp_dot(weights - from) > -1e-6
+                });
+                let passes = masks.transparency(number, weights.x, weights.y);
+                assert!(
+                    is_inside || weights.element_sum() > 1.0 || passes == 1.0,
+                    "{corner:?} {weights}: {passes}"
+                );
+            }
+        }
+        // All of it is open.
+        let open = MaskFace { copy: (masks.quads.len() as u32, 1, 1), ..masks.faces[0] };
+        masks.faces.push(open);
+        masks.quads.push(0);
+        assert!(masks.visible(4).is_empty());
     }
 }

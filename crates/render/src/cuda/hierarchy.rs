@@ -145,9 +145,10 @@ fn inside(reference: u32) -> Inside {
 /// The device's nodes, the root first; none where there are no triangles. Leaves refer to triangles by their position.
 /// Besides, the parts of every node, which come before those of its children.
 pub(super) fn nodes(geometry: &Geometry) -> (Vec<Node>, Vec<Vec<Part>>) {
-    let Some(root) = geometry.nodes.first() else { return Default::default() };
-    let reach = Vec3::from(root.min).abs().max(Vec3::from(root.max).abs()).max_element();
-    let padding = Vec3::splat(PADDING * reach);
+    if geometry.nodes.is_empty() {
+        return Default::default();
+    }
+    let padding = padding(geometry);
     let mut nodes = vec![Node::zeroed()];
     let mut all_parts: Vec<Vec<Part>> = vec![Vec::new()];
     let mut work = vec![(0_usize, child(geometry, 0), 0)];
@@ -186,6 +187,46 @@ pub(super) fn nodes(geometry: &Geometry) -> (Vec<Node>, Vec<Vec<Part>>) {
         nodes[slot] = Node { children };
     }
     (nodes, all_parts)
+}
+
+/// The same nodes for rays that look for light: boxes leave out what masks leave open. `parts` are those of the nodes.
+pub(super) fn lit_nodes(geometry: &Geometry, parts: &[Vec<Part>]) -> Vec<Node> {
+    let padding = padding(geometry);
+    let mut nodes = vec![Node::zeroed(); parts.len()];
+    let mut boxes = vec![NOTHING; parts.len()];
+    // Nodes come after their parents.
+    for (node, parts) in parts.iter().enumerate().rev() {
+        let mut children = [PackedChild::EMPTY; WIDTH];
+        for (child, part) in children.iter_mut().zip(parts) {
+            let (low, high) = match part.inside() {
+                Inside::Node(below) => boxes[below],
+                Inside::Triangles(slots) => around(slots.flat_map(|slot| geometry.corners_in_light(slot))),
+            };
+            // What is rounded may not come to lie outside of the whole.
+            let (low, high) = (low.max(part.low), high.min(part.high));
+            if low.cmple(high).all() {
+                *child = PackedChild::new(low - padding, high + padding, part.reference);
+                boxes[node] = (boxes[node].0.min(low), boxes[node].1.max(high));
+            }
+        }
+        nodes[node] = Node { children };
+    }
+    nodes
+}
+
+/// Margin around boxes.
+fn padding(geometry: &Geometry) -> Vec3 {
+    let reach =
+        |root: &crate::bvh::Node| Vec3::from(root.min).abs().max(Vec3::from(root.max).abs()).max_element();
+    Vec3::splat(PADDING * geometry.nodes.first().map_or(0.0, reach))
+}
+
+/// The box around nothing.
+const NOTHING: (Vec3, Vec3) = (Vec3::INFINITY, Vec3::NEG_INFINITY);
+
+/// The box around points.
+fn around(points: impl Iterator<Item = Vec3>) -> (Vec3, Vec3) {
+    points.fold(NOTHING, |(low, high), point| (low.min(point), high.max(point)))
 }
 
 impl Child {
@@ -228,16 +269,14 @@ fn leaf(geometry: &Geometry, from: u32, to: u32) -> Child {
         let a = Vec3::from(triangle.corner);
         [a, a + Vec3::from(triangle.edge1), a + Vec3::from(triangle.edge2)]
     };
-    let (mut low, mut high) = (Vec3::INFINITY, Vec3::NEG_INFINITY);
-    for corner in geometry.triangles[from as usize..to as usize].iter().flat_map(corners) {
-        low = low.min(corner);
-        high = high.max(corner);
-    }
+    let (low, high) = around(geometry.triangles[from as usize..to as usize].iter().flat_map(corners));
     Child { low, high, content: Content::Triangles(from, to) }
 }
 
 #[cfg(test)]
 mod tests {
+    use glam::Vec3Swizzles;
+
     use super::*;
     use crate::PreparedMesh;
 
@@ -274,6 +313,51 @@ mod tests {
             }
             assert!(seen.iter().all(|&times| times == 1));
         }
+    }
+
+    #[test]
+    fn light_finds_the_same_triangles_in_smaller_boxes() {
+        // Every triangle has a map of which the middle is there.
+        let alpha = |i: usize| if (8..16).contains(&(i % 24)) { 255 } else { 0 };
+        let map = scene::Texture {
+            width: 24,
+            height: 24,
+            pixels: (0..24 * 24).map(|i| [0, 0, 0, alpha(i)]).collect(),
+        };
+        let mut mesh = procedural::build(1, 4, 0);
+        mesh.vertices =
+            mesh.triangles.iter().flatten().map(|&vertex| mesh.vertices[vertex as usize]).collect();
+        mesh.triangles = (0..mesh.triangles.len() as u32).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect();
+        for (vertex, uv) in
+            mesh.vertices.iter_mut().zip([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]].into_iter().cycle())
+        {
+            vertex.uv = uv;
+        }
+        mesh.materials = vec![scene::Material { opacity: Some(map.into()), ..Default::default() }];
+        mesh.triangle_materials.fill(0);
+        let geometry = PreparedMesh::for_device(&mesh).geometry;
+        let (nodes, parts) = nodes(&geometry);
+        let area = |node: &Node| node.parts().map(|part| part.half.dot(part.half.yzx())).sum::<f32>();
+        let all_area = |nodes: &[Node]| nodes.iter().map(area).sum::<f32>();
+        let lit = lit_nodes(&geometry, &parts);
+        assert_eq!(lit.len(), nodes.len());
+        assert!(all_area(&lit) < 0.9 * all_area(&nodes), "{} {}", all_area(&lit), all_area(&nodes));
+        let mut seen = 0;
+        for (lit, whole) in lit.iter().zip(&nodes) {
+            for (lit, whole) in lit.children.iter().zip(&whole.children) {
+                if lit.half[0] == MINUS_ONE {
+                    continue;
+                }
+                assert_eq!(lit.reference, whole.reference);
+                let Inside::Triangles(slots) = inside(lit.reference) else { continue };
+                seen += slots.len();
+                let [middle, half] = [lit.middle, lit.half].map(|bits| Vec3::from(bits.map(half_value)));
+                for corner in slots.flat_map(|slot| geometry.corners_in_light(slot)) {
+                    assert!((corner - middle).abs().cmple(half).all(), "{corner} in {middle}, {half}");
+                }
+            }
+        }
+        assert_eq!(seen, geometry.triangles.len());
     }
 
     #[test]

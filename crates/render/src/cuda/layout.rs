@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::hierarchy::Node;
-use super::object::{Mask, Planes, Shading};
+use super::object::{Pane, Planes, Shading};
 use crate::maps::MapData;
 use crate::mesh::MaterialData;
 use crate::shared::{Shared, declarations, shared};
@@ -14,7 +14,7 @@ pub(super) static STRUCTS: LazyLock<String> = LazyLock::new(|| {
         Node::LAYOUT,
         Planes::LAYOUT,
         Shading::LAYOUT,
-        Mask::LAYOUT,
+        Pane::LAYOUT,
         MapData::LAYOUT,
         MaterialData::LAYOUT,
         Both::LAYOUT,
@@ -47,9 +47,10 @@ shared! {
     /// One view of a batch.
     pub(super) struct ViewData as "View" {
         pub nodes: u64 as "const Node*",
+        /// The same tree, whose boxes leave out what masks leave open.
+        pub lit_nodes: u64 as "const Node*",
         pub triangles: u64 as "const Triangle*",
-        /// What passes a triangle, or, with the sign, the number of its mask.
-        pub transparency: u64 as "const float*",
+        pub panes: u64 as "const Pane*",
         pub shading: u64 as "const Shading*",
         pub materials: u64 as "const Material*",
         pub texels: u64 as "const uchar4*",
@@ -57,7 +58,6 @@ shared! {
         pub cut: u64 as "const float*",
         /// Of every pair of nodes of the CPU's hierarchy: the parent, and in the lower two bits the axis that orders them.
         pub parents: u64 as "const unsigned int*",
-        pub masks: u64 as "const Mask*",
         /// Alpha of four neighbouring texels each.
         pub quads: u64 as "const unsigned int*",
         pub sample_start: u64,

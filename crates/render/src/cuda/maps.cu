@@ -90,17 +90,24 @@ DEVICE float uv_density(const Shading& s) {
     return fabsf(ax * by - ay * bx) / fmaxf(sqrtf(dot(normal, normal)), 1e-12f);
 }
 
-/// Share of the light that passes mask `number` where the weights of its second and third corner are `u`, `v`.
-DEVICE float mask_transparency(const View& view, u32 number, float u, float v) {
-    const Mask& mask = view.masks[number];
-    float4 across = __ldg(&mask.across), down = __ldg(&mask.down);
-    uint4 copy = __ldg(&mask.copy);
-    int x, y, unused;
+/// The texel of `size` before a repeated coordinate, which is not negative, and how far the coordinate lies beyond its middle.
+DEVICE u32 texel_before(float coordinate, u32 size, float length, float& weight) {
+    // The middle of the first texel lies at 1: what lies before is beyond the last.
+    float x = (coordinate - floorf(coordinate)) * length + 0.5f, low = floorf(x);
+    weight = x - low;
+    return min((u32)((int)low - 1), size - 1);
+}
+
+/// Share of the light that passes a triangle where the weights of its second and third corner are `u`, `v`.
+DEVICE float passes(const Pane& pane, const u32* quads, float u, float v) {
+    float4 across = __ldg(&pane.across), down = __ldg(&pane.down);
+    uint4 copy = __ldg(&pane.copy);
+    if (__float_as_int(across.w) >= 0) return across.w;
     float fx, fy;
-    texel_pair(across.x + u * across.y + v * across.z, (int)copy.y, x, unused, fx);
-    texel_pair(down.x + u * down.y + v * down.z, (int)copy.z, y, unused, fy);
-    u32 quad = __ldg(view.quads + copy.x + y * copy.y + x);
+    u32 x = texel_before(across.x + u * across.y + v * across.z, copy.x, __uint_as_float(copy.z), fx);
+    u32 y = texel_before(down.x + u * down.y + v * down.z, copy.y, __uint_as_float(copy.w), fy);
+    u32 quad = __ldg(quads + ((__float_as_uint(across.w) & 0x7fffffff) + y * copy.x + x));
     float top = mix((float)(quad & 255), (float)(quad >> 8 & 255), fx);
     float bottom = mix((float)(quad >> 16 & 255), (float)(quad >> 24), fx);
-    return 1.0f - across.w * (mix(top, bottom, fy) * (1.0f / 255.0f));
+    return 1.0f - down.w * mix(top, bottom, fy);
 }

@@ -10,7 +10,7 @@ use super::layout::ViewData;
 use super::packed::Packed;
 use super::{behind, hierarchy};
 use crate::PreparedMesh;
-use crate::masks::MaskFace;
+use crate::masks::Masks;
 use crate::outline::{self, Hierarchy, Part};
 use crate::shared::shared;
 use crate::trace::{Geometry, Triangle};
@@ -25,10 +25,11 @@ pub struct Object {
     pub(super) id: u64,
     /// All arrays, each at a multiple of 16 bytes.
     pub(super) bytes: Vec<u8>,
-    /// Where nodes, triangles, transparencies, shading, materials, texels, cut boxes, parents, masks and their quads start.
+    /// Where nodes, triangles, panes, shading, materials, texels, cut boxes, parents, quads of masks and nodes for light start.
     starts: [usize; 10],
     cut_count: usize,
     has_transparency: bool,
+    has_masks: bool,
     has_emission: bool,
     pub(super) centre: Vec3,
     pub(super) radius: f32,
@@ -58,22 +59,31 @@ shared! {
         leaf: u32,
     }
 
-    /// A triangle with holes, for rays that look for light: see masks.rs.
-    pub(super) struct Mask as "Mask" {
-        /// Where its first corner lies on the map, what the weights of the others add, and its alpha.
+    /// What rays that look for light find at a triangle of an object that lets some of it through: see masks.rs.
+    pub(super) struct Pane as "Pane" {
+        /// Where the first corner of a triangle with holes lies on its map, and what the weights of the others add. The last
+        /// is what passes the triangle, or, with the sign, its first quad (bits).
         across: [f32; 4] as "float4",
-        /// The same from above, without alpha.
+        /// The same from above, and its alpha.
         down: [f32; 4] as "float4",
-        /// First quad, width and height of the copy that is looked up.
+        /// Width and height of the copy that is looked up, and the same as floats (bits).
         copy: [u32; 4] as "uint4",
     }
 }
 
-impl From<&MaskFace> for Mask {
-    fn from(face: &MaskFace) -> Self {
+impl Pane {
+    fn new(triangle: &Triangle, masks: &Masks) -> Self {
+        let Some(face) = masks.face(triangle.mask) else {
+            let passes = triangle.transparency.max(0.0).abs();
+            return Self { across: [0.0, 0.0, 0.0, passes], ..Self::zeroed() };
+        };
         let ([ax, bx, cx], [ay, by, cy]) = (face.across, face.down);
         let (first, width, height) = face.copy;
-        Self { across: [ax, bx, cx, face.alpha], down: [ay, by, cy, 0.0], copy: [first, width, height, 0] }
+        Self {
+            across: [ax, bx, cx, f32::from_bits(1 << 31 | first)],
+            down: [ay, by, cy, face.alpha * (1.0 / 255.0)],
+            copy: [width, height, (width as f32).to_bits(), (height as f32).to_bits()],
+        }
     }
 }
 
@@ -96,14 +106,6 @@ impl Planes {
         };
         let is_finite = [planes.plane, planes.u, planes.v].iter().flatten().all(|value| value.is_finite());
         if is_finite { planes } else { Self::zeroed() }
-    }
-}
-
-/// What a ray that looks for light keeps; where the triangle has holes, the sign and the number of its mask, as bits.
-fn transparency(triangle: &Triangle) -> f32 {
-    match triangle.mask {
-        0 => triangle.transparency.max(0.0).abs(),
-        number => f32::from_bits(1 << 31 | (number - 1)),
     }
 }
 
@@ -134,11 +136,13 @@ impl Object {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let geometry = &mesh.geometry;
         let (nodes, parts) = hierarchy::nodes(geometry);
+        let lit_nodes =
+            if geometry.masks.is_empty() { Vec::new() } else { hierarchy::lit_nodes(geometry, &parts) };
         let behind = behind::parts_behind(&parts, &geometry.triangles);
         let (leaves, parents) = family(geometry);
         let planes: Vec<Planes> = geometry.triangles.iter().map(Planes::new).collect();
-        let transparency: Vec<f32> = if geometry.has_transparency {
-            geometry.triangles.iter().map(transparency).collect()
+        let panes: Vec<Pane> = if geometry.has_transparency {
+            geometry.triangles.iter().map(|triangle| Pane::new(triangle, &geometry.masks)).collect()
         } else {
             Vec::new()
         };
@@ -172,14 +176,14 @@ impl Object {
         let starts = [
             packed.add(&nodes),
             packed.add(&planes),
-            packed.add(&transparency),
+            packed.add(&panes),
             packed.add(&shading),
             packed.add(&mesh.materials),
             packed.add(mesh.texels.as_slice()),
             packed.add(&cut),
             packed.add(&parents),
-            packed.add(&geometry.masks.faces().iter().map(Mask::from).collect::<Vec<_>>()),
             packed.add(geometry.masks.quads()),
+            packed.add(&lit_nodes),
         ];
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -187,6 +191,7 @@ impl Object {
             starts,
             cut_count: cut.len(),
             has_transparency: geometry.has_transparency,
+            has_masks: !geometry.masks.is_empty(),
             has_emission: mesh.has_emission,
             centre: mesh.centre,
             radius: mesh.radius,
@@ -211,18 +216,18 @@ impl Object {
 
     /// Fills in where the arrays are, for an object that lies at `address`.
     pub(super) fn place(&self, address: u64, view: &mut ViewData) {
-        let [nodes, triangles, transparency, shading, materials, texels, cut, parents, masks, quads] =
+        let [nodes, triangles, panes, shading, materials, texels, cut, parents, quads, lit_nodes] =
             self.starts.map(|start| address + start as u64);
         *view = ViewData {
             nodes,
+            lit_nodes: if self.has_masks { lit_nodes } else { nodes },
             triangles,
-            transparency,
+            panes,
             shading,
             materials,
             texels,
             cut,
             parents,
-            masks,
             quads,
             cut_count: self.cut_count as i32,
             has_transparency: i32::from(self.has_transparency),

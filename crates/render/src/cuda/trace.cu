@@ -83,14 +83,13 @@ DEVICE bool meets(const Ray& ray, const Triangle& triangle, float limit, float e
 /// together and look at triangles together. `behind` is what to leave out, where `LEAVES_OUT`: see behind.rs. Nodes still to
 /// be visited are kept from one end of `room`, leaves from the other.
 template <bool HAS_LIMIT, bool NEAREST_FIRST, bool LEAVES_OUT, typename Meet>
-DEVICE void walk(const View& view, const Ray& ray, const float& limit, u32 behind, Meet meet) {
+DEVICE void walk(const Node* nodes, const Ray& ray, const float& limit, u32 behind, Meet meet) {
     u32 room[ROOM];
     auto at = [&](int place) -> u32& { return *(u32*)((char*)room + place); };
     const int last = 4 * (ROOM - 1), farthest = 0x7fffffff;
     room[0] = DONE;
     int height = 4, leaves = last;
     u32 current = 0;
-    const Node* nodes = view.nodes;
     for (;;) {
         while (!(current & LEAF) && leaves > last - 4 * LEAVES) {
             const Node& node = nodes[current];
@@ -147,7 +146,7 @@ DEVICE Hit nearest(const View& view, float3 origin, float3 direction, float limi
     if (active) {
         Ray ray = make_ray(origin, direction);
         const Triangle* triangles = view.triangles;
-        walk<true, true, LEAVES_OUT>(view, ray, hit.t, behind, [&](u32 slot) {
+        walk<true, true, LEAVES_OUT>(view.nodes, ray, hit.t, behind, [&](u32 slot) {
             float t, u, v;
             if (meets(ray, triangles[slot], hit.t, EDGE, t, u, v)) hit = {t, u, v, slot};
             return false;
@@ -198,7 +197,7 @@ static __device__ __noinline__ Hit nearest_as_cpu(const View& view, float3 origi
                                                   bool is_first) {
     Hit hit = {limit, 0.0f, 0.0f, MISS};
     Ray ray = make_ray(origin, direction);
-    walk<true, true, false>(view, ray, hit.t, NONE, [&](u32 slot) {
+    walk<true, true, false>(view.nodes, ray, hit.t, NONE, [&](u32 slot) {
         float t, u, v;
         if (meets(ray, view.triangles[slot], (1.0f + BESIDE) * hit.t, BESIDE, t, u, v)) {
             float3 seen = seen_at(view.shading[slot], origin, direction, is_first);
@@ -221,7 +220,7 @@ DEVICE Hit nearest_seen(const View& view, float3 origin, float3 direction, float
         const Triangle* triangles = view.triangles;
         // The nearest of what is beside an edge or as far away as another.
         float unsure = INFINITE;
-        walk<true, true, false>(view, ray, hit.t, NONE, [&](u32 slot) {
+        walk<true, true, false>(view.nodes, ray, hit.t, NONE, [&](u32 slot) {
             float t, u, v;
             if (meets(ray, triangles[slot], (1.0f + BESIDE) * hit.t, BESIDE, t, u, v)) {
                 bool is_sure = t < (1.0f - BESIDE) * hit.t && fminf(fminf(u, v), 1.0f - u - v) > BESIDE;
@@ -253,13 +252,12 @@ DEVICE float transmitted(const View& view, float3 origin, float3 direction, floa
     if (active) {
         Ray ray = make_ray(origin, direction);
         const Triangle* triangles = view.triangles;
-        walk<HAS_LIMIT, false, LEAVES_OUT>(view, ray, limit, behind, [&](u32 slot) {
+        const Pane* panes = view.panes;
+        const u32* quads = view.quads;
+        walk<HAS_LIMIT, false, LEAVES_OUT>(CLEAR ? view.lit_nodes : view.nodes, ray, limit, behind, [&](u32 slot) {
             float t, u, v;
             if (meets(ray, triangles[slot], limit, EDGE, t, u, v)) {
-                float share = CLEAR ? view.transparency[slot] : 0.0f;
-                u32 bits = __float_as_uint(share);
-                if (CLEAR && (int)bits < 0) share = mask_transparency(view, bits & 0x7fffffff, u, v);
-                left *= share;
+                left *= CLEAR ? passes(panes[slot], quads, u, v) : 0.0f;
                 if (left < LEAST_LIGHT) left = 0.0f;
             }
             return left == 0.0f;
