@@ -66,6 +66,12 @@ impl Nodes {
         2 * (self.0.len() - 1)
     }
 
+    /// Width of the margin around boxes: they are a little wider than their triangles, so that rounding in the ray tests
+    /// never loses a hit.
+    pub fn padding(&self) -> f32 {
+        self.first().map_or(0.0, |root| padding(root.min.into(), root.max.into()))
+    }
+
     fn set(&mut self, index: usize, node: Node) {
         self.0[index / 2].0[index % 2] = node;
     }
@@ -134,10 +140,8 @@ pub fn build(triangles: &[[Vec3; 3]]) -> (Nodes, Vec<u32>) {
         })
         .collect();
     let mut nodes = Nodes(Vec::with_capacity(triangles.len() / 2));
-    // Boxes are a little wider than their triangles, so that rounding in the ray tests never loses a hit.
     let whole = items.iter().fold(Bounds::EMPTY, |sum, item| sum.union(item.bounds));
-    let reach = whole.min.abs().max(whole.max.abs()).max_element();
-    let padding = Vec3A::splat(if reach.is_finite() { PADDING * reach } else { 0.0 });
+    let padding = Vec3A::splat(padding(whole.min, whole.max));
     if !items.is_empty() {
         let leaf = if items.len() > MANY { LARGE_LEAF } else { 1 };
         // The root is alone in its pair, so that the sibling of any other node `i` is `i ^ 1`.
@@ -160,6 +164,12 @@ pub fn build(triangles: &[[Vec3; 3]]) -> (Nodes, Vec<u32>) {
         }
     }
     (nodes, items.iter().map(|item| item.index).collect())
+}
+
+/// Width of the margin around boxes in a whole with these corners.
+fn padding(min: Vec3A, max: Vec3A) -> f32 {
+    let reach = min.abs().max(max.abs()).max_element();
+    if reach.is_finite() { PADDING * reach } else { 0.0 }
 }
 
 /// Orders `items` into two parts; returns the size of the first part and the axis, or `None` for a leaf.

@@ -191,7 +191,8 @@ pub(super) fn nodes(geometry: &Geometry) -> (Vec<Node>, Vec<Vec<Part>>) {
 
 /// The same nodes for rays that look for light: boxes leave out what masks leave open. `parts` are those of the nodes.
 pub(super) fn lit_nodes(geometry: &Geometry, parts: &[Vec<Part>]) -> Vec<Node> {
-    let padding = padding(geometry);
+    // Boxes of the CPU's hierarchy have its margin already; these do not.
+    let padding = padding(geometry) + Vec3::splat(geometry.nodes.padding());
     let mut nodes = vec![Node::zeroed(); parts.len()];
     let mut boxes = vec![NOTHING; parts.len()];
     // Nodes come after their parents.
