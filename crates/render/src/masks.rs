@@ -6,6 +6,8 @@
 // Loops over lanes stay plain, so that they become one instruction an operation.
 #![allow(clippy::needless_range_loop)]
 
+use std::collections::HashMap;
+
 use glam::{IVec2, Vec2};
 use simd::{Floats, Mask, WIDTH};
 
@@ -21,6 +23,8 @@ pub(crate) struct Masks {
     quads: Vec<u32>,
     /// First texels of the copies that are there, and the first of their quads.
     copies: Vec<(u32, u32)>,
+    /// What [`Self::add`] returned, by [`MaskFace::key`]: leaves of a tree have the same part of one map.
+    known: HashMap<[u32; 8], Result<u32, f32>>,
 }
 
 /// A triangle of them.
@@ -97,6 +101,13 @@ impl MaskFace {
         }
     }
 
+    /// What tells it from others; a copy has one width and one height.
+    fn key(&self) -> [u32; 8] {
+        let ([a, b, c], [d, e, f]) = (self.across, self.down);
+        let [a, b, c, d, e, f, alpha] = [a, b, c, d, e, f, self.alpha].map(f32::to_bits);
+        [a, b, c, d, e, f, alpha, self.copy.0]
+    }
+
     /// The quad at a place of the triangle, and where in it.
     #[inline(always)]
     fn place(&self, u: f32, v: f32) -> (u32, f32, f32) {
@@ -156,7 +167,14 @@ impl Masks {
         &self.quads
     }
 
-    /// Adds a triangle; returns its number, counted from 1, or what passes it where that is the same everywhere.
+    /// Lets go of what only [`Self::add`] needs.
+    pub fn finish(&mut self) {
+        self.copies = Vec::new();
+        self.known = HashMap::new();
+    }
+
+    /// Adds a triangle; returns the number of its mask, counted from 1, which it may share with others, or what passes it
+    /// where that is the same everywhere.
     pub fn add(
         &mut self,
         uvs: &[[f32; 2]; 3],
@@ -182,11 +200,18 @@ impl Masks {
             first
         });
         let face = MaskFace::new(uvs, material, (first, width, height));
-        if let Some(alpha) = self.only_alpha(&face) {
-            return Err(1.0 - material.alpha * (f32::from(alpha) * (1.0 / 255.0)));
+        if let Some(known) = self.known.get(&face.key()) {
+            return *known;
         }
-        self.faces.push(face);
-        Ok(self.faces.len() as u32)
+        let added = match self.only_alpha(&face) {
+            Some(alpha) => Err(1.0 - material.alpha * (f32::from(alpha) * (1.0 / 255.0))),
+            None => {
+                self.faces.push(face);
+                Ok(self.faces.len() as u32)
+            }
+        };
+        self.known.insert(face.key(), added);
+        added
     }
 
     /// Alpha of all texels around a triangle, where they are few and have the same.
@@ -203,10 +228,13 @@ impl Masks {
         self.quads[start as usize + wrapped(place.y, height) * width as usize + wrapped(place.x, width)]
     }
 
-    /// Corners of a part of a triangle outside of which it is open, as weights of its second and third corner.
-    pub fn visible(&self, number: u32) -> Vec<Vec2> {
+    /// Corners of a part of each outside of which it is open, as weights of its second and third corner.
+    pub fn outlines(&self) -> Vec<Vec<Vec2>> {
+        self.faces.iter().map(|face| self.outline(face)).collect()
+    }
+
+    fn outline(&self, face: &MaskFace) -> Vec<Vec2> {
         let mut corners = vec![Vec2::ZERO, Vec2::X, Vec2::Y];
-        let Some(face) = self.face(number) else { return corners };
         let Some((low, high)) = face.quads_around(MOST_OPEN_QUADS) else { return corners };
         // How far it reaches in eight directions.
         let mut reach = [f32::NEG_INFINITY; 8];
@@ -343,6 +371,9 @@ mod tests {
         assert_eq!(add([1.05, 0.2], 0.15), Ok(2));
         assert_eq!(add([0.0, 0.0], 5.0), Ok(3));
         assert_eq!(add([f32::MAX, 0.0], 5.0), Ok(4));
+        // The same part of the map.
+        assert_eq!((add([1.1, 0.2], 0.25), add([1.1, 1.2], 0.15)), (Ok(1), Err(0.25)));
+        assert_eq!(masks.faces.len(), 4);
     }
 
     #[test]
@@ -356,7 +387,7 @@ mod tests {
         {
             let (uvs, normal) = triangle(corner, side);
             let number = masks.add(&uvs, normal, &material, &texels).unwrap();
-            let visible = masks.visible(number);
+            let visible = masks.outline(&masks.faces[number as usize - 1]);
             let area: f32 = (1..visible.len() - 1)
                 .map(|i| 0.5 * (visible[i] - visible[0]).perp_dot(visible[i + 1] - visible[0]))
                 .sum();
@@ -376,8 +407,7 @@ mod tests {
         }
         // All of it is open.
         let open = MaskFace { copy: (masks.quads.len() as u32, 1, 1), ..masks.faces[0] };
-        masks.faces.push(open);
         masks.quads.push(0);
-        assert!(masks.visible(4).is_empty());
+        assert!(masks.outline(&open).is_empty());
     }
 }

@@ -337,6 +337,7 @@ fn build(
         }
         triangles.push(triangle);
     }
+    masks.finish();
     // Also where light, which sees maps less sharply, finds no hole.
     let has_transparency = corners.iter().any(|corners| materials[corners.material as usize].is_clear());
     let wide = if is_for_cpu { Wide::new(&nodes, &triangles) } else { Wide::default() };

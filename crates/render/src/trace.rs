@@ -296,17 +296,6 @@ impl Geometry {
         }
     }
 
-    /// Corners of a part of a triangle outside of which light passes as if it were not there.
-    pub(crate) fn corners_in_light(&self, slot: usize) -> impl Iterator<Item = Vec3> + use<> {
-        let triangle = self.triangles[slot];
-        let weights = match triangle.mask {
-            0 if triangle.transparency >= 1.0 => Vec::new(),
-            mask => self.masks.visible(mask),
-        };
-        let [corner, edge1, edge2] = [triangle.corner, triangle.edge1, triangle.edge2].map(Vec3::from);
-        weights.into_iter().map(move |weights| corner + weights.x * edge1 + weights.y * edge2)
-    }
-
     /// Nearest hits of rays on their own ways: those of [`Self::nearest_one`].
     pub(crate) fn nearest_of(&self, packet: &Scattered, hits: &mut Hits) {
         nearest_scattered(self, packet, hits);

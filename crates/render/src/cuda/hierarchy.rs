@@ -2,7 +2,7 @@
 //! precision, so that a child needs 16 bytes and few comparisons. Boxes are rounded outwards.
 
 use bytemuck::{Pod, Zeroable};
-use glam::Vec3;
+use glam::{Vec2, Vec3};
 
 use crate::bvh::MAX_DEPTH;
 use crate::outline::{self, Inside};
@@ -193,6 +193,7 @@ pub(super) fn nodes(geometry: &Geometry) -> (Vec<Node>, Vec<Vec<Part>>) {
 pub(super) fn lit_nodes(geometry: &Geometry, parts: &[Vec<Part>]) -> Vec<Node> {
     // Boxes of the CPU's hierarchy have its margin already; these do not.
     let padding = padding(geometry) + Vec3::splat(geometry.nodes.padding());
+    let corners = corners_in_light(geometry);
     let mut nodes = vec![Node::zeroed(); parts.len()];
     let mut boxes = vec![NOTHING; parts.len()];
     // Nodes come after their parents.
@@ -201,7 +202,7 @@ pub(super) fn lit_nodes(geometry: &Geometry, parts: &[Vec<Part>]) -> Vec<Node> {
         for (child, part) in children.iter_mut().zip(parts) {
             let (low, high) = match part.inside() {
                 Inside::Node(below) => boxes[below],
-                Inside::Triangles(slots) => around(slots.flat_map(|slot| geometry.corners_in_light(slot))),
+                Inside::Triangles(slots) => around(slots.flat_map(&corners)),
             };
             // What is rounded may not come to lie outside of the whole.
             let (low, high) = (low.max(part.low), high.min(part.high));
@@ -213,6 +214,22 @@ pub(super) fn lit_nodes(geometry: &Geometry, parts: &[Vec<Part>]) -> Vec<Node> {
         nodes[node] = Node { children };
     }
     nodes
+}
+
+/// Of every triangle, corners of a part outside of which light passes as if it were not there.
+fn corners_in_light(geometry: &Geometry) -> impl Fn(usize) -> Vec<Vec3> {
+    let outlines = geometry.masks.outlines();
+    move |slot| {
+        let triangle = &geometry.triangles[slot];
+        let whole = [Vec2::ZERO, Vec2::X, Vec2::Y];
+        let weights = match triangle.mask {
+            0 if triangle.transparency >= 1.0 => &[],
+            0 => whole.as_slice(),
+            mask => &outlines[mask as usize - 1],
+        };
+        let [corner, edge1, edge2] = [triangle.corner, triangle.edge1, triangle.edge2].map(Vec3::from);
+        weights.iter().map(|weights| corner + weights.x * edge1 + weights.y * edge2).collect()
+    }
 }
 
 /// Margin around boxes.
@@ -343,6 +360,7 @@ mod tests {
         let lit = lit_nodes(&geometry, &parts);
         assert_eq!(lit.len(), nodes.len());
         assert!(all_area(&lit) < 0.9 * all_area(&nodes), "{} {}", all_area(&lit), all_area(&nodes));
+        let corners = corners_in_light(&geometry);
         let mut seen = 0;
         for (lit, whole) in lit.iter().zip(&nodes) {
             for (lit, whole) in lit.children.iter().zip(&whole.children) {
@@ -353,7 +371,7 @@ mod tests {
                 let Inside::Triangles(slots) = inside(lit.reference) else { continue };
                 seen += slots.len();
                 let [middle, half] = [lit.middle, lit.half].map(|bits| Vec3::from(bits.map(half_value)));
-                for corner in slots.flat_map(|slot| geometry.corners_in_light(slot)) {
+                for corner in slots.flat_map(&corners) {
                     assert!((corner - middle).abs().cmple(half).all(), "{corner} in {middle}, {half}");
                 }
             }
