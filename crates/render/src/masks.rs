@@ -44,10 +44,11 @@ pub(crate) struct MaskFace {
 /// where a mask is closed, so that one whose edges are wide costs more than a finer one.
 const LIGHT_DETAIL: f32 = 0.004;
 
-/// Quads of a triangle, at most, that are looked at to find out whether it is the same everywhere, and where it is open. Their
-/// size follows that of the object, so that all of its triangles together have some hundred thousand for each unit of area.
+/// Quads that are looked at, at most, to find out whether a triangle is the same everywhere.
 const MOST_QUADS: f32 = 1024.0;
-const MOST_OPEN_QUADS: f32 = 65_536.0;
+/// Quads of all triangles that are looked at, at most, to find out where they are open: some milliseconds. Their size follows that of
+/// the object, so that it has sixty thousand for each unit of its area.
+const MOST_OPEN_QUADS: f32 = 16_777_216.0;
 
 /// A tenth of a texel for the edges of triangles, and for rounding.
 const MARGIN: f32 = 0.1;
@@ -230,12 +231,15 @@ impl Masks {
 
     /// Corners of a part of each outside of which it is open, as weights of its second and third corner.
     pub fn outlines(&self) -> Vec<Vec<Vec2>> {
-        self.faces.iter().map(|face| self.outline(face)).collect()
+        let mut left = MOST_OPEN_QUADS;
+        self.faces.iter().map(|face| self.outline(face, &mut left)).collect()
     }
 
-    fn outline(&self, face: &MaskFace) -> Vec<Vec2> {
+    /// Looks at no more than `left` quads.
+    fn outline(&self, face: &MaskFace, left: &mut f32) -> Vec<Vec2> {
         let mut corners = vec![Vec2::ZERO, Vec2::X, Vec2::Y];
-        let Some((low, high)) = face.quads_around(MOST_OPEN_QUADS) else { return corners };
+        let Some((low, high)) = face.quads_around(*left) else { return corners };
+        *left -= (high - low + IVec2::ONE).as_vec2().element_product();
         // How far it reaches in eight directions.
         let mut reach = [f32::NEG_INFINITY; 8];
         let (start, width, height) = face.copy;
@@ -387,7 +391,7 @@ mod tests {
         {
             let (uvs, normal) = triangle(corner, side);
             let number = masks.add(&uvs, normal, &material, &texels).unwrap();
-            let visible = masks.outline(&masks.faces[number as usize - 1]);
+            let visible = masks.outline(&masks.faces[number as usize - 1], &mut 1e4);
             let area: f32 = (1..visible.len() - 1)
                 .map(|i| 0.5 * (visible[i] - visible[0]).perp_dot(visible[i + 1] - visible[0]))
                 .sum();
@@ -408,6 +412,10 @@ mod tests {
         // All of it is open.
         let open = MaskFace { copy: (masks.quads.len() as u32, 1, 1), ..masks.faces[0] };
         masks.quads.push(0);
-        assert!(masks.outline(&open).is_empty());
+        let mut left = 1e4;
+        assert!(masks.outline(&open, &mut left).is_empty());
+        // That was looked at: of no more quads, all of a triangle is taken.
+        assert!(left < 1e4);
+        assert_eq!(masks.outline(&masks.faces[0], &mut 10.0).len(), 3);
     }
 }
