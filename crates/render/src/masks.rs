@@ -134,14 +134,15 @@ impl MaskFace {
         self.places().map(|place| place * size - Vec2::splat(0.5))
     }
 
-    /// The quads around it, from and to, where there are at most so many.
+    /// The quads around it, from and to, where there are at most so many, and none so far away that rounding counts.
     fn quads_around(&self, most: f32) -> Option<(IVec2, IVec2)> {
-        let [a, b, c] = self.quad_places().map(|place| place.clamp(Vec2::splat(-1e6), Vec2::splat(1e6)));
+        let far = Vec2::splat(1e5);
+        let [a, b, c] = self.quad_places().map(|place| place.clamp(-far, far));
         let low = (a.min(b).min(c) - Vec2::splat(MARGIN)).floor();
         let high = (a.max(b).max(c) + Vec2::splat(MARGIN)).floor();
         let count = (high - low + Vec2::ONE).element_product();
-        let is_within = low.min_element() > -1e6 && high.max_element() < 1e6;
-        (is_within && count <= most).then(|| (low.as_ivec2(), high.as_ivec2()))
+        let is_near = low.cmpgt(-far).all() && high.cmplt(far).all();
+        (is_near && count <= most).then(|| (low.as_ivec2(), high.as_ivec2()))
     }
 
     /// Share of the light that passes at a place in a quad.
