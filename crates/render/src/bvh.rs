@@ -66,10 +66,9 @@ impl Nodes {
         2 * (self.0.len() - 1)
     }
 
-    /// Width of the margin around boxes: they are a little wider than their triangles, so that rounding in the ray tests
-    /// never loses a hit.
-    pub fn padding(&self) -> f32 {
-        self.first().map_or(0.0, |root| padding(root.min.into(), root.max.into()))
+    /// The largest coordinate of a box.
+    pub fn reach(&self) -> f32 {
+        self.first().map_or(0.0, |root| reach(root.min.into(), root.max.into()))
     }
 
     fn set(&mut self, index: usize, node: Node) {
@@ -90,8 +89,9 @@ const BINS: usize = 16;
 /// Lists up to this long are split by fewer bins.
 const FEW: usize = 32;
 const FEW_BINS: usize = 8;
-/// Width of the margin around boxes over the largest coordinate.
-const PADDING: f32 = 4e-6;
+/// Width of the margin around boxes over the largest coordinate: they are a little wider than their triangles, so that rounding
+/// in the ray tests never loses a hit.
+pub const PADDING: f32 = 4e-6;
 /// Cost of visiting a node over that of a triangle.
 const NODE_COST: f32 = 1.0;
 
@@ -141,7 +141,7 @@ pub fn build(triangles: &[[Vec3; 3]]) -> (Nodes, Vec<u32>) {
         .collect();
     let mut nodes = Nodes(Vec::with_capacity(triangles.len() / 2));
     let whole = items.iter().fold(Bounds::EMPTY, |sum, item| sum.union(item.bounds));
-    let padding = Vec3A::splat(padding(whole.min, whole.max));
+    let padding = Vec3A::splat(PADDING * reach(whole.min, whole.max));
     if !items.is_empty() {
         let leaf = if items.len() > MANY { LARGE_LEAF } else { 1 };
         // The root is alone in its pair, so that the sibling of any other node `i` is `i ^ 1`.
@@ -166,10 +166,10 @@ pub fn build(triangles: &[[Vec3; 3]]) -> (Nodes, Vec<u32>) {
     (nodes, items.iter().map(|item| item.index).collect())
 }
 
-/// Width of the margin around boxes in a whole with these corners.
-fn padding(min: Vec3A, max: Vec3A) -> f32 {
+/// The largest coordinate of a box; 0 where there is none.
+fn reach(min: Vec3A, max: Vec3A) -> f32 {
     let reach = min.abs().max(max.abs()).max_element();
-    if reach.is_finite() { PADDING * reach } else { 0.0 }
+    if reach.is_finite() { reach } else { 0.0 }
 }
 
 /// Orders `items` into two parts; returns the size of the first part and the axis, or `None` for a leaf.

@@ -27,7 +27,7 @@ pub(crate) struct Masks {
     known: HashMap<[u32; 8], Result<u32, f32>>,
 }
 
-/// A triangle of them.
+/// A part of a map over a triangle, or over several that have the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskFace {
     /// Where its first corner lies on the map, from the left, and what the weights of the others add: in sides of the

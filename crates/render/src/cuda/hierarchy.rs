@@ -4,7 +4,7 @@
 use bytemuck::{Pod, Zeroable};
 use glam::{Vec2, Vec3};
 
-use crate::bvh::MAX_DEPTH;
+use crate::bvh::{self, MAX_DEPTH};
 use crate::outline::{self, Inside};
 use crate::shared::{CType, shared};
 use crate::trace::{Geometry, Triangle};
@@ -24,7 +24,7 @@ const WIDE_LEVELS: usize = 16;
 pub(super) const ROOM: usize = (WIDTH - 1) * WIDE_LEVELS + (MAX_DEPTH - WIDE_LEVELS) + 1 + 2 * WIDTH + LEAVES;
 /// Leaves that are enough for a walk to look at their triangles.
 pub(super) const LEAVES: usize = 3;
-/// Margin around boxes over the largest coordinate: more than the rounding of the box test.
+/// Margin around boxes over the largest coordinate, beside that of the CPU's: more than the rounding of the box test.
 const PADDING: f32 = 1e-6;
 
 shared! {
@@ -148,7 +148,7 @@ pub(super) fn nodes(geometry: &Geometry) -> (Vec<Node>, Vec<Vec<Part>>) {
     if geometry.nodes.is_empty() {
         return Default::default();
     }
-    let padding = padding(geometry);
+    let padding = Vec3::splat(PADDING * geometry.nodes.reach());
     let mut nodes = vec![Node::zeroed()];
     let mut all_parts: Vec<Vec<Part>> = vec![Vec::new()];
     let mut work = vec![(0_usize, child(geometry, 0), 0)];
@@ -192,7 +192,7 @@ pub(super) fn nodes(geometry: &Geometry) -> (Vec<Node>, Vec<Vec<Part>>) {
 /// The same nodes for rays that look for light: boxes leave out what masks leave open. `parts` are those of the nodes.
 pub(super) fn lit_nodes(geometry: &Geometry, parts: &[Vec<Part>]) -> Vec<Node> {
     // Boxes of the CPU's hierarchy have its margin already; these do not.
-    let padding = padding(geometry) + Vec3::splat(geometry.nodes.padding());
+    let padding = Vec3::splat((PADDING + bvh::PADDING) * geometry.nodes.reach());
     let corners = corners_in_light(geometry);
     let mut nodes = vec![Node::zeroed(); parts.len()];
     let mut boxes = vec![NOTHING; parts.len()];
@@ -230,13 +230,6 @@ fn corners_in_light(geometry: &Geometry) -> impl Fn(usize) -> Vec<Vec3> {
         let [corner, edge1, edge2] = [triangle.corner, triangle.edge1, triangle.edge2].map(Vec3::from);
         weights.iter().map(|weights| corner + weights.x * edge1 + weights.y * edge2).collect()
     }
-}
-
-/// Margin around boxes.
-fn padding(geometry: &Geometry) -> Vec3 {
-    let reach =
-        |root: &crate::bvh::Node| Vec3::from(root.min).abs().max(Vec3::from(root.max).abs()).max_element();
-    Vec3::splat(PADDING * geometry.nodes.first().map_or(0.0, reach))
 }
 
 /// The box around nothing.

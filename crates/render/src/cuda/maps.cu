@@ -1,4 +1,4 @@
-// Images over surfaces, and what materials make of them: the formulas of maps.rs and mesh.rs.
+// Images over surfaces, and what materials make of them: the formulas of maps.rs, mesh.rs and masks.rs.
 
 #define MAX_TEXELS 2.0f
 

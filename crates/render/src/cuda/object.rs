@@ -25,11 +25,11 @@ pub struct Object {
     pub(super) id: u64,
     /// All arrays, each at a multiple of 16 bytes.
     pub(super) bytes: Vec<u8>,
-    /// Where nodes, triangles, panes, shading, materials, texels, cut boxes, parents, quads of masks and nodes for light start.
+    /// Where nodes, triangles, panes, shading, materials, texels, cut boxes, parents, quads of masks and nodes for light start; the
+    /// last where the first do, unless there are masks.
     starts: [usize; 10],
     cut_count: usize,
     has_transparency: bool,
-    has_masks: bool,
     has_emission: bool,
     pub(super) centre: Vec3,
     pub(super) radius: f32,
@@ -136,8 +136,7 @@ impl Object {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let geometry = &mesh.geometry;
         let (nodes, parts) = hierarchy::nodes(geometry);
-        let lit_nodes =
-            if geometry.masks.is_empty() { Vec::new() } else { hierarchy::lit_nodes(geometry, &parts) };
+        let lit_nodes = (!geometry.masks.is_empty()).then(|| hierarchy::lit_nodes(geometry, &parts));
         let behind = behind::parts_behind(&parts, &geometry.triangles);
         let (leaves, parents) = family(geometry);
         let planes: Vec<Planes> = geometry.triangles.iter().map(Planes::new).collect();
@@ -173,8 +172,9 @@ impl Object {
             })
             .collect();
         let mut packed = Packed::default();
+        let first_node = packed.add(&nodes);
         let starts = [
-            packed.add(&nodes),
+            first_node,
             packed.add(&planes),
             packed.add(&panes),
             packed.add(&shading),
@@ -183,7 +183,7 @@ impl Object {
             packed.add(&cut),
             packed.add(&parents),
             packed.add(geometry.masks.quads()),
-            packed.add(&lit_nodes),
+            lit_nodes.map_or(first_node, |nodes| packed.add(&nodes)),
         ];
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -191,7 +191,6 @@ impl Object {
             starts,
             cut_count: cut.len(),
             has_transparency: geometry.has_transparency,
-            has_masks: !geometry.masks.is_empty(),
             has_emission: mesh.has_emission,
             centre: mesh.centre,
             radius: mesh.radius,
@@ -220,7 +219,7 @@ impl Object {
             self.starts.map(|start| address + start as u64);
         *view = ViewData {
             nodes,
-            lit_nodes: if self.has_masks { lit_nodes } else { nodes },
+            lit_nodes,
             triangles,
             panes,
             shading,
