@@ -3,14 +3,14 @@
 //! yet, the first one ends it, too. SIGUSR1, which batch schedulers send before the time is up, is like the first.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static INSTALL: Once = Once::new();
-/// The process that does the work in hand, where that is not this one; 0 where it is.
-static CHILD: AtomicI32 = AtomicI32::new(0);
+/// The processes that do the work in hand, where that is not this one.
+static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 static MEANING: Mutex<Meaning> = Mutex::new(Meaning {
     text: Cow::Borrowed("stopping after the work in hand; once more to end at once"),
     nothing_is_lost: false,
@@ -68,7 +68,7 @@ pub fn flag() -> &'static AtomicBool {
 fn interrupted() {
     if STOP.swap(true, Ordering::Relaxed) {
         #[cfg(unix)]
-        signals::end_child();
+        children().iter().for_each(|&child| signals::end_child(child));
         crate::terminal::say_over_bar("ended at once; what was saved before stays");
         end(130);
     }
@@ -92,15 +92,31 @@ pub fn govern(command: &mut std::process::Command) {
     let _ = command;
 }
 
-/// From now on the process `id` does the work in hand; `None`: this one does.
-pub fn works_in(id: Option<u32>) {
-    CHILD.store(id.and_then(|id| i32::try_from(id).ok()).unwrap_or(0), Ordering::Relaxed);
+fn children() -> MutexGuard<'static, Vec<u32>> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks the process that does the work in hand to stop in order; may be repeated.
-pub fn stop_child() {
-    #[cfg(unix)]
-    signals::stop_child();
+/// A process that does work in hand; dropped when it has ended.
+pub struct Working(u32);
+
+impl Working {
+    /// From now on the process `id` does work in hand.
+    pub fn new(id: u32) -> Self {
+        children().push(id);
+        Self(id)
+    }
+
+    /// Asks the process to stop in order; may be repeated.
+    pub fn stop(&self) {
+        #[cfg(unix)]
+        signals::stop_child(self.0);
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        children().retain(|id| *id != self.0);
+    }
 }
 
 /// Ends the program whatever its other threads do. Files are written beside their place and moved there, so none is left
@@ -120,7 +136,7 @@ mod signals {
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
-    use super::{CHILD, Ordering, STOP};
+    use super::{Ordering, STOP};
 
     const SIGHUP: i32 = 1;
     const SIGTERM: i32 = 15;
@@ -157,21 +173,20 @@ mod signals {
         }
     }
 
-    fn tell_child(number: i32) {
-        let child = CHILD.load(Ordering::Relaxed);
-        if child > 0 {
-            // SAFETY: sends a signal; the process was started by this one, which has not collected it yet.
+    fn tell_child(child: u32, number: i32) {
+        if let Some(child) = i32::try_from(child).ok().filter(|child| *child > 0) {
+            // SAFETY: sends a signal to a process that this one started.
             unsafe { kill(child, number) };
         }
     }
 
     /// SIGUSR1 may come twice, or beside a signal to all processes of a job, and still is the first interruption.
-    pub(super) fn stop_child() {
-        tell_child(SIGUSR1);
+    pub(super) fn stop_child(child: u32) {
+        tell_child(child, SIGUSR1);
     }
 
-    pub(super) fn end_child() {
-        tell_child(SIGTERM);
+    pub(super) fn end_child(child: u32) {
+        tell_child(child, SIGTERM);
     }
 
     pub(super) fn exit(status: i32) -> ! {

@@ -10,6 +10,7 @@ mod commands;
 mod device;
 mod hints;
 mod interrupt;
+mod itself;
 mod outcome;
 mod terminal;
 mod world;

@@ -204,6 +204,11 @@ impl Progress {
         }
     }
 
+    /// Whether nothing is shown.
+    pub fn is_silent(&self) -> bool {
+        matches!(self.kind, Kind::Silent)
+    }
+
     /// The work is over: removes the bar.
     pub fn finish(&self) {
         if let Kind::Bar(bar) = &self.kind {

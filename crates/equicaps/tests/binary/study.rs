@@ -171,6 +171,49 @@ fn shards_share_the_runs_and_the_last_one_reports() {
 }
 
 #[test]
+fn several_runs_at_a_time_are_the_same_runs() {
+    let (one, several) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // The third run fails.
+    let more = "[[runs]]\ndata = \"N\"\nmethod = \"sie\"\n[data.N]\npath = \"nowhere\"\n";
+    for (root, jobs) in [(&one, "1"), (&several, "3")] {
+        study(root.path(), 3, more);
+        let mut command = equicaps(&["study", "tiny.toml", "--json", "--threads", "2", "--jobs", jobs]);
+        let output = command.current_dir(root.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let made = object(&String::from_utf8(output.stdout).unwrap());
+        assert_eq!(made["finished"], 2, "{made}");
+        assert_eq!(made["failed"]["N-sie-s0"], "nowhere, its data, are not there", "{made}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("warning: [3/3] N-sie-s0 failed: nowhere, its data"), "{said}");
+        // The words of several do not get mixed up: every line says whose it is.
+        if jobs == "3" {
+            let stray = said.lines().find(|line| !line.trim_start_matches("warning: ").starts_with('['));
+            assert!(stray.is_none_or(|line| line.starts_with("error: ")), "{said}");
+            assert_eq!(said.matches(": done, ").count(), 2, "{said}");
+        }
+    }
+    for run in ["T-vicreg-s0", "T-equicaps-s0"] {
+        assert!(weights(one.path(), run) == weights(several.path(), run), "{run}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_study_goes_on_where_its_program_is_removed() {
+    let root = tempfile::tempdir().unwrap();
+    study(root.path(), 60, "");
+    let program = root.path().join("program");
+    std::fs::copy(equicaps(&[]).get_program(), &program).unwrap();
+    let mut command = Command::new(&program);
+    command.args(["study", "tiny.toml", "--quiet", "--threads", "1"]).current_dir(root.path());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until(root.path(), "T-vicreg-s0", "running");
+    std::fs::remove_file(&program).unwrap();
+    assert_eq!(exit_status(&mut child, PATIENCE), Some(0));
+    assert!(root.path().join("tiny/runs/T-equicaps-s0/evaluation/epoch_00060/results.json").exists());
+}
+
+#[test]
 fn ranks_of_a_launcher_share_the_runs() {
     let root = tempfile::tempdir().unwrap();
     study(root.path(), 1, "");
@@ -215,14 +258,16 @@ fn an_interrupted_study_goes_on_where_it_was() {
         study(root.path(), 150, "");
     }
     ok(&mut call(whole.path(), &[]));
-    for (sent, status) in [(Signal::INT, Some(75)), (Signal::TERM, Some(75)), (Signal::KILL, None)] {
-        let mut child =
-            call(broken.path(), &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        wait_until(broken.path(), "T-vicreg-s0", "running");
+    let (int, term, kill) = ((Signal::INT, Some(75)), (Signal::TERM, Some(75)), (Signal::KILL, None));
+    for ((sent, status), jobs) in [(int, "1"), (term, "2"), (kill, "1"), (int, "2"), (kill, "2")] {
+        let mut child = call(broken.path(), &["--jobs", jobs]);
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let runs = if jobs == "1" { &["T-vicreg-s0"][..] } else { &["T-vicreg-s0", "T-equicaps-s0"] };
+        runs.iter().for_each(|run| wait_until(broken.path(), run, "running"));
         signal(child.id(), sent);
         assert_eq!(exit_status(&mut child, PATIENCE), status, "{sent:?}");
-        // The part of a study that was killed saves what it has and ends.
-        wait_until(broken.path(), "T-vicreg-s0", "stopped");
+        // The parts of a study that was killed save what they have and end.
+        runs.iter().for_each(|run| wait_until(broken.path(), run, "stopped"));
     }
     let made = ok_json(&mut call(broken.path(), &[]));
     assert_eq!(made["finished"], 2, "{made}");

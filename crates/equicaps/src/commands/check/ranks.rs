@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use train::config::PrecisionName;
 
 use crate::UsageError;
+use crate::itself;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 use crate::world;
@@ -185,7 +186,7 @@ fn compare(
 
 /// Starts the ranks and waits for them.
 fn launch(arguments: &Arguments, file: &Path) -> anyhow::Result<()> {
-    let program = std::env::current_exe().context("this program is not to be found")?;
+    let program = itself::program()?;
     let mut words = vec![
         "check".to_owned(),
         "ranks".to_owned(),

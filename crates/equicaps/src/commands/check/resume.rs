@@ -14,6 +14,7 @@ use train::RunFolder;
 use train::metrics::{self, Record};
 
 use crate::UsageError;
+use crate::itself;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
@@ -197,7 +198,7 @@ fn steps_done(run: &Path) -> u64 {
 /// fastest, and is taken, may turn out differently every time. Every other session of a continued run issues the kernels
 /// of a step one by one instead of as a graph, which must not matter either.
 fn start(arguments: &Arguments, run: &Path, model: Option<&Path>, round: u32) -> anyhow::Result<Child> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(itself::program()?);
     command.args(["train", "--quiet", "--json"]);
     if RunFolder::open(run).is_ok() {
         command.arg("--resume").arg(run).args(["--set", &format!("graphs={}", round.is_multiple_of(2))]);

@@ -1,18 +1,22 @@
-//! Doing what is left of a study, one run after the other: its data, its training, its evaluations.
+//! Doing what is left of a study: the data of a run, its training, its evaluations; one run after the other, or several at a
+//! time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use dataset::durable;
 use train::Config;
 
 use super::file::Run;
-use super::process::{self, Ended};
+use super::process::{self, Ended, Manner};
 use super::share::Share;
 use super::site::{Progress, Site};
+use super::watch::Watch;
 use crate::interrupt;
 use crate::terminal::Terminal;
 
@@ -37,78 +41,119 @@ fn failure_path(site: &Site, run: &Run) -> std::path::PathBuf {
     site.state(&format!("{}.failed", run.name))
 }
 
-/// Does what is left of the share of this process in `runs`.
+/// Does what is left of the share of this process in `runs`, `jobs` of them at a time.
 pub fn all(
     site: &Site,
     runs: &[(&Run, &Config)],
     share: &Share,
+    jobs: usize,
     deadline: Option<Instant>,
     terminal: &Terminal,
 ) -> anyhow::Result<Made> {
     durable::create_folder(&site.out.join("state"))?;
-    let mut made = Made::default();
-    let mut worker = Worker { site, deadline, terminal, rendered: BTreeSet::new(), lost: BTreeMap::new() };
-    let own: Vec<_> = runs.iter().enumerate().filter(|(index, _)| share.has(*index)).collect();
-    for (number, &(_, &(run, config))) in own.iter().enumerate() {
-        let place = format!("[{}/{}] {}", number + 1, own.len(), run.name);
-        let ended =
-            worker.run(&place, run, config).unwrap_or_else(|error| Ended::Failed(crate::sentence(&error)));
-        match ended {
-            Ended::Done => _ = std::fs::remove_file(failure_path(site, run)),
-            Ended::Interrupted => {
-                made.interrupted = true;
-                break;
-            }
-            Ended::Failed(why) => {
-                terminal.warn(format!("{} failed: {why}", run.name));
-                durable::write(&failure_path(site, run), why.as_bytes())?;
-                made.failed.insert(run.name.clone(), why);
+    let own: Vec<_> =
+        runs.iter().enumerate().filter(|(index, _)| share.has(*index)).map(|(_, own)| *own).collect();
+    let jobs = jobs.clamp(1, own.len().max(1));
+    let threads = rayon::current_num_threads();
+    let manner = Manner {
+        // On a GPU each may use all cores: they decode and evaluate at different times.
+        threads: if site.is_on_cpu() { threads.div_ceil(jobs) } else { threads },
+        quiet: jobs > 1 || terminal.is_quiet(),
+        speaks: jobs > 1,
+        deadline,
+    };
+    let crew = Crew {
+        site,
+        own: &own,
+        manner,
+        watch: Watch::new(site, &own, jobs > 1, terminal),
+        next: AtomicUsize::new(0),
+        data: Mutex::default(),
+        made: Mutex::default(),
+    };
+    if jobs == 1 {
+        crew.work()?;
+    } else {
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| crew.work())).collect();
+            crew.watch.follow(|| workers.iter().all(ScopedJoinHandle::is_finished));
+            let mut ends = workers.into_iter().map(ScopedJoinHandle::join);
+            ends.try_for_each(|end| end.unwrap_or_else(|_| bail!("a part of the study broke off")))
+        })?;
+    }
+    Ok(crew.made.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Those who make the runs of a study.
+struct Crew<'a> {
+    site: &'a Site,
+    /// The runs to be made, in their order.
+    own: &'a [(&'a Run, &'a Config)],
+    manner: Manner,
+    watch: Watch<'a>,
+    /// The first run that nobody has begun.
+    next: AtomicUsize,
+    /// Data that were rendered, or why not.
+    data: Mutex<BTreeMap<String, Result<(), String>>>,
+    made: Mutex<Made>,
+}
+
+impl Crew<'_> {
+    /// Makes one run after the other, until there is none that nobody has begun.
+    fn work(&self) -> anyhow::Result<()> {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(run, config)) = self.own.get(number) else { return Ok(()) };
+            self.watch.begin(number);
+            let ended = self.run(number, run, config);
+            let ended = ended.unwrap_or_else(|error| Ended::Failed(crate::sentence(&error)));
+            self.watch.end(number, &ended);
+            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            match ended {
+                Ended::Done => _ = std::fs::remove_file(failure_path(self.site, run)),
+                Ended::Interrupted => {
+                    // Whoever interrupted one of several means all.
+                    interrupt::flag().store(true, Ordering::Relaxed);
+                    made.interrupted = true;
+                    return Ok(());
+                }
+                Ended::Failed(why) => {
+                    durable::write(&failure_path(self.site, run), why.as_bytes())?;
+                    made.failed.insert(run.name.clone(), why);
+                }
             }
         }
     }
-    Ok(made)
-}
 
-struct Worker<'a> {
-    site: &'a Site,
-    deadline: Option<Instant>,
-    terminal: &'a Terminal,
-    /// Data that are there.
-    rendered: BTreeSet<String>,
-    /// Data that could not be made, and why.
-    lost: BTreeMap<String, String>,
-}
-
-impl Worker<'_> {
     /// Does what is left of one run.
-    fn run(&mut self, place: &str, run: &Run, config: &Config) -> anyhow::Result<Ended> {
+    fn run(&self, number: usize, run: &Run, config: &Config) -> anyhow::Result<Ended> {
         let mut progress = self.site.progress(run, config)?;
         match &progress {
             Progress::Finished => return Ok(Ended::Done),
             Progress::Running => {
-                self.terminal.note(format!("{place}: another process works on it"));
+                self.watch.says(number, "another process works on it");
                 return Ok(Ended::Done);
             }
             _ => {}
         }
-        let data = self.data(place, &run.data)?;
+        let data = self.data(number, &run.data)?;
         if data != Ended::Done {
             return Ok(data);
         }
         if matches!(progress, Progress::Missing | Progress::Begun(_)) {
             let what = if progress == Progress::Missing { "training" } else { "training goes on" };
-            self.terminal.note(format!("{place}: {what}"));
+            self.watch.says(number, what);
             let words = self.site.train_words(run, &progress);
-            match process::run(&words, self.terminal, self.deadline)? {
+            match self.part(number, &words)? {
                 Ended::Done => {}
                 other => return Ok(other),
             }
             progress = self.site.progress(run, config)?;
         }
         for evaluation in self.site.missing(run, config) {
-            self.terminal.note(format!("{place}: evaluation ({})", evaluation.join(" ")));
+            self.watch.says(number, &format!("evaluation ({})", evaluation.join(" ")));
             let words = self.site.evaluate_words(run, evaluation);
-            match process::run(&words, self.terminal, self.deadline)? {
+            match self.part(number, &words)? {
                 Ended::Done => self.site.note_evaluated(run, config, evaluation)?,
                 other => return Ok(other),
             }
@@ -119,40 +164,40 @@ impl Worker<'_> {
         }
     }
 
+    /// Does one part of the run `number`.
+    fn part(&self, number: usize, words: &[String]) -> anyhow::Result<Ended> {
+        process::run(words, &self.manner, |line| self.watch.remarks(number, line))
+    }
+
     /// Renders the data called `name`, where they are to be rendered and nobody did.
-    fn data(&mut self, place: &str, name: &str) -> anyhow::Result<Ended> {
-        if let Some(why) = self.lost.get(name) {
-            return Ok(Ended::Failed(why.clone()));
-        }
-        if self.rendered.contains(name) {
-            return Ok(Ended::Done);
-        }
+    fn data(&self, number: usize, name: &str) -> anyhow::Result<Ended> {
         if let Some(path) = self.site.lacks(name) {
             return Ok(Ended::Failed(format!("{path}, its data, are not there")));
         }
-        let device = match self.site.device.as_str() {
-            "auto" if !matches!(engine::usable_gpu(), Ok(Some(_))) => "cpu",
-            "auto" => "cuda",
-            other => other,
+        let Some(words) = self.site.render_words(name, self.site.rendering_device()) else {
+            return Ok(Ended::Done);
         };
-        let Some(words) = self.site.render_words(name, device) else { return Ok(Ended::Done) };
-        let Some(_turn) = self.turn(name)? else { return Ok(Ended::Interrupted) };
-        self.terminal.note(format!("{place}: rendering {name}, or finding it rendered"));
-        let ended = process::run(&words, self.terminal, self.deadline)?;
-        match &ended {
-            Ended::Done => _ = self.rendered.insert(name.to_owned()),
-            Ended::Failed(why) => {
-                let why = format!("its data {name} could not be rendered: {why}");
-                self.lost.insert(name.to_owned(), why.clone());
-                return Ok(Ended::Failed(why));
+        let Some(_turn) = self.turn(number, name)? else { return Ok(Ended::Interrupted) };
+        let known = || self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known().get(name).cloned();
+        let found = match before {
+            Some(found) => found,
+            None => {
+                self.watch.says(number, &format!("rendering {name}, or finding it rendered"));
+                let found = match self.part(number, &words)? {
+                    Ended::Done => Ok(()),
+                    Ended::Failed(why) => Err(format!("its data {name} could not be rendered: {why}")),
+                    Ended::Interrupted => return Ok(Ended::Interrupted),
+                };
+                known().insert(name.to_owned(), found.clone());
+                found
             }
-            Ended::Interrupted => {}
-        }
-        Ok(ended)
+        };
+        Ok(found.map_or_else(Ended::Failed, |()| Ended::Done))
     }
 
-    /// Waits until no other process renders `name`; none where that took too long.
-    fn turn(&self, name: &str) -> anyhow::Result<Option<File>> {
+    /// Waits until nobody else renders `name`; none where that took too long.
+    fn turn(&self, number: usize, name: &str) -> anyhow::Result<Option<File>> {
         let path = self.site.state(&format!("{name}.lock"));
         let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut said = false;
@@ -163,11 +208,10 @@ impl Worker<'_> {
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(Some(file)),
             }
             if !said {
-                self.terminal.note(format!("another process renders {name}; waiting"));
+                self.watch.says(number, &format!("waiting for {name}, which is being rendered"));
                 said = true;
             }
-            let is_over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if is_over || interrupt::flag().load(Ordering::Relaxed) {
+            if self.manner.is_over() || interrupt::flag().load(Ordering::Relaxed) {
                 return Ok(None);
             }
             std::thread::sleep(LOOK);

@@ -9,6 +9,7 @@ mod plan;
 mod process;
 mod share;
 mod site;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,6 +45,8 @@ use crate::{Interrupted, UsageError, interrupt};
     equicaps study studies/hour.toml --out hour
   The second of four processes that share the runs:
     equicaps study studies/paper.toml --out paper --shard 1/4 --device cuda:1
+  Three runs at a time on one large GPU:
+    equicaps study studies/hour.toml --jobs 3
   Some of the runs:
     equicaps study studies/hour.toml --only T-equicaps --only T-sie
   The report of what is there so far:
@@ -71,6 +74,9 @@ pub struct Arguments {
     /// Make part I of N of the runs (I from 0); all parts share one --out
     #[arg(long, value_name = "I/N", value_parser = parse_shard)]
     shard: Option<Shard>,
+    /// Make so many runs at a time on one device, for a large GPU or many cores
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: u16,
     /// Only runs whose name contains this; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -115,7 +121,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     interrupt::flag();
     let made = match arguments.report {
         true => Made::default(),
-        false => make::all(&site, &runs, &share, deadline, terminal)?,
+        false => make::all(&site, &runs, &share, usize::from(arguments.jobs), deadline, terminal)?,
     };
     let is_alone = share.shard.count == 1;
     finish(&site, &runs, made, arguments.report || is_alone, launch.ranks > 1, terminal)
@@ -126,7 +132,7 @@ pub fn make_alone(site: &Site, terminal: &Terminal) -> anyhow::Result<String> {
     let configurations = site.configurations()?;
     let runs: Vec<(&Run, &Config)> = site.study.runs.iter().zip(&configurations).collect();
     interrupt::flag();
-    let made = make::all(site, &runs, &Share::ALL, None, terminal)?;
+    let made = make::all(site, &runs, &Share::ALL, 1, None, terminal)?;
     if made.interrupted {
         return Err(Interrupted.into());
     }

@@ -69,6 +69,20 @@ impl Site {
         UsageError(format!("{}, line {line}: {what}", self.file)).into()
     }
 
+    /// What `--device` of `render`, which does not choose by itself, gets.
+    pub fn rendering_device(&self) -> &str {
+        match self.device.as_str() {
+            "auto" if !matches!(engine::usable_gpu(), Ok(Some(_))) => "cpu",
+            "auto" => "cuda",
+            other => other,
+        }
+    }
+
+    /// Whether the work is done by CPUs.
+    pub fn is_on_cpu(&self) -> bool {
+        self.rendering_device() == "cpu"
+    }
+
     /// Where a run is.
     pub fn root(&self, run: &Run) -> PathBuf {
         self.out.join("runs").join(&run.name)

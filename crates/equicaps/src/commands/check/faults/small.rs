@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
+use crate::itself;
+
 /// Settings of the run.
 const SETTINGS: [&str; 11] = [
     "epochs=6",
@@ -116,7 +118,7 @@ impl Small {
 
 /// This program, quiet but for what it says of errors.
 pub fn program() -> anyhow::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(itself::program()?);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     // One line, not a trace, where something panics.
     command.env("RUST_BACKTRACE", "0");
