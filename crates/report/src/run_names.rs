@@ -1,5 +1,7 @@
 //! Names of runs in tables and charts, and which of their evaluations stand there.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use dataset::SplitBy;
 use evaluate::Results;
 use train::summary::Summary;
@@ -33,21 +35,39 @@ pub(crate) fn held_out(runs: &[(&str, SplitBy)]) -> (&'static str, Vec<String>) 
     (what, runs.iter().map(name).collect())
 }
 
-/// All evaluations under names that tell runs apart: the method's, with the folder's where several runs share it.
+/// All evaluations under names that tell runs apart: the method's, and where several runs share it, what is special in the
+/// name of the folder.
 pub fn named(runs: &[RunMaterial]) -> Vec<Vec<Entry>> {
     let plain = |results: &Results| results.subject.name.split(" @ ").next().unwrap_or_default().to_owned();
-    let is_shared = |name: &str| {
-        let has = |run: &&RunMaterial| run.evaluations.iter().any(|(_, results)| plain(results) == name);
-        runs.iter().filter(has).count() > 1
-    };
+    let mut folders: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for run in runs {
+        let names: BTreeSet<String> = run.evaluations.iter().map(|(_, results)| plain(results)).collect();
+        names.into_iter().for_each(|name| folders.entry(name).or_default().push(&run.name));
+    }
     let rename = |run: &RunMaterial, results: &Results| {
         let mut results = results.clone();
         let name = plain(&results);
-        results.subject.name = if is_shared(&name) { format!("{name} ({})", run.name) } else { name };
+        let special = special(&run.name, folders.get(&name).map_or(&[][..], Vec::as_slice));
+        results.subject.name = if special.is_empty() { name } else { format!("{name} ({special})") };
         let conditions = run.conditions(results.subject.epochs);
         Entry { results, retrieval_spread: None, conditions, runs: vec![run.name.clone()] }
     };
     runs.iter().map(|run| run.evaluations.iter().map(|(_, results)| rename(run, results)).collect()).collect()
+}
+
+/// What tells `name` from the others of `all`, which has it: without the words between dashes that all of them have. The
+/// whole name where that would not tell it from each of them, nothing where it is the only one.
+fn special(name: &str, all: &[&str]) -> String {
+    if all.len() <= 1 {
+        return String::new();
+    }
+    let rest = |name: &str| {
+        let is_common = |word: &str| all.iter().all(|other| other.split('-').any(|part| part == word));
+        name.split('-').filter(|word| !is_common(word)).collect::<Vec<_>>().join("-")
+    };
+    let own = rest(name);
+    let is_unique = all.iter().filter(|other| rest(other) == own).count() == 1;
+    if is_unique { own } else { name.to_owned() }
 }
 
 /// The last evaluation of every run, and the untrained networks; runs that differ in their seeds are one entry.
@@ -70,9 +90,13 @@ pub fn latest(named: &[Vec<Entry>]) -> Vec<Entry> {
                 .cloned(),
         );
     }
+    let labels: BTreeMap<&str, &str> = newest
+        .iter()
+        .filter_map(|entry| Some((entry.runs.first()?.as_str(), label(&entry.results.subject.name))))
+        .collect();
     let mut trained: Vec<Entry> = Vec::new();
     for mut entry in over_seeds(&newest) {
-        rename_seeds(&mut entry);
+        rename_seeds(&mut entry, &labels);
         let results = &entry.results;
         // Supervised networks, one a task, are one row as in the paper.
         let partner = trained.iter_mut().find(|other| {
@@ -103,17 +127,46 @@ fn is_same_data(a: &Results, b: &Results) -> bool {
         && a.data.split == b.data.split
 }
 
-/// Names several runs by what their names have in common: `EquiCaps (T-equicaps)`.
-fn rename_seeds(entry: &mut Entry) {
-    let [first, others @ ..] = &entry.runs[..] else { return };
-    if others.is_empty() {
+/// What stands in brackets behind the method in a name that [`named`] gave.
+fn label(name: &str) -> &str {
+    name.split_once(" (").map_or("", |(_, label)| label.trim_end_matches(')'))
+}
+
+/// Names several runs by what their labels have in common: `EquiCaps (T)` for `T-s0` and `T-s1`.
+fn rename_seeds(entry: &mut Entry, labels: &BTreeMap<&str, &str>) {
+    if entry.runs.len() <= 1 {
         return;
     }
+    let names: Vec<&str> = entry.runs.iter().filter_map(|run| labels.get(run.as_str()).copied()).collect();
+    let Some((first, others)) = names.split_first() else { return };
     let common = |end: usize| others.iter().all(|other| other.get(..end) == first.get(..end));
     let end = (0..=first.len()).rev().filter(|&end| first.is_char_boundary(end)).find(|&end| common(end));
     let start = first[..end.unwrap_or(0)].trim_end_matches(['-', '_', ' ', '.']);
-    let start =
-        start.strip_suffix("-s").or(start.strip_suffix("seed")).unwrap_or(start).trim_end_matches('-');
+    let is_seed = |text: &&str| ["s", "seed"].contains(text);
+    let start = match start.rsplit_once('-') {
+        Some((before, last)) if is_seed(&last) => before,
+        None if is_seed(&start) => "",
+        _ => start.strip_suffix("seed").unwrap_or(start).trim_end_matches(['-', '_']),
+    };
     let title = entry.results.subject.name.split(" (").next().unwrap_or_default().to_owned();
     entry.results.subject.name = if start.is_empty() { title } else { format!("{title} ({start})") };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_called_by_what_is_special() {
+        let all = ["T-equicaps-s0", "T-equicaps-capsules16-s0", "T-equicaps-rotation+base-s0"];
+        assert_eq!(all.map(|name| special(name, &all)), ["", "capsules16", "rotation+base"]);
+        let two = ["T-equicaps-s0", "B-equicaps-s1", "B-equicaps-no-invariance-s1"];
+        assert_eq!(two.map(|name| special(name, &two)), ["T-s0", "B-s1", "B-no-invariance-s1"]);
+        let own = ["first", "second"];
+        assert_eq!(own.map(|name| special(name, &own)), own);
+        assert_eq!(special("alone", &["alone"]), "");
+        // Where words alone do not tell them apart.
+        let turned = ["a-b", "b-a"];
+        assert_eq!(turned.map(|name| special(name, &turned)), turned);
+    }
 }

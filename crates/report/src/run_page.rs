@@ -39,17 +39,28 @@ pub struct Written {
     pub warning: Option<String>,
 }
 
-/// Writes the page and what goes beside it; `introduction` comes first.
-pub fn write(runs: &[RunMaterial], out: &Path, title: &str, introduction: &str) -> Result<Written> {
+/// How a page begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beginning<'a> {
+    /// The heading.
+    pub title: &'a str,
+    /// What comes first.
+    pub introduction: &'a str,
+    /// Names of runs that should be there, too, and are not.
+    pub missing: &'a [&'a str],
+}
+
+/// Writes the page and what goes beside it.
+pub fn write(runs: &[RunMaterial], out: &Path, beginning: Beginning<'_>) -> Result<Written> {
     if let Some(parent) = out.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         dataset::durable::create_folder(parent)?;
     }
     let mut files = Files { folder: out.with_extension("files"), written: Vec::new() };
-    let mut page = Page::new(title);
+    let mut page = Page::new(beginning.title);
     let named = named(runs);
     let latest = latest(&named);
     let all: Vec<Entry> = named.into_iter().flatten().collect();
-    introduce(&mut page, runs, &latest, introduction);
+    introduce(&mut page, runs, &latest, &beginning);
     let mut tables: Vec<Table> = Vec::new();
     results_section(&mut page, &mut tables, &latest, &mut files)?;
     curves_section(&mut page, &mut tables, runs, &all, &mut files)?;
@@ -67,15 +78,19 @@ const FEW_RUNS: usize = 8;
 /// So many complaints are written out; of more, only the names.
 const MOST_WARNINGS: usize = 3;
 
-fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Entry], introduction: &str) {
-    if !introduction.is_empty() {
-        page.paragraph(introduction);
+fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Entry], beginning: &Beginning<'_>) {
+    if !beginning.introduction.is_empty() {
+        page.paragraph(beginning.introduction);
     }
-    let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
-    if runs.len() <= FEW_RUNS {
-        page.paragraph(&format!("Runs: {}.", names.join(", ")));
-    } else {
-        page.folded_text(&format!("{} runs", runs.len()), &names.join("\n"));
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    for (few, many, names) in
+        [("Runs", "runs", &names[..]), ("Not evaluated yet", "runs are not evaluated yet", beginning.missing)]
+    {
+        match names.len() {
+            0 => {}
+            1..=FEW_RUNS => page.paragraph(&format!("{few}: {}.", names.join(", "))),
+            count => page.folded_text(&format!("{count} {many}"), &names.join("\n")),
+        }
     }
     if !latest.is_empty() {
         page.paragraph(&compare::conditions(latest));

@@ -10,7 +10,7 @@ use evaluate::protocol::Task;
 use evaluate::results::{Data, FORMAT, Measured, ProbeResult, Ranking, Retrieval, RetrievalError, Subject};
 use evaluate::{Preset, Protocol, Results};
 use report::run_material::RunMaterial;
-use report::run_page;
+use report::run_page::{self, Beginning};
 use train::Config;
 use train::metrics::{Kind, Record};
 
@@ -149,9 +149,11 @@ fn a_report_can_be_pointed_at_and_says_where_it_is_wide() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
     let runs = [run("equicaps", 0.75), run("sie", 0.5), run("vicreg", 0.45)];
-    run_page::write(&runs, &page, "A `test`", "Made by `equicaps report`.").unwrap();
+    let introduction = "Made by `equicaps report`.";
+    let beginning = Beginning { title: "A `test`", introduction, missing: &["T-sen-s0"] };
+    run_page::write(&runs, &page, beginning).unwrap();
     let text = std::fs::read_to_string(&page).unwrap();
-    assert!(text.contains("<code>equicaps report</code>"));
+    assert!(text.contains("<code>equicaps report</code>") && text.contains("Not evaluated yet: T-sen-s0."));
     let without_script = text.split("<script>").next().unwrap();
     let body = without_script.split("<body>").nth(1).unwrap();
     assert!(
@@ -213,7 +215,8 @@ fn a_report_of_many_runs_stays_small_and_folds_what_is_long() {
         made
     };
     let runs: Vec<RunMaterial> = (0..24).map(many).collect();
-    run_page::write(&runs, &page, "Many", "").unwrap();
+    let beginning = Beginning { title: "Many", introduction: "", missing: &["another"; 40] };
+    run_page::write(&runs, &page, beginning).unwrap();
     // 24 runs with 2,000 epochs each.
     let bytes = std::fs::metadata(&page).unwrap().len();
     assert!(bytes < 1 << 20, "{bytes} bytes");
@@ -226,7 +229,7 @@ fn a_report_of_many_runs_stays_small_and_folds_what_is_long() {
         document.title = `${said} | ${losses} | ${page.scrollWidth <= page.clientWidth}`;";
     for width in [390, 1280] {
         let said = title_after(&browser, &page, width, found);
-        let wanted = "24 runs; Losses of 24 runs; ";
+        let wanted = "24 runs; 40 runs are not evaluated yet; Losses of 24 runs; ";
         assert!(said.starts_with(wanted) && said.ends_with(" | 24 | true"), "{said}");
         assert!(said.contains("Configurations and environments (24 runs)"), "{said}");
     }

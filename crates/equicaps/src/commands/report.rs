@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use report::run_material::RunMaterial;
-use report::run_page;
+use report::run_page::{self, Beginning};
 use serde::Serialize;
 
 use crate::outcome::{Outcome, count};
@@ -55,7 +55,11 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     if evaluations == 0 {
         terminal.warn("none of these runs has been evaluated (equicaps evaluate RUN --data DIR); the report has no tables");
     }
-    let written = run_page::write(&runs, &arguments.out, &arguments.title, "")?;
+    let written = run_page::write(
+        &runs,
+        &arguments.out,
+        Beginning { title: &arguments.title, ..Beginning::default() },
+    )?;
     written.warning.iter().for_each(|warning| terminal.warn(warning));
     Outcome::new(&Written {
         out: shown(&arguments.out),

@@ -20,7 +20,7 @@ use anyhow::{Context, bail};
 use dataset::work::Shard;
 use ranks::Launch;
 use report::run_material::RunMaterial;
-use report::run_page;
+use report::run_page::{self, Beginning};
 use serde::Serialize;
 use train::Config;
 
@@ -166,6 +166,9 @@ struct Finished {
     report_command: String,
 }
 
+/// So many runs that are left are named; `--json` names all.
+const MOST_NAMED: usize = 8;
+
 impl fmt::Display for Finished {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { out, runs, finished, failed, left, .. } = self;
@@ -180,7 +183,11 @@ impl fmt::Display for Finished {
             return formatter.write_str("; interrupted, progress is saved; rerun to resume");
         }
         if !left.is_empty() {
-            write!(formatter, "; not finished: {}", left.join(", "))?;
+            let (named, others) = left.split_at(left.len().min(MOST_NAMED));
+            write!(formatter, "; not finished: {}", named.join(", "))?;
+            if !others.is_empty() {
+                write!(formatter, " and {} more", others.len())?;
+            }
         }
         match &self.report {
             Some(report) => write!(formatter, "\nreport: {report}"),
@@ -249,13 +256,10 @@ fn report(site: &Site, terminal: &Terminal) -> anyhow::Result<Option<String>> {
         terminal.warn("no run has been evaluated yet: there is no report");
         return Ok(None);
     }
-    let mut introduction = site.study.introduction.clone();
-    if !missing.is_empty() {
-        introduction.push_str(&format!(" Not there: {}.", missing.join(", ")));
-    }
     let title = if site.study.title.is_empty() { "EquiCaps study" } else { &site.study.title };
     let html = site.out.join("report.html");
-    let written = run_page::write(&found, &html, title, introduction.trim())?;
+    let beginning = Beginning { title, introduction: site.study.introduction.trim(), missing: &missing };
+    let written = run_page::write(&found, &html, beginning)?;
     written.warning.iter().for_each(|warning| terminal.warn(warning));
     Ok(Some(shown(&html)))
 }
