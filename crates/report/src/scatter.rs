@@ -39,6 +39,8 @@ pub(crate) struct ScatterChart {
 
 const TEXT: f64 = 11.0;
 const LINE: f64 = 12.0;
+/// Of a point.
+const RADIUS: f64 = 4.5;
 /// So many points are all named; of more, a name may be this far below its point.
 pub(crate) const MANY: usize = 12;
 const FAR: f64 = 30.0;
@@ -62,8 +64,8 @@ impl ScatterChart {
             let (u, v) = (x.place(at.0)?.clamp(0.0, 1.0), y.place(at.1)?.clamp(0.0, 1.0));
             Some((plot.left + u * plot.width, plot.top + (1.0 - v) * plot.height))
         };
-        // Places of names, so that none lies on another.
-        let mut taken: Vec<[f64; 4]> = Vec::new();
+        let points = self.points.iter().filter_map(|point| place(point.at)).collect();
+        let mut names = Names { taken: Vec::new(), points };
         let mut order: Vec<&Point> = self.points.iter().collect();
         order.sort_by(|a, b| b.at.1.total_cmp(&a.at.1));
         for point in &order {
@@ -85,28 +87,96 @@ impl ScatterChart {
                 self.y.label,
                 short(point.at.1)
             );
-            drawing.marks.push(Mark::Disc(at, 4.5, paint).told(said, point.of.as_str()));
+            drawing.marks.push(Mark::Disc(at, RADIUS, paint).told(said, point.of.as_str()));
             let length = font::width(&point.name, TEXT) * 1.08;
-            let right = at.0 + 8.0 + length <= drawing.width;
-            let (start, anchor) = if right { (at.0 + 8.0, Anchor::Start) } else { (at.0 - 8.0, Anchor::End) };
-            let left = if right { start } else { start - length };
-            // Above the whisker.
-            let mut base = at.1 - 5.0;
-            let meets = |base: f64, other: &[f64; 4]| {
-                left < other[2] && other[0] < left + length && base - LINE < other[3] && other[1] < base
-            };
-            while taken.iter().any(|other| meets(base, other)) && base < plot.top + plot.height - 4.0 {
-                base += 2.0;
-            }
+            let bounds = [plot.left, drawing.width, plot.top + plot.height - 4.0];
+            let free = names.free(at, length, bounds);
             // Of many points, names that would lie on others or far away are left out; pointing says them.
-            let is_near =
-                base - at.1 < FAR && !taken.iter().any(|other| meets(base, other)) && left > plot.left;
-            if order.len() > MANY && !is_near {
+            if order.len() > MANY && !free.is_some_and(|place| place.base - at.1 < FAR) {
                 continue;
             }
-            taken.push([left, base - LINE, left + length, base]);
-            drawing.text((start, base), point.name.as_str(), TEXT, anchor, Paint::Ink);
+            let place =
+                free.unwrap_or_else(|| NamePlace::beside(at, length, at.0 + 8.0 + length <= drawing.width));
+            names.taken.push(place.area(length));
+            let (start, anchor) =
+                if place.is_right { (place.left, Anchor::Start) } else { (place.left + length, Anchor::End) };
+            drawing.text((start, place.base), point.name.as_str(), TEXT, anchor, Paint::Ink);
         }
         drawing
+    }
+}
+
+/// Left, top, right and bottom.
+type Area = [f64; 4];
+
+/// Where the name of a point may stand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct NamePlace {
+    left: f64,
+    base: f64,
+    is_right: bool,
+}
+
+impl NamePlace {
+    /// Beside a point, above its whisker.
+    fn beside(at: (f64, f64), length: f64, is_right: bool) -> Self {
+        let left = if is_right { at.0 + 8.0 } else { at.0 - 8.0 - length };
+        Self { left, base: at.1 - 5.0, is_right }
+    }
+
+    fn area(&self, length: f64) -> Area {
+        [self.left, self.base - LINE, self.left + length, self.base]
+    }
+}
+
+/// What names must not cover: other names and other points.
+#[derive(Debug, Default)]
+struct Names {
+    taken: Vec<Area>,
+    points: Vec<(f64, f64)>,
+}
+
+impl Names {
+    /// The place for a name nearest to its point where nothing else is, right of it or left, within left, right and bottom
+    /// `bounds`.
+    fn free(&self, at: (f64, f64), length: f64, bounds: [f64; 3]) -> Option<NamePlace> {
+        let sides = [true, false].map(|is_right| NamePlace::beside(at, length, is_right));
+        let lower = |step: u32| {
+            let drop = 2.0 * f64::from(step);
+            sides.map(|place| NamePlace { base: place.base + drop, ..place })
+        };
+        let steps = ((bounds[2] - sides[0].base) / 2.0).max(0.0).ceil() as u32;
+        (0..=steps).flat_map(lower).find(|place| {
+            let [left, top, right, bottom] = place.area(length);
+            let meets =
+                |other: &Area| left < other[2] && other[0] < right && top < other[3] && other[1] < bottom;
+            let disc = |(u, v): (f64, f64)| [u - RADIUS, v - RADIUS, u + RADIUS, v + RADIUS];
+            let others = self.points.iter().filter(|point| **point != at);
+            left > bounds[0]
+                && right <= bounds[1]
+                && !self.taken.iter().any(meets)
+                && !others.into_iter().any(|point| meets(&disc(*point)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cover_neither_names_nor_points() {
+        let bounds = [0.0, 400.0, 300.0];
+        let mut names = Names { taken: Vec::new(), points: vec![(100.0, 50.0), (160.0, 46.0)] };
+        // The right one has room; the left one would cover it, and goes to the left.
+        let right = names.free((160.0, 46.0), 80.0, bounds).unwrap();
+        assert_eq!((right.left, right.base, right.is_right), (168.0, 41.0, true));
+        names.taken.push(right.area(80.0));
+        let left = names.free((100.0, 50.0), 80.0, bounds).unwrap();
+        assert_eq!((left.left, left.base, left.is_right), (12.0, 45.0, false));
+        // Without room there it goes below.
+        let low = names.free((100.0, 50.0), 95.0, bounds).unwrap();
+        assert!(low.is_right && low.base - LINE >= 46.0 + RADIUS, "{low:?}");
+        assert_eq!(names.free((100.0, 50.0), 500.0, bounds), None);
     }
 }
