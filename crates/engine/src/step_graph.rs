@@ -18,8 +18,8 @@ enum State<T> {
     Once,
     /// It is captured.
     Captured(Captured<T>),
-    /// It cannot be captured.
-    Issued,
+    /// It cannot be captured; why not, where a device that has graphs refused it.
+    Issued(Option<String>),
 }
 
 #[derive(Debug)]
@@ -43,6 +43,14 @@ impl<T: Clone> StepGraph<T> {
         !matches!(self.0, State::Unknown)
     }
 
+    /// Why the step is issued every time although the device has graphs; said once.
+    pub fn take_refusal(&mut self) -> Option<String> {
+        match &mut self.0 {
+            State::Issued(why) => why.take(),
+            _ => None,
+        }
+    }
+
     /// Does the step with scratch memory ([`Device::scratch`](crate::Device::scratch)). From the second time on it must
     /// be the same `work` on the same tensors: gradients of `store`, or anything else that neither waits for the device
     /// nor copies from the host.
@@ -54,10 +62,10 @@ impl<T: Clone> StepGraph<T> {
         let device = store.device().clone();
         match &self.0 {
             State::Unknown => {
-                self.0 = if device.has_graphs() { State::Once } else { State::Issued };
+                self.0 = if device.has_graphs() { State::Once } else { State::Issued(None) };
                 device.scratch(|| work(store))
             }
-            State::Issued => device.scratch(|| work(store)),
+            State::Issued(_) => device.scratch(|| work(store)),
             State::Captured(Captured { graph, left, written, counted }) => {
                 graph.launch()?;
                 store.set_written(written);
@@ -67,12 +75,15 @@ impl<T: Clone> StepGraph<T> {
             }
             State::Once => {
                 let (written, before) = (store.written().to_vec(), store.counts());
-                let Ok((left, graph)) = device.capture(|| work(store)) else {
-                    // A graph is never needed, only fast.
-                    self.0 = State::Issued;
-                    store.set_written(&written);
-                    store.set_counts(&before);
-                    return device.scratch(|| work(store));
+                let (left, graph) = match device.capture(|| work(store)) {
+                    Ok(captured) => captured,
+                    Err(error) => {
+                        // A graph is never needed, only fast.
+                        self.0 = State::Issued(Some(error.to_string()));
+                        store.set_written(&written);
+                        store.set_counts(&before);
+                        return device.scratch(|| work(store));
+                    }
                 };
                 graph.launch()?;
                 let counted =

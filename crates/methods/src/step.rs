@@ -92,6 +92,20 @@ impl Step {
         &mut self.network
     }
 
+    /// A sentence where steps are issued kernel by kernel although they were to be repeated as graphs; said once for every
+    /// batch size.
+    pub fn take_remark(&mut self) -> Option<String> {
+        let why = self
+            .graphs
+            .iter_mut()
+            .flat_map(HashMap::values_mut)
+            .find_map(|made| made.graph.take_refusal())?;
+        Some(format!(
+            "steps cannot be repeated as CUDA graphs here, so their kernels are issued one by one: slower where steps are \
+             short, and otherwise the same ({why})"
+        ))
+    }
+
     /// One training step. Its output must be read, or its transfer started, before the next.
     pub fn step(&mut self, batch: &PairBatch, adam: &AdamConfig) -> Result<StepOutput> {
         let output = self.gradients(batch)?;

@@ -67,6 +67,11 @@ pub trait Learner {
     /// those of all steps so far.
     fn collect(&mut self, wait: bool) -> Result<Vec<Measurement>>;
 
+    /// What a person should know of the steps so far; said once.
+    fn take_remark(&mut self) -> Option<String> {
+        None
+    }
+
     /// A look at pairs that are not trained on; nothing changes. Representations are given where they are asked for.
     fn look(&mut self, batch: PairBatch<'_>, representations: bool) -> Result<Look>;
 

@@ -138,6 +138,10 @@ impl Learner for NetworkLearner {
         Ok(measurements)
     }
 
+    fn take_remark(&mut self) -> Option<String> {
+        self.step.take_remark()
+    }
+
     fn look(&mut self, batch: batches::PairBatch<'_>, representations: bool) -> Result<Look> {
         let transform = self.network().model.config().transform;
         let inputs = PairBatch::upload(&mut self.feed, transform, &batch.targets, batch.images)?;

@@ -140,6 +140,8 @@ pub(crate) struct FakeLearner {
     pub(crate) spoiled_by: u64,
     /// The views of this step cannot be made.
     pub(crate) unseen: u64,
+    /// What is to be said of the steps.
+    pub(crate) remark: Option<String>,
     /// What was trained on.
     pub(crate) trained: Vec<Item>,
     /// What the probes were asked about.
@@ -161,6 +163,7 @@ impl FakeLearner {
             collapse_from: u64::MAX,
             spoiled_by: u64::MAX,
             unseen: u64::MAX,
+            remark: None,
             trained: Vec::new(),
             probed: Vec::new(),
             done: Rc::default(),
@@ -206,6 +209,10 @@ impl Learner for FakeLearner {
             Measurement { loss, terms, probes, health, ..Measurement::default() }
         };
         Ok(self.pending.drain(..done).map(measure).collect())
+    }
+
+    fn take_remark(&mut self) -> Option<String> {
+        self.remark.take()
     }
 
     fn look(&mut self, batch: PairBatch<'_>, representations: bool) -> Result<Look> {

@@ -106,6 +106,16 @@ fn looks_are_at_the_same_pairs_of_all_held_out_objects() {
 }
 
 #[test]
+fn what_the_learner_remarks_is_said_once() {
+    let root = tempfile::tempdir().unwrap();
+    let mut learner = FakeLearner::new();
+    learner.remark = Some("slower".to_owned());
+    let (outcome, warnings) = session(root.path(), &config(&[]), &mut learner, u64::MAX);
+    assert!(matches!(outcome, Ok(Outcome::Finished(_))), "{outcome:?}");
+    assert_eq!(warnings, ["slower"]);
+}
+
+#[test]
 fn neighbours_are_looked_for_among_training_views_and_change_nothing_else() {
     const NAME: &str = "probe/knn_accuracy/representation";
     let run = |setting: &str, views: FakeViews| {

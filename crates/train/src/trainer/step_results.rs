@@ -26,6 +26,9 @@ impl Trainer<'_> {
                  other algorithms were chosen; the run continues, but not bit for bit"
             )));
         }
+        if let Some(text) = self.learner.take_remark() {
+            (self.tell)(Event::Warning(text));
+        }
         self.keep_choices()?;
         let first = self.position.step + 1 - self.pending.len() as u64;
         for (step, measurement) in (first..).zip(&measurements) {

@@ -234,6 +234,7 @@ fn with_largest_batch(error: anyhow::Error, device: &Device, config: &MethodConf
 fn measure(arguments: &Arguments, device: &Device, config: &MethodConfig) -> anyhow::Result<StepRate> {
     let batch = random_batch(device, arguments)?;
     let mut measured = measure_steps(arguments, device, config, &batch)?;
+    let remark = measured.step.take_remark();
     let (mut operations, mut ceilings) = (Vec::new(), None);
     match device {
         // Work on a GPU runs behind the program, so it is timed there.
@@ -264,6 +265,7 @@ fn measure(arguments: &Arguments, device: &Device, config: &MethodConfig) -> any
         cpu_ms_per_image: measured.cpu_secs.map(|seconds| 1e3 * seconds / images),
         reserved_bytes: measured.reserved,
         reserved_growth_bytes: measured.growth,
+        remark,
         operations,
         ceilings,
         convolutions: match device {
@@ -290,6 +292,9 @@ struct StepRate {
     cpu_ms_per_image: Option<f64>,
     reserved_bytes: usize,
     reserved_growth_bytes: usize,
+    /// What holds for these steps and is not as asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remark: Option<String>,
     operations: Vec<Operation>,
     #[serde(skip)]
     ceilings: Option<Ceilings>,
@@ -309,6 +314,9 @@ impl fmt::Display for StepRate {
         )?;
         if *growth != 0 {
             write!(formatter, "\nmemory grew by {growth} bytes after the warm-up")?;
+        }
+        if let Some(remark) = &self.remark {
+            write!(formatter, "\n{remark}")?;
         }
         if let Some(ceilings) = &self.ceilings {
             write!(formatter, "\n{ceilings}")?;
