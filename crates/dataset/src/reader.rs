@@ -1,12 +1,13 @@
 //! Reading a dataset: [`Dataset`], for the published folder layout and for shards alike.
 
+mod hint;
 mod rendered;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use pose::Part;
-use scene::{Latents, ObjectsError, discover};
+use scene::Latents;
 
 use crate::card::{Card, Format};
 use crate::error::{Error, Result};
@@ -51,17 +52,7 @@ impl Dataset {
     /// the images.
     pub fn open_with_lists(root: &Path, lists_folder: &Path) -> Result<Self> {
         if !root.is_dir() {
-            let hint = match root.to_str().and_then(|text| text.strip_prefix("procedural:")) {
-                Some(size) => {
-                    format!("; views on disk are needed here: equicaps render --procedural {size} --out DIR")
-                }
-                None if root.is_file() => {
-                    let root = crate::shell_word(root);
-                    format!("; a table of images becomes one with equicaps dataset import {root} --out DIR")
-                }
-                None => String::new(),
-            };
-            return Err(Error::Request(format!("there is no dataset folder {}{hint}", root.display())));
+            return Err(Error::Request(hint::no_folder(root)));
         }
         let card = Card::read(root)?;
         if card.as_ref().is_some_and(|card| !card.is_complete()) {
@@ -77,7 +68,7 @@ impl Dataset {
                 lists_folder.display(),
                 crate::card::CARD,
                 lists::image_list(Split::Train),
-                hint(root, lists_folder)
+                hint::instead(root, lists_folder)
             )));
         }
         let split = card.as_ref().map_or(SplitBy::Objects, |card| card.settings.split);
@@ -372,36 +363,5 @@ impl Views for Dataset {
             self.classes.len(),
             side = self.side
         )
-    }
-}
-
-/// Where the dataset may be that is not in `root` itself.
-fn hint(root: &Path, lists_folder: &Path) -> String {
-    if lists_folder != root {
-        return String::new();
-    }
-    match root.parent() {
-        Some(parent) if parent.join(crate::card::CARD).exists() => {
-            format!("; its shards or images alone are not enough, the dataset is {}", parent.display())
-        }
-        _ => match discover(root) {
-            Ok(_) => {
-                let root = crate::shell_word(root);
-                format!(
-                    "; it holds meshes: make views of them with equicaps render --meshes {root} --out DIR"
-                )
-            }
-            Err(ObjectsError::Empty { has_loose: true, .. }) => {
-                "; the meshes in it belong to no class: move them into a folder of their class".to_owned()
-            }
-            Err(_) if crate::import::is_importable(root) => {
-                let root = crate::shell_word(root);
-                format!(
-                    "; split files that are kept elsewhere are named by --lists; images without them become a dataset by \
-                     equicaps dataset import {root} --out DIR"
-                )
-            }
-            Err(_) => "; split files that are kept elsewhere are named by --lists".to_owned(),
-        },
     }
 }

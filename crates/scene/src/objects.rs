@@ -291,6 +291,16 @@ fn file_name(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_str()?.to_owned())
 }
 
+/// Whether the name of `path` is that of a mesh.
+pub fn is_mesh_file(path: &Path) -> bool {
+    rank(path).is_some()
+}
+
+/// The endings of the names of meshes, in words: `.obj, .glb, ...`.
+pub fn endings() -> String {
+    EXTENSIONS.map(|extension| format!(".{extension}")).join(", ")
+}
+
 fn rank(path: &Path) -> Option<usize> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     EXTENSIONS.iter().position(|known| *known == extension)

@@ -30,6 +30,7 @@ pub use sources::{SOURCES, Source};
 pub(crate) use fit::square;
 pub(crate) use rows::places;
 pub(crate) use sources::read as read_sources;
+pub(crate) use table::is_table;
 
 /// What a card says of imported images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

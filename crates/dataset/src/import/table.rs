@@ -96,6 +96,11 @@ enum Kind {
     Parquet,
 }
 
+/// Whether the name of `path` is that of a table.
+pub(crate) fn is_table(path: &Path) -> bool {
+    kind(path).is_some()
+}
+
 fn kind(path: &Path) -> Option<Kind> {
     let extension = path.extension()?.to_str()?.to_lowercase();
     match extension.as_str() {

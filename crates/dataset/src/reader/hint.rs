@@ -1,0 +1,90 @@
+//! What somebody may have meant who named a place that is no dataset, and which command is for that.
+
+use std::path::Path;
+
+use scene::objects::{self, ObjectsError};
+
+use crate::card::CARD;
+use crate::import;
+
+/// Where there is no folder `root`: a sentence.
+pub(super) fn no_folder(root: &Path) -> String {
+    let (place, word) = (root.display(), crate::shell_word(root));
+    if let Some(size) = root.to_str().and_then(|text| text.strip_prefix("procedural:")) {
+        return format!(
+            "there is no dataset folder {place}; views on disk are needed here: \
+             equicaps render --procedural {size} --out DIR"
+        );
+    }
+    if !root.is_file() {
+        return format!("there is no dataset folder {place}");
+    }
+    if objects::is_mesh_file(root) {
+        return format!("{place} is one mesh; expected a folder of them, as CLASS/OBJECT.obj, or a dataset");
+    }
+    if import::is_table(root) {
+        return format!(
+            "{place} is a file; if it is a table of images, equicaps dataset import {word} --out DIR makes a dataset of them"
+        );
+    }
+    format!("{place} is a file; expected the folder of a dataset, or a folder of meshes")
+}
+
+/// Where `root` is a folder and `lists_folder` has no lists: the rest of a sentence.
+pub(super) fn instead(root: &Path, lists_folder: &Path) -> String {
+    if lists_folder != root {
+        return String::new();
+    }
+    let word = crate::shell_word(root);
+    match root.parent() {
+        Some(parent) if parent.join(CARD).exists() => {
+            format!("; its shards or images alone are not enough, the dataset is {}", parent.display())
+        }
+        _ => match objects::discover(root) {
+            Ok(_) => format!(
+                "; it holds meshes: make views of them with equicaps render --meshes {word} --out DIR"
+            ),
+            Err(ObjectsError::Empty { has_loose: true, .. }) => {
+                "; the meshes in it belong to no class: move them into a folder of their class".to_owned()
+            }
+            Err(_) if import::is_importable(root) => format!(
+                "; split files that are kept elsewhere are named by --lists; images without them become a dataset by \
+                 equicaps dataset import {word} --out DIR"
+            ),
+            Err(_) => format!(
+                ", nor are there meshes (CLASS/OBJECT with {}); split files that are kept elsewhere are named by --lists",
+                objects::endings()
+            ),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_dataset_is_told_apart() {
+        let root = tempfile::tempdir().unwrap();
+        let said = |name: &str| {
+            let path = root.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            no_folder(&path)
+        };
+        assert!(said("chair.OBJ").contains("is one mesh; expected a folder of them"));
+        assert!(said("poses.csv").contains("is a file; if it is a table of images, equicaps dataset import"));
+        assert!(
+            said("all.zip").ends_with("is a file; expected the folder of a dataset, or a folder of meshes")
+        );
+        let missing = no_folder(&root.path().join("nowhere"));
+        assert!(
+            missing.ends_with("nowhere") && missing.starts_with("there is no dataset folder"),
+            "{missing}"
+        );
+        assert!(instead(root.path(), root.path()).starts_with("; the meshes in it belong to no class"));
+        std::fs::remove_file(root.path().join("chair.OBJ")).unwrap();
+        let bare = instead(root.path(), root.path());
+        assert!(bare.starts_with(", nor are there meshes (CLASS/OBJECT with .obj, .glb, "), "{bare}");
+        assert_eq!(instead(root.path(), Path::new("lists")), "");
+    }
+}
