@@ -17,7 +17,7 @@ use train::Config;
 use crate::error::{Error, Result};
 use crate::run::space_name;
 use crate::scene_query::SceneQuery;
-use crate::stage::{Stage, object_set};
+use crate::stage::Stage;
 
 /// All views, and the objects behind them.
 pub struct Data {
@@ -47,7 +47,7 @@ impl Data {
         let truth = GroundTruth::read(&*views);
         // Photographs have no objects behind them, even where they are pictures of some.
         let set = match views.space() {
-            Space::Object => object_set(config, meshes)?,
+            Space::Object => train::objects::behind(config, meshes)?,
             Space::Image => None,
         };
         let stage = set.map(|set| Stage::new(set, &*views, renderer)).transpose()?;

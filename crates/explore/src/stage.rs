@@ -2,16 +2,11 @@
 //! datasets without their meshes) have no stage.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use dataset::card::{Card, Origin};
 use dataset::work::ViewSource;
-use dataset::{
-    CpuRenderer, CudaRenderer, DataSpec, Object, ObjectSet, OnTheFly, OnTheFlyOptions, ProceduralSize, Views,
-};
+use dataset::{CpuRenderer, CudaRenderer, Object, ObjectSet, OnTheFly, OnTheFlyOptions, Views};
 use render::Quality;
-use scene::{LatentRanges, Latents, Up};
-use train::Config;
+use scene::{LatentRanges, Latents};
 
 use crate::error::{Error, Result};
 
@@ -29,42 +24,6 @@ enum Objects {
     Cpu(OnTheFly<CpuRenderer>),
     /// One quality for all: it is fast enough.
     Cuda(OnTheFly<CudaRenderer>),
-}
-
-/// The objects of the data that `config` names, where they can be had without asking; `meshes` is where a dataset's lie.
-pub fn object_set(config: &Config, meshes: Option<&Path>) -> Result<Option<ObjectSet>> {
-    if let Some(meshes) = meshes {
-        return Ok(Some(ObjectSet::meshes(meshes, None, up_of(config))?));
-    }
-    let folder = match config.data.parse().map_err(Error::Request)? {
-        DataSpec::Procedural(size) => {
-            return Ok(Some(ObjectSet::procedural(size, config.procedural.seed)));
-        }
-        DataSpec::Folder(folder) => folder,
-    };
-    if ObjectSet::is_mesh_folder(&folder) {
-        return Ok(Some(ObjectSet::meshes(&folder, None, None)?));
-    }
-    let Some(card) = Card::read(&folder)? else { return Ok(None) };
-    Ok(match card.settings.origin {
-        Origin::Procedural { classes, objects } => {
-            Some(ObjectSet::procedural(ProceduralSize { classes, objects }, card.settings.seed))
-        }
-        Origin::Meshes { .. } | Origin::Imported(_) => None,
-    })
-}
-
-/// How the meshes of a dataset stand, where its card says it.
-fn up_of(config: &Config) -> Option<Up> {
-    let DataSpec::Folder(folder) = config.data.parse().ok()? else { return None };
-    match Card::read(&folder).ok()??.settings.origin {
-        Origin::Meshes { up: Some(up) } => match up.as_str() {
-            "y" => Some(Up::Y),
-            "z" => Some(Up::Z),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 impl Stage {

@@ -24,7 +24,7 @@ pub fn measured(results: &Results, metric: Metric) -> Option<(f64, Option<f64>)>
     let pre_rotation = |set| pre(set).map(|error| (error.rotation, None));
     let pre_translation = |set| pre(set).and_then(|error| error.translation).map(|value| (value, None));
     match metric {
-        Metric::Top1 => probe(on_h(Task::Classification), 100.0),
+        Metric::Top1 => probe(on_h(Task::Classification).filter(|probe| tells_something(probe)), 100.0),
         Metric::Rotation => probe(on_h(Task::Rotation), 1.0),
         Metric::TranslationObject => probe(on_h(Task::TranslationObject), 1.0),
         Metric::TranslationBase => probe(on_h(Task::TranslationBase), 1.0),
@@ -44,6 +44,11 @@ pub fn measured(results: &Results, metric: Metric) -> Option<(f64, Option<f64>)>
         Metric::PreTranslationValVal => pre_translation("val-val"),
         Metric::PreTranslationValAll => pre_translation("val-all"),
     }
+}
+
+/// Whether an accuracy is one: where all is of one class, everything is right.
+pub(crate) fn tells_something(accuracy: &ProbeResult) -> bool {
+    accuracy.floor < 1.0
 }
 
 fn better(metric: Metric) -> Better {
@@ -205,6 +210,7 @@ pub fn beside(published: &Published, all: &[Entry]) -> Table {
 
 /// One sentence on what our numbers were measured on, so that nobody compares them with the paper's unwarned.
 pub fn conditions(all: &[Entry]) -> String {
+    let classes = |count: usize| if count == 1 { "one class".to_owned() } else { format!("{count} classes") };
     let mut parts: Vec<String> = Vec::new();
     let mut steps: Vec<u64> = Vec::new();
     for entry in all {
@@ -212,12 +218,12 @@ pub fn conditions(all: &[Entry]) -> String {
         let objects = match data.split {
             SplitBy::Objects => {
                 let (train, val) = (data.train_objects, data.val_objects);
-                format!("{train} + {val} objects of {} classes, {} views", data.classes, data.views)
+                format!("{train} + {val} objects of {}, {} views", classes(data.classes), data.views)
             }
             SplitBy::Views => {
                 let (objects, held_out) = (data.train_objects, data.held_out_views);
                 let train = data.views.saturating_sub(held_out);
-                format!("{objects} known objects of {} classes, {train} + {held_out} views", data.classes)
+                format!("{objects} known objects of {}, {train} + {held_out} views", classes(data.classes))
             }
         };
         let (side, preset) = (data.side, results.protocol.preset);

@@ -1,10 +1,9 @@
-//! The paper's figures from evaluation results: neighbours beside their query, rotations in pose space, convergence.
+//! The paper's figures from evaluation results: rotations in pose space, convergence, one measure over another.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use evaluate::Results;
-use evaluate::neighbours::NeighbourQuery;
 use evaluate::pose_space::{STEP_DEGREES, SweepStep};
 
 use crate::axis::Axis;
@@ -18,63 +17,9 @@ use crate::paper::Metric;
 use crate::scatter::{Point, ScatterChart};
 
 /// Frame of what is as it should be.
-const GOOD: Paint = Paint::Rgb([0x2f, 0x8f, 0x5b]);
+pub(crate) const GOOD: Paint = Paint::Rgb([0x2f, 0x8f, 0x5b]);
 /// Frame of what is not.
-const BAD: Paint = Paint::Rgb([0xc5, 0x30, 0x30]);
-
-/// Neighbours of one query for several networks: the query in the first column, then one column a network with its
-/// nearest views from top to bottom. Green frames: an object of the same class; red: of another.
-pub fn neighbours(
-    title: &str,
-    networks: &[(String, &NeighbourQuery)],
-    mut image: impl FnMut(usize, usize) -> Option<Arc<Bitmap>>,
-    class: impl Fn(usize) -> String,
-    told: impl Fn(usize, usize) -> String,
-    cell_px: f64,
-) -> Drawing {
-    let depth = networks.iter().map(|(_, query)| query.found.len()).max().unwrap_or(0);
-    let query = networks.first().map(|(_, query)| *query);
-    let mut rows = Vec::new();
-    for rank in 0..depth {
-        let mut row = vec![match query {
-            Some(query) if rank == 0 => Some(GridCell {
-                image: image(query.object, query.view),
-                captions: vec![class(query.object)],
-                frame: None,
-                told: (told(query.object, query.view), String::new()),
-            }),
-            _ => None,
-        }];
-        let rank_name = format!("{}-NN", rank + 1);
-        let distance = |found: &evaluate::neighbours::FoundView| {
-            found.rotation_distance.map_or_else(String::new, |distance| format!(", rotation {distance:.3}"))
-        };
-        for (name, query) in networks {
-            row.push(query.found.get(rank).map(|found| {
-                GridCell {
-                    image: image(found.object, found.view),
-                    captions: std::iter::once(class(found.object))
-                        .chain(found.rotation_distance.map(|distance| format!("rotation {distance:.2}")))
-                        .collect(),
-                    frame: Some(if found.same_class { GOOD } else { BAD }),
-                    told: (
-                        format!(
-                            "{rank_name} of {name}: {}{}",
-                            told(found.object, found.view),
-                            distance(found)
-                        ),
-                        name.clone(),
-                    ),
-                }
-            }));
-        }
-        rows.push(row);
-    }
-    let mut columns = vec!["query".to_owned()];
-    columns.extend(networks.iter().map(|(name, _)| name.clone()));
-    let row_labels = (1..=depth).map(|rank| format!("{rank}-NN")).collect();
-    ImageGrid { title: title.to_owned(), columns, row_labels, rows, cell_px }.draw()
-}
+pub(crate) const BAD: Paint = Paint::Rgb([0xc5, 0x30, 0x30]);
 
 /// Rotation in pose space, forward or inverse: the views above, the neighbour found for each below, with its error.
 /// Green: the expected view or one step off.

@@ -41,6 +41,10 @@ pub struct ImageGrid {
 }
 
 const CAPTION: f64 = 11.0;
+/// Smaller captions cannot be read; they are shortened.
+const LEAST_CAPTION: f64 = 8.0;
+/// How much wider letters may be in a browser than here.
+const WIDER: f64 = 1.15;
 const LINE: f64 = 14.0;
 const GAP: f64 = 10.0;
 
@@ -103,13 +107,8 @@ impl ImageGrid {
                 }
                 for (line, text) in entry.captions.iter().enumerate() {
                     let at = (centre(column), y + cell + (line + 1) as f64 * LINE - 1.0);
-                    drawing.text(
-                        at,
-                        text.as_str(),
-                        fit(text, cell + GAP, CAPTION),
-                        Anchor::Middle,
-                        Paint::Muted,
-                    );
+                    let (text, size) = font::fitted(text, (cell + GAP) / WIDER, CAPTION, LEAST_CAPTION);
+                    drawing.text(at, text, size, Anchor::Middle, Paint::Muted);
                 }
                 lines = lines.max(entry.captions.len());
             }
@@ -118,11 +117,6 @@ impl ImageGrid {
         drawing.height = y + 4.0;
         drawing
     }
-}
-
-/// The size at which `text` is no wider than `room`, at most `size`.
-fn fit(text: &str, room: f64, size: f64) -> f64 {
-    (size * room / font::width(text, size).max(1.0)).clamp(6.0, size)
 }
 
 /// One line, or two broken at a space where one is too wide for `room`.

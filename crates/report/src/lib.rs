@@ -18,6 +18,7 @@ mod font;
 mod image_grid;
 mod line_chart;
 pub mod nearest_images;
+mod neighbour_grid;
 pub mod object_axes;
 pub mod objects;
 pub mod ours;

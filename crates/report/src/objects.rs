@@ -78,6 +78,9 @@ pub fn tables(results: &Results) -> Vec<Table> {
             .to_owned(),
     ];
     let sorted = results.by_class.worst_first();
+    if sorted.len() <= 1 {
+        return vec![of_objects];
+    }
     let (classes, which) = if sorted.len() <= MOST_CLASSES {
         (sorted, "")
     } else {

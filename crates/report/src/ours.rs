@@ -6,7 +6,7 @@ use dataset::SplitBy;
 use evaluate::protocol::Task;
 use evaluate::results::{Measured, ProbeResult, Ranking, Retrieval, RetrievalError};
 
-use crate::compare::measured;
+use crate::compare::{measured, tells_something};
 use crate::entry::Entry;
 use crate::paper::Metric;
 use crate::table::{About, Better, Cell, Column, Table};
@@ -106,8 +106,11 @@ pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> 
     let table = |row: &Shown<'_>| {
         if of_embeddings { row.embeddings.clone() } else { row.representations.clone() }
     };
-    let tasks: Vec<(Task, &str, f64)> =
-        PROBES.into_iter().filter(|(task, ..)| shown.iter().any(|r| table(r).contains_key(task))).collect();
+    let has = |task: Task| {
+        let mut found = shown.iter().filter_map(|row| table(row).get(&task).cloned());
+        found.any(|probe| task != Task::Classification || tells_something(&probe))
+    };
+    let tasks: Vec<(Task, &str, f64)> = PROBES.into_iter().filter(|(task, ..)| has(*task)).collect();
     let mut columns = vec![Column::new("")];
     columns.extend(tasks.iter().map(|(task, heading, _)| {
         Column::new(*heading).with_better(if *task == Task::Colour {

@@ -18,18 +18,21 @@ pub struct Page {
     title: String,
     sections: Vec<(String, String)>,
     pictures: Pictures,
+    /// The conditions of the table before, in this section.
+    conditions: String,
 }
 
 impl Page {
     /// An empty page.
     pub fn new(title: impl Into<String>) -> Self {
         let sections = vec![(String::new(), String::new())];
-        Self { title: title.into(), sections, pictures: Pictures::default() }
+        Self { title: title.into(), sections, pictures: Pictures::default(), conditions: String::new() }
     }
 
     /// Begins a section.
     pub fn section(&mut self, heading: impl Into<String>) {
         self.sections.push((heading.into(), String::new()));
+        self.conditions.clear();
     }
 
     fn add(&mut self, html: &str) {
@@ -50,7 +53,8 @@ impl Page {
 
     /// A table.
     pub fn table(&mut self, table: &Table) {
-        self.add(&table.to_html());
+        let html = table.to_html(&mut self.conditions);
+        self.add(&html);
     }
 
     /// Tables that are folded away until asked for, behind one heading.
@@ -61,7 +65,10 @@ impl Page {
     /// What `fill` adds to this section is folded away until asked for.
     pub fn fold<T>(&mut self, heading: &str, fill: impl FnOnce(&mut Self) -> T) -> T {
         self.add(&format!("<details><summary>{}</summary>\n", prose(heading)));
+        // What is folded away cannot be pointed at from below.
+        let before = std::mem::take(&mut self.conditions);
         let filled = fill(self);
+        self.conditions = before;
         self.add("</details>\n");
         filled
     }

@@ -1,6 +1,5 @@
 //! The images of a report: nearest neighbours of several runs side by side, and rotations in pose space.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,13 +9,14 @@ use evaluate::neighbours::NeighbourQuery;
 use evaluate::pose_space::SweepStep;
 use train::Config;
 
+use crate::Result;
 use crate::entry::Entry;
 use crate::evaluation_folder::NEIGHBOURS;
+use crate::neighbour_grid::{NeighbourGrid, Network};
 use crate::page::Page;
 use crate::pose_sweep::{IMAGES, SWEEP, Sweep};
 use crate::run_material::RunMaterial;
 use crate::run_page::Files;
-use crate::{Bitmap, Result, figures};
 
 /// Queries that are shown, and networks beside each.
 const SHOWN: usize = 4;
@@ -49,10 +49,13 @@ fn sweeps(page: &mut Page, runs: &[RunMaterial]) {
         })
         .collect();
     let Some((_, _, first)) = found.first() else { return };
+    // Runs on other data may have turned other objects.
+    let object = first.object_in_words();
+    let is_same = found.iter().all(|(_, _, sweep)| sweep.object_in_words() == object);
+    let what = if is_same { object } else { "an object".to_owned() };
     page.paragraph(&format!(
-        "An object of class {} turned about z from 0 to 90 degrees in steps of 5, rendered by the built-in renderer, encoded, \
-         and moved in pose space. The angles are the mean errors of the neighbour found.",
-        first.object
+        "Shown is {what}, turned about z from 0 to 90 degrees in steps of 5, rendered by the built-in renderer, encoded, and moved \
+         in pose space. The angles are the mean errors of the neighbour found."
     ));
     let show = |page: &mut Page, folder: &Path| {
         let captions = [
@@ -70,8 +73,9 @@ fn sweeps(page: &mut Page, runs: &[RunMaterial]) {
         sweep.steps.iter().map(error).sum::<f64>() / sweep.steps.len().max(1) as f64
     };
     for (index, (name, folder, sweep)) in found.iter().enumerate() {
+        let of = if is_same { String::new() } else { format!(" ({})", sweep.object_in_words()) };
         let said = format!(
-            "{name}: {:.1} degrees inverse, {:.1} degrees forward",
+            "{name}{of}: {:.1} degrees inverse, {:.1} degrees forward",
             mean(sweep, SweepStep::inverse_error),
             mean(sweep, SweepStep::forward_error)
         );
@@ -118,7 +122,7 @@ fn neighbours(
     files: &mut Files,
 ) -> Result<Option<String>> {
     // Only evaluations on the same data can stand side by side.
-    let mut columns: Vec<(String, Vec<NeighbourQuery>)> = Vec::new();
+    let mut columns: Vec<Network> = Vec::new();
     let mut data: Option<(String, Arc<dyn Views>)> = None;
     let mut unreadable = None;
     for run in one_of_each_method_first(runs) {
@@ -151,41 +155,21 @@ fn neighbours(
     let Some((_, dataset)) = data else {
         return Ok(unreadable.map(|error| format!("no images of nearest neighbours: {error}")));
     };
-    let mut cache: HashMap<(usize, usize), Arc<Bitmap>> = HashMap::new();
-    let side = dataset.side().min(128);
-    let names: HashMap<u32, String> = dataset.classes().iter().map(|c| (c.label, c.name.clone())).collect();
+    let mut grid = NeighbourGrid::new(&*dataset);
     let shown = columns.iter().map(|(_, found)| found.len()).min().unwrap_or(0).min(SHOWN);
-    for index in 0..shown {
-        let networks: Vec<(String, &NeighbourQuery)> =
-            columns.iter().map(|(name, found)| (name.clone(), &found[index])).collect();
-        let image = |object: usize, view: usize| {
-            if let Some(known) = cache.get(&(object, view)) {
-                return Some(Arc::clone(known));
-            }
-            let mut pixels = vec![0; side * side * 3];
-            let valid = object < dataset.objects().len() && view < dataset.views_in(object);
-            if !valid || dataset.image(object, view, side, &mut pixels).is_err() {
-                return None;
-            }
-            let image = Arc::new(Bitmap::new(side as u32, side as u32, pixels).ok()?);
-            cache.insert((object, view), Arc::clone(&image));
-            Some(image)
-        };
-        let class = |object: usize| {
-            let label = dataset.objects().get(object).map(|object| object.label);
-            label.and_then(|label| names.get(&label).cloned()).unwrap_or_default()
-        };
-        let told = |object: usize, view: usize| match dataset.objects().get(object) {
-            Some(known) => format!("{}, {}, view {view}", class(object), known.id()),
-            None => String::new(),
-        };
-        let drawing = figures::neighbours("", &networks, image, class, told, 96.0);
-        files.keep(&format!("neighbours_{}", index + 1), &drawing)?;
-        page.drawing(&drawing, "");
+    let drawings = match &columns[..] {
+        [one] => vec![grid.of_one(one, shown)],
+        several => (0..shown).map(|index| grid.side_by_side(several, index)).collect(),
+    };
+    for (index, drawing) in drawings.iter().enumerate() {
+        files.keep(&format!("neighbours_{}", index + 1), drawing)?;
+        page.drawing(drawing, "");
     }
-    page.paragraph(
-        "Held-out views nearest to a query in the space of representations (cosine similarity, the query itself excluded). \
-         Green frame: an object of the same class; red: of another. The number is 1 - <q, q'>\u{b2}, 0 for the same rotation.",
-    );
+    let frames =
+        if grid.has_classes() { " Green frame: an object of the same class; red: of another." } else { "" };
+    page.paragraph(&format!(
+        "Held-out views nearest to a query in the space of representations (cosine similarity, the query itself excluded).{frames} \
+         The number is 1 - <q, q'>\u{b2}, 0 for the same rotation."
+    ));
     Ok(None)
 }

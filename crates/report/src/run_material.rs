@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use dataset::SplitBy;
+use evaluate::protocol::Task;
 use evaluate::{Results, results};
 use methods::verdict::PoseVerdict;
 use train::metrics::{self, Kind, Record};
@@ -10,6 +11,7 @@ use train::verdict::{self, floor_of};
 use train::{Config, RunFolder};
 
 use crate::axis::Axis;
+use crate::compare::tells_something;
 use crate::entry::Conditions;
 use crate::figures::no_information;
 use crate::{Drawing, Error, LineChart, Result, Series, run_names};
@@ -70,6 +72,16 @@ impl RunMaterial {
 }
 
 impl RunMaterial {
+    /// Whether it is known that all held-out objects are of one class.
+    fn is_of_one_class(&self) -> bool {
+        let mut accuracies = self
+            .evaluations
+            .iter()
+            .filter_map(|(_, results)| results.representations.get(&Task::Classification))
+            .peekable();
+        accuracies.peek().is_some() && !accuracies.any(tells_something)
+    }
+
     /// The conditions of its network after so many epochs.
     pub fn conditions(&self, epochs: Option<u64>) -> Conditions {
         let Some(config) = &self.config else { return Conditions::default() };
@@ -177,7 +189,10 @@ fn online(runs: &[&RunMaterial], end: &str, rotation_floor: Option<f64>) -> Vec<
         ("online_top1", "top-1", "probe/class_accuracy/representation"),
         ("online_knn", "kNN accuracy", "probe/knn_accuracy/representation"),
     ];
-    for (name, title, key) in probes {
+    let is_of_one_class = runs.iter().all(|run| run.is_of_one_class());
+    for (name, title, key) in
+        probes.into_iter().filter(|(_, _, key)| !(is_of_one_class && key.contains("_accuracy/")))
+    {
         let series: Vec<Series> = runs
             .iter()
             .zip(&names)

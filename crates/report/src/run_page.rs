@@ -200,7 +200,7 @@ fn results_on(
         ("rotation", "Rotation R\u{b2}", "R\u{b2}", Metric::Rotation, Task::Rotation),
         ("top1", "Classification, top-1", "%", Metric::Top1, Task::Classification),
     ] {
-        if entries.iter().any(|entry| entry.results.representations.contains_key(&task)) {
+        if entries.iter().any(|entry| compare::measured(&entry.results, metric).is_some()) {
             let drawing = figures::bars(title, label, metric, entries, floor(entries, task));
             files.keep(&format!("{name}{end}"), &drawing)?;
             bars.push(drawing);

@@ -262,13 +262,19 @@ impl Table {
         text
     }
 
-    /// As an HTML `figure` with a scrollable table.
-    pub(crate) fn to_html(&self) -> String {
+    /// As an HTML `figure` with a scrollable table. What all rows share is said above it, and not again where the table
+    /// before it, which `said` it, has the same.
+    pub(crate) fn to_html(&self, said: &mut String) -> String {
         let mut html = format!("<figure class=\"table\" id=\"table-{}\">\n", escape(&self.name));
         html.push_str(&format!("<figcaption>{}</figcaption>\n", prose(&self.caption)));
-        let (shared, own) = conditions::split(&self.conditions().unwrap_or_default());
+        let all = self.conditions().unwrap_or_default();
+        let (shared, own) = conditions::split(&all);
         if !shared.is_empty() {
-            html.push_str(&format!("<p class=\"note shared\">All rows: {}</p>\n", escape(&shared)));
+            let told = all.iter().filter(|conditions| !conditions.is_empty()).count();
+            let whose = if told > 1 { "All rows" } else { "Conditions" };
+            let what = if *said == shared { "as above" } else { &shared };
+            html.push_str(&format!("<p class=\"note shared\">{whose}: {}</p>\n", escape(what)));
+            *said = shared;
         }
         html.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead>\n");
         if self.has_groups() {

@@ -108,6 +108,22 @@ fn capsule_counts_and_loss_terms_are_of_runs_that_differ_in_nothing_else() {
 }
 
 #[test]
+fn of_one_class_no_accuracy_is_told() {
+    let with_floor = |floor: f64| {
+        let mut one = entry(results("a", "equicaps", Some(32), 20, 0.5), &[]);
+        let value = Measured { value: 1.0, spread: 0.0 };
+        let accuracy = ProbeResult { value, floor, ..one.results.representations[&Task::Rotation].clone() };
+        one.results.representations.insert(Task::Classification, accuracy);
+        let headings: Vec<String> =
+            ours::probes("t", "", &[one.clone()], false).columns.into_iter().map(|c| c.heading).collect();
+        (headings, compare::measured(&one.results, Metric::Top1).is_some())
+    };
+    let (rotation, top1) = ("Rotation R\u{b2}", "Top-1 (%)");
+    assert_eq!(with_floor(0.5), (vec!["".to_owned(), top1.to_owned(), rotation.to_owned()], true));
+    assert_eq!(with_floor(1.0), (vec!["".to_owned(), rotation.to_owned()], false));
+}
+
+#[test]
 fn seeds_are_one_row_with_their_spread() {
     let run = |name: &str, seed: u64, rotation: f64| {
         entry(results(name, "equicaps", Some(32), 20, rotation), &[&format!("seed={seed}")])

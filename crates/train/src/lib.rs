@@ -25,6 +25,7 @@ pub mod metrics;
 mod network;
 #[cfg(test)]
 mod network_tests;
+pub mod objects;
 mod pairs_image;
 pub mod plan;
 mod run_folder;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::bail;
-use dataset::{Split, SplitBy, Views};
+use dataset::{ObjectSet, Split, SplitBy, Views};
 use engine::{Device, Precision};
 use evaluate::evaluation::{self, DataSource, Event, Wanted};
 use evaluate::features::{Extraction, data_key, extract};
@@ -115,6 +115,8 @@ pub struct Request<'a> {
     pub protocol: Protocol,
     /// The device's name.
     pub device: &'a str,
+    /// The meshes behind the views, where they are known.
+    pub meshes: Option<&'a ObjectSet>,
     /// Folder for results.
     pub out: &'a Path,
     /// Folder of cached features.
@@ -158,6 +160,9 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             _ => bail!(UsageError("give --out DIR for the results of a checkpoint outside of a run".into())),
         },
     };
+    // Without them a built-in object is turned.
+    let meshes = train::objects::behind(&config, None).ok().flatten();
+    let meshes = meshes.filter(|set| matches!(set, ObjectSet::Meshes { .. }));
     let mut found = Vec::new();
     let mut folders = Vec::new();
     for weights in &all {
@@ -178,6 +183,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
                 views.split(Split::Val).len(),
             ),
             device: &arguments.device,
+            meshes: meshes.as_ref(),
             out: &out,
             cache: arguments.cache.clone().unwrap_or_else(|| base.join("features")),
             precision: arguments.precision,
@@ -407,7 +413,9 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
     if request.images && outcome.truth.space == Space::Object {
         terminal.note("rotating an object in pose space");
         let has_translation = outcome.truth.has[Part::Translation];
-        pose_sweep::write(&mut encoder, request.out, request.protocol.seed, has_translation)?;
+        let views = request.data.first().map(|source| &**source.views);
+        let own = request.meshes.zip(views);
+        pose_sweep::write(&mut encoder, request.out, own, request.protocol.seed, has_translation)?;
     }
     Ok(outcome.results)
 }

@@ -2,7 +2,8 @@
 
 /// What stands between the parts of a row's conditions.
 const BETWEEN: &str = " \u{b7} ";
-/// What all rows with conditions share, and what is left of each; rows without any have none.
+/// What all rows with conditions share, and what is left of each; rows without any have none. A single row has everything
+/// above it.
 pub(super) fn split(rows: &[&str]) -> (String, Vec<String>) {
     let parts: Vec<Vec<&str>> = rows
         .iter()
@@ -10,7 +11,7 @@ pub(super) fn split(rows: &[&str]) -> (String, Vec<String>) {
         .collect();
     let told: Vec<&Vec<&str>> = parts.iter().filter(|row| !row.is_empty()).collect();
     let shared: Vec<&str> = match told.as_slice() {
-        [first, others @ ..] if !others.is_empty() => {
+        [first, others @ ..] => {
             first.iter().copied().filter(|part| others.iter().all(|row| row.contains(part))).collect()
         }
         _ => Vec::new(),
@@ -36,8 +37,8 @@ mod tests {
         );
         assert_eq!(
             split(&rows[1..3]),
-            (String::new(), vec![rows[1].to_owned(), String::new()]),
-            "one says everything"
+            (rows[1].to_owned(), vec![String::new(), String::new()]),
+            "of one everything is said above"
         );
         assert_eq!(split(&[]), (String::new(), Vec::new()));
     }

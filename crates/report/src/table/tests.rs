@@ -61,7 +61,7 @@ fn csv_quotes_and_keeps_precision() {
 
 #[test]
 fn html_escapes() {
-    let html = table().to_html();
+    let html = table().to_html(&mut String::new());
     assert!(html.contains("<figcaption>A &amp; B &lt;c&gt;</figcaption>"));
     assert!(html.contains("<td>80.13</td><td class=\"missing\">"));
     assert!(html.contains("<td class=\"best\">0.25</td>"));
@@ -96,7 +96,7 @@ fn only_rivals_are_compared_and_only_a_lead_beyond_the_spread_is_marked() {
     table.about[2].rivals = Some("x".to_owned());
     table.rows[1] = row("b", 0.6, 0.01);
     assert_eq!(best(&table), [false, false, true, false]);
-    let html = table.to_html();
+    let html = table.to_html(&mut String::new());
     assert!(
         html.contains("<tr data-names=\"short\"><th>a<span class=\"conditions\">short</span></th>"),
         "{html}"
@@ -106,6 +106,24 @@ fn only_rivals_are_compared_and_only_a_lead_beyond_the_spread_is_marked() {
         markdown.contains("|  | R2 | Conditions |")
             && markdown.contains("| c | **0.90 \u{b1} 0.01** | long |")
     );
+}
+
+#[test]
+fn conditions_are_said_once_in_a_section() {
+    let about = |conditions: &str| About { conditions: conditions.to_owned(), ..About::default() };
+    let one = Table {
+        columns: vec![Column::new(""), Column::new("R2")],
+        rows: vec![vec!["a".into(), Cell::number(0.5, 2)], vec!["floor".into(), Cell::number(0.2, 2)]],
+        about: vec![about("batch 8 \u{b7} seed 0"), About::default()],
+        ..Table::default()
+    };
+    let mut said = String::new();
+    assert!(one.to_html(&mut said).contains(">Conditions: batch 8 \u{b7} seed 0</p>"));
+    assert!(one.to_html(&mut said).contains(">Conditions: as above</p>"));
+    let other = Table { about: vec![about("batch 9"), About::default()], ..one.clone() };
+    assert!(other.to_html(&mut said).contains(">Conditions: batch 9</p>"));
+    // Other forms have no above.
+    assert_eq!(one.with_conditions().to_csv().matches("batch 8").count(), 1);
 }
 
 #[test]
