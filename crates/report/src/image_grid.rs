@@ -44,7 +44,7 @@ const CAPTION: f64 = 11.0;
 /// Smaller captions cannot be read; they are shortened.
 const LEAST_CAPTION: f64 = 8.0;
 /// How much wider letters may be in a browser than here.
-const WIDER: f64 = 1.15;
+const WIDER: f64 = 1.25;
 const LINE: f64 = 14.0;
 const GAP: f64 = 10.0;
 

@@ -51,6 +51,9 @@ pub struct Arguments {
     /// A dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS [default: the run's data]
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
+    /// The meshes that a dataset was rendered from: one of them is turned for the images of rotations in pose space
+    #[arg(long, value_name = "DIR")]
+    meshes: Option<PathBuf>,
     /// A further dataset, tested with the probes of the first; may be repeated
     #[arg(long, value_name = "DATA")]
     also: Vec<String>,
@@ -160,8 +163,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             _ => bail!(UsageError("give --out DIR for the results of a checkpoint outside of a run".into())),
         },
     };
-    // Without them a built-in object is turned.
-    let meshes = train::objects::behind(&config, None).ok().flatten();
+    // Of built-in objects, and without any, the same one is always turned.
+    let meshes = train::objects::behind(&config, arguments.meshes.as_deref())?;
     let meshes = meshes.filter(|set| matches!(set, ObjectSet::Meshes { .. }));
     let mut found = Vec::new();
     let mut folders = Vec::new();

@@ -65,6 +65,29 @@ fn from_views_to_a_report() {
     ] {
         assert!(evaluation.join(file).is_file(), "{file} is missing");
     }
+    // Rotations in pose space are of a built-in object, or of one of the data's where their meshes are named.
+    let turned = || {
+        let bytes = std::fs::read(evaluation.join("pose_sweep.json")).unwrap();
+        let sweep: Value = serde_json::from_slice(&bytes).unwrap();
+        (sweep["is_own"].as_bool().unwrap(), sweep["object"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(turned(), (false, "airplane".to_owned()));
+    let views = dataset::Dataset::open(&root.join("views")).unwrap();
+    for object in dataset::Views::objects(&views) {
+        let file = root.join(format!("meshes/{}.obj", object.id()));
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 4\nf 1 3 4\n")
+            .unwrap();
+    }
+    json(root, &[&evaluate[..], &["--tasks", "colour", "--meshes", "meshes"]].concat());
+    let (is_own, object) = turned();
+    assert!(is_own && root.join(format!("meshes/{object}.obj")).is_file(), "{object}");
+    let missing = equicaps(root, &[&evaluate[..], &["--meshes", "nowhere"]].concat());
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(
+        missing.status.code() == Some(1) && said.contains("mesh folder nowhere does not exist"),
+        "{said}"
+    );
     // A part of it measured again leaves the rest as it was.
     json(root, &[&evaluate[..], &["--tasks", "colour"]].concat());
     let kept: Value =
