@@ -21,6 +21,8 @@ use crate::run_page::Files;
 /// Queries that are shown, and networks beside each.
 const SHOWN: usize = 4;
 const MOST_NETWORKS: usize = 8;
+/// Drawings that stand side by side.
+const NARROW: f64 = 480.0;
 /// Rotations in pose space that are shown, and that are not folded away.
 const MOST_SWEEPS: usize = 24;
 const UNFOLDED: usize = 2;
@@ -115,6 +117,16 @@ fn one_of_each_method_first(runs: &[RunMaterial]) -> Vec<&RunMaterial> {
     first.into_iter().chain(others).map(|index| &runs[index]).collect()
 }
 
+/// The row of a run's network: where it is one of several seeds, theirs. The network before training has a row of its own.
+fn entry_of<'a>(latest: &'a [Entry], run: &RunMaterial, results: &Results) -> Option<&'a Entry> {
+    let is_untrained = |results: &Results| results.subject.method == "untrained";
+    latest.iter().find(|other| {
+        is_untrained(&other.results) == is_untrained(results)
+            && (other.results.subject.weights_key == results.subject.weights_key
+                || other.runs.contains(&run.name))
+    })
+}
+
 fn neighbours(
     page: &mut Page,
     runs: &[RunMaterial],
@@ -131,12 +143,9 @@ fn neighbours(
         let newest = run.evaluations.iter().rev().find(|(_, r)| r.subject.method != "untrained");
         for (folder, results) in untrained.into_iter().chain(newest) {
             let Some(found) = read::<Vec<NeighbourQuery>>(&folder.join(NEIGHBOURS)) else { continue };
-            let is_same = |other: &&Entry| {
-                other.results.subject.weights_key == results.subject.weights_key
-                    || other.runs.contains(&run.name)
+            let Some(named) = entry_of(latest, run, results).filter(|_| columns.len() < MOST_NETWORKS) else {
+                continue;
             };
-            let named = latest.iter().find(is_same);
-            let Some(named) = named.filter(|_| columns.len() < MOST_NETWORKS) else { continue };
             // Seeds of one row have one column.
             if columns.iter().any(|(name, _)| *name == named.results.subject.name) {
                 continue;
@@ -163,7 +172,11 @@ fn neighbours(
     };
     for (index, drawing) in drawings.iter().enumerate() {
         files.keep(&format!("neighbours_{}", index + 1), drawing)?;
-        page.drawing(drawing, "");
+    }
+    if drawings.iter().all(|drawing| drawing.width <= NARROW) {
+        page.drawings(&drawings);
+    } else {
+        drawings.iter().for_each(|drawing| page.drawing(drawing, ""));
     }
     let frames =
         if grid.has_classes() { " Green frame: an object of the same class; red: of another." } else { "" };

@@ -159,6 +159,10 @@ fn from_views_to_a_report() {
         assert!(html.contains(wanted), "the page lacks {wanted}");
     }
     assert!(!html.contains("src=\"http") && !html.contains(">NaN"));
+    // Every network has its own neighbours, before and after training.
+    for network in ["untrained (EquiCaps)", "EquiCaps", "SIE"] {
+        assert!(html.contains(&format!("1-NN of {network}: ")), "the page lacks neighbours of {network}");
+    }
     for file in [
         "report.md",
         "report.tex",
