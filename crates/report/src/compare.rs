@@ -128,7 +128,7 @@ pub(crate) fn comparable(all: &[Entry]) -> Vec<Entry> {
             entry.conditions.batch, data.side, entry.conditions.width
         )
     };
-    let fits = |entry: &&Entry| entry.results.subject.method != "untrained" && is_comparable(&entry.results);
+    let fits = |entry: &&Entry| !entry.is_untrained() && is_comparable(&entry.results);
     let all: Vec<&Entry> = all.iter().filter(fits).collect();
     let votes = |entry: &Entry| {
         let same = |other: &&&Entry| {

@@ -94,6 +94,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether it is a network before training.
+    pub fn is_untrained(&self) -> bool {
+        is_untrained(&self.results)
+    }
+
     /// Results of which nothing else is known.
     pub fn plain(results: &Results) -> Self {
         let results = results.clone();
@@ -108,8 +113,7 @@ impl Entry {
             return String::new();
         }
         let mut parts = Vec::new();
-        let is_untrained = subject.method == "untrained";
-        if !is_untrained {
+        if !self.is_untrained() {
             let epochs = subject.epochs.map(|epochs| format!("{} epochs", grouped(epochs)));
             let steps = steps.map(|steps| format!("{} steps", grouped(steps)));
             parts.extend([epochs, steps].into_iter().flatten());
@@ -136,7 +140,7 @@ impl Entry {
             1 => format!("seed {}", list.join(", ")),
             count => format!("{count} seeds ({})", list.join(", ")),
         });
-        if !is_untrained {
+        if !self.is_untrained() {
             parts.extend(changed.iter().map(|(key, value)| format!("{key} {value}")));
         }
         parts.join(" \u{b7} ")
@@ -146,7 +150,7 @@ impl Entry {
     /// networks.
     pub fn rivals(&self) -> Option<String> {
         let (subject, data) = (&self.results.subject, &self.results.data);
-        if ["untrained", "supervised"].contains(&subject.method.as_str()) {
+        if self.is_untrained() || subject.method == "supervised" {
             return None;
         }
         let Conditions { steps, batch, width, changed, .. } = &self.conditions;
@@ -171,6 +175,11 @@ impl Entry {
             && (&a.data.data_key, a.data.split, a.data.side) == (&b.data.data_key, b.data.split, b.data.side)
             && protocol(a) == protocol(b)
     }
+}
+
+/// Whether these are results of a network before training.
+pub(crate) fn is_untrained(results: &Results) -> bool {
+    results.subject.method == "untrained"
 }
 
 /// With commas between thousands.

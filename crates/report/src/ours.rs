@@ -60,7 +60,10 @@ fn rows_of(all: &[Entry]) -> Vec<Shown<'_>> {
     for entry in all {
         let results = &entry.results;
         let mut names = vec![results.subject.name.clone()];
-        names.extend(entry.runs.iter().cloned());
+        // A run's curves are not those of its network before training.
+        if !entry.is_untrained() {
+            names.extend(entry.runs.iter().cloned());
+        }
         let about = About { rivals: entry.rivals(), conditions: entry.words(), names };
         let name = results.subject.name.as_str();
         let views = if is_mixed && results.data.split == SplitBy::Views { ", new views" } else { "" };
@@ -287,7 +290,7 @@ pub fn retrieval(all: &[Entry]) -> Vec<Table> {
 pub fn convergence(name: &str, caption: &str, metric: Metric, all: &[Entry]) -> Option<Table> {
     let points: Vec<(&str, u64, f64, &Entry)> = all
         .iter()
-        .filter(|entry| entry.results.subject.method != "untrained")
+        .filter(|entry| !entry.is_untrained())
         .filter_map(|entry| {
             let subject = &entry.results.subject;
             Some((subject.name.as_str(), subject.epochs?, measured(&entry.results, metric)?.0, entry))

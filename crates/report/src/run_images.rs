@@ -10,7 +10,7 @@ use evaluate::pose_space::SweepStep;
 use train::Config;
 
 use crate::Result;
-use crate::entry::Entry;
+use crate::entry::{Entry, is_untrained};
 use crate::evaluation_folder::NEIGHBOURS;
 use crate::neighbour_grid::{NeighbourGrid, Network};
 use crate::page::Page;
@@ -119,9 +119,8 @@ fn one_of_each_method_first(runs: &[RunMaterial]) -> Vec<&RunMaterial> {
 
 /// The row of a run's network: where it is one of several seeds, theirs. The network before training has a row of its own.
 fn entry_of<'a>(latest: &'a [Entry], run: &RunMaterial, results: &Results) -> Option<&'a Entry> {
-    let is_untrained = |results: &Results| results.subject.method == "untrained";
     latest.iter().find(|other| {
-        is_untrained(&other.results) == is_untrained(results)
+        other.is_untrained() == is_untrained(results)
             && (other.results.subject.weights_key == results.subject.weights_key
                 || other.runs.contains(&run.name))
     })
@@ -138,9 +137,8 @@ fn neighbours(
     let mut data: Option<(String, Arc<dyn Views>)> = None;
     let mut unreadable = None;
     for run in one_of_each_method_first(runs) {
-        let untrained =
-            run.evaluations.iter().find(|(_, r)| r.subject.method == "untrained" && columns.is_empty());
-        let newest = run.evaluations.iter().rev().find(|(_, r)| r.subject.method != "untrained");
+        let untrained = run.evaluations.iter().find(|(_, r)| is_untrained(r) && columns.is_empty());
+        let newest = run.evaluations.iter().rev().find(|(_, r)| !is_untrained(r));
         for (folder, results) in untrained.into_iter().chain(newest) {
             let Some(found) = read::<Vec<NeighbourQuery>>(&folder.join(NEIGHBOURS)) else { continue };
             let Some(named) = entry_of(latest, run, results).filter(|_| columns.len() < MOST_NETWORKS) else {

@@ -75,8 +75,7 @@ pub fn latest(named: &[Vec<Entry>]) -> Vec<Entry> {
     let mut untrained: Vec<Entry> = Vec::new();
     let mut newest: Vec<Entry> = Vec::new();
     for all in named {
-        let is_untrained = |entry: &&Entry| entry.results.subject.method == "untrained";
-        if let Some(entry) = all.iter().find(is_untrained) {
+        if let Some(entry) = all.iter().find(|entry| entry.is_untrained()) {
             // Untrained networks with the same backbone and data say the same thing.
             let same = untrained.iter().any(|other| is_same_data(&other.results, &entry.results));
             if !same {
@@ -85,7 +84,7 @@ pub fn latest(named: &[Vec<Entry>]) -> Vec<Entry> {
         }
         newest.extend(
             all.iter()
-                .filter(|entry| !is_untrained(entry))
+                .filter(|entry| !entry.is_untrained())
                 .max_by_key(|entry| entry.results.subject.epochs)
                 .cloned(),
         );

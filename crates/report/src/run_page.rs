@@ -157,7 +157,7 @@ fn results_section(
         page.section("By object and class");
         let found: Vec<(&str, Vec<Table>)> = latest
             .iter()
-            .filter(|entry| entry.results.subject.method != "untrained")
+            .filter(|entry| !entry.is_untrained())
             .map(|entry| (entry.results.subject.name.as_str(), objects::tables(&entry.results)))
             .filter(|(_, tables)| !tables.is_empty())
             .collect();

@@ -159,7 +159,10 @@ fn from_views_to_a_report() {
         assert!(html.contains(wanted), "the page lacks {wanted}");
     }
     assert!(!html.contains("src=\"http") && !html.contains(">NaN"));
-    // Every network has its own neighbours, before and after training.
+    // Curves are those of the trained network, and every network has its own neighbours.
+    for row in ["\"untrained (EquiCaps)\"", "\"EquiCaps|equicaps\""] {
+        assert!(html.contains(&format!("data-names={row}")), "the page lacks the row {row}");
+    }
     for network in ["untrained (EquiCaps)", "EquiCaps", "SIE"] {
         assert!(html.contains(&format!("1-NN of {network}: ")), "the page lacks neighbours of {network}");
     }
