@@ -83,9 +83,51 @@ impl Config {
             return Ok(self);
         }
         let facts = facts(&self)?;
+        self.chosen_by(facts, device)
+    }
+
+    /// As [`Self::chosen`], for stored views like `views`, which need not be there yet.
+    pub fn chosen_for(self, views: &dyn Views, device: &Device) -> Result<Self> {
+        self.chosen_by(stored_facts(views), device)
+    }
+
+    fn chosen_by(self, facts: Facts, device: &Device) -> Result<Self> {
         let config = choose(self, facts, if matches!(device, Device::Cuda(_)) { GPU } else { CPU });
         config.check()?;
         Ok(config)
+    }
+
+    /// The configuration with every setting that was left open as the run with `made` has it.
+    pub fn chosen_as(mut self, made: &Self) -> Self {
+        let (method, others) = (&mut self.method, &made.method);
+        if method.image_size == 0 {
+            method.image_size = others.image_size;
+        }
+        if method.network.width == 0 {
+            method.network.width = others.network.width;
+        }
+        if method.batch == 0 {
+            method.batch = others.batch;
+        }
+        if self.optimiser == OptimiserName::Auto {
+            self.optimiser = made.optimiser;
+        }
+        if self.learning_rate == 0.0 {
+            self.learning_rate = made.learning_rate;
+        }
+        if self.refresh < 0.0 {
+            self.refresh = made.refresh;
+        }
+        if self.procedural.views == 0 {
+            self.procedural.views = made.procedural.views;
+        }
+        if self.epochs == 0 {
+            self.epochs = made.epochs;
+            if self.pairs_per_object == 0 {
+                self.pairs_per_object = made.pairs_per_object;
+            }
+        }
+        self
     }
 }
 
@@ -132,9 +174,7 @@ fn choose(mut config: Config, Facts { objects, stored }: Facts, scale: Scale) ->
 
 fn facts(config: &Config) -> Result<Facts> {
     match data::find(config)? {
-        Source::Stored(views) => {
-            Ok(Facts { objects: views.split(Split::Train).len(), stored: Some(views.side()) })
-        }
+        Source::Stored(views) => Ok(stored_facts(&*views)),
         // Their size is not known before they are decoded.
         Source::Photos(photos) => Ok(Facts { objects: photos.split(Split::Train).len(), stored: None }),
         Source::Objects(set) => {
@@ -148,6 +188,10 @@ fn facts(config: &Config) -> Result<Facts> {
             Ok(Facts { objects, stored: None })
         }
     }
+}
+
+fn stored_facts(views: &dyn Views) -> Facts {
+    Facts { objects: views.split(Split::Train).len(), stored: Some(views.side()) }
 }
 
 #[cfg(test)]
@@ -180,6 +224,19 @@ mod tests {
             assert!(apart < steps / 30, "{objects}: {} steps", plan.steps());
             assert!(config.epochs <= 103 || objects == 10_000, "{objects}: {} epochs", config.epochs);
         }
+    }
+
+    #[test]
+    fn what_a_run_chose_is_taken_over_and_nothing_else() {
+        let facts = Facts { objects: 37, stored: None };
+        for settings in [&[][..], &["pairs_per_object=3"], &["epochs=7"], &["batch=64", "refresh=0"]] {
+            let chosen = choose(own(settings), facts, GPU);
+            assert_eq!(own(settings).chosen_as(&chosen), chosen, "{settings:?}");
+        }
+        let chosen = choose(own(&[]), facts, GPU);
+        let other = ["image_size=96", "network.width=16", "batch=64", "optimiser=adam", "learning_rate=0.01"];
+        let other = [&other[..], &["refresh=0.1", "procedural.views=60", "epochs=7"]].concat();
+        assert_eq!(own(&other).chosen_as(&chosen), own(&other));
     }
 
     #[test]

@@ -49,6 +49,13 @@ fn text(root: &Path, path: &str) -> String {
     std::fs::read_to_string(root.join("tiny").join(path)).unwrap()
 }
 
+/// Lets the preset `own` choose how long the runs of `file` are.
+fn own(file: &Path) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let text = text.replace("preset = \"demo\"", "preset = \"own\"").replace("epochs = 1, ", "");
+    std::fs::write(file, text.replace("batch = 8", "batch = 4")).unwrap();
+}
+
 /// The last checkpoint of a run.
 fn weights(root: &Path, run: &str) -> Vec<u8> {
     let folder = root.join("tiny/runs").join(run).join("checkpoints");
@@ -108,6 +115,35 @@ fn a_study_is_made_once_and_reported() {
         code == 2 && said.contains("no run has such a name (runs: T-vicreg-s0, T-equicaps-s0)"),
         "{said}"
     );
+}
+
+#[test]
+fn what_the_preset_own_chose_holds_where_a_run_goes_on() {
+    let root = tempfile::tempdir().unwrap();
+    own(&study(root.path(), 1, ""));
+    let planned = || ok_json(&mut call(root.path(), &["--dry-run"]))["runs"][1].clone();
+    // The views are not there yet.
+    let before = planned();
+    assert_eq!(before["progress"], "to do", "{before}");
+    let some = ["--only", "equicaps", "--stop-after", "2"];
+    let mut child = call(root.path(), &some).stdout(Stdio::piped()).spawn().unwrap();
+    assert_eq!(exit_status(&mut child, PATIENCE), Some(75));
+    let begun = planned();
+    assert_eq!((&begun["steps"], &begun["epochs"]), (&before["steps"], &before["epochs"]), "{begun}");
+    assert!(begun["progress"] != "finished" && begun["progress"] != "trained, to be evaluated", "{begun}");
+    let made = ok_json(&mut call(root.path(), &["--only", "equicaps"]));
+    assert_eq!(made["finished"], 1, "{made}");
+    let run = shown(root.path(), "T-equicaps-s0");
+    assert_eq!((&run["state"], &run["step"]), (&"finished".into(), &before["steps"]), "{run}");
+    let epochs = before["epochs"].as_u64().unwrap();
+    let results = format!("runs/T-equicaps-s0/evaluation/epoch_{epochs:05}/results.json");
+    assert!(root.path().join("tiny").join(&results).exists(), "{results}");
+    // What the file says now is compared with what the run has.
+    let file = root.path().join("tiny.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("batch = 4", "batch = 6")).unwrap();
+    let (code, said) = failure(&mut call(root.path(), &["--dry-run"]));
+    assert!(code == 1 && said.contains("has batch = 4, but tiny.toml says batch = 6"), "{said}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `equicaps render`: a dataset of views from meshes or from the built-in library.
 
+mod arguments;
 mod options;
 mod planned;
 mod views;
@@ -9,22 +10,21 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use dataset::card::{Counts, Origin, Settings};
+use dataset::card::{Counts, Settings};
 use dataset::plan::Plan;
 use dataset::work::{self, ProduceOptions, Shard, Skipped, produce};
-use dataset::{CpuRenderer, CudaRenderer, FEWEST_VIEWS, ObjectSet, ProceduralSize};
+use dataset::{CpuRenderer, CudaRenderer};
 use ranks::World;
-use render::Quality;
 use serde::Serialize;
 
 use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 use crate::{UsageError, interrupt, world};
 
-pub use options::parse_shard;
-pub use options::{Format, Order, Preset, Split};
-use options::{RangeOption, Up};
-pub use planned::{Planned, planned};
+use arguments::DatasetArguments;
+
+pub use options::{Preset, parse_shard};
+pub use planned::{like_published, planned};
 
 /// Arguments of `equicaps render`.
 #[derive(Debug, clap::Args)]
@@ -68,80 +68,6 @@ enum Subcommand {
     Views(views::Arguments),
 }
 
-/// What to render, and how.
-#[derive(Debug, clap::Args)]
-#[group(skip)]
-#[command(group = clap::ArgGroup::new("objects_from").required(true).args(["meshes", "procedural"]))]
-struct DatasetArguments {
-    /// Which published dataset to follow; 3diebench-s and -a also scale and shear objects, and 3diebench-ood has rotations
-    /// out of the range of 3DIEBench
-    #[arg(long, value_enum, default_value_t = Preset::BenchT)]
-    preset: Preset,
-    /// Folder of meshes: ShapeNetCore v2, or CLASS/OBJECT.ext, or CLASS/OBJECT/*.ext (obj, glb, gltf, ply, off, stl)
-    #[arg(long, value_name = "DIR")]
-    meshes: Option<PathBuf>,
-    /// List of the objects to render: a NumPy array of (class, object), or text with CLASS/OBJECT lines
-    #[arg(long, value_name = "LIST", requires = "meshes")]
-    objects: Option<PathBuf>,
-    /// Objects of the built-in library: number of classes (at most 55) and of objects in each
-    #[arg(long, value_name = "CLASSESxOBJECTS")]
-    procedural: Option<ProceduralSize>,
-    /// Folder of the dataset, created if missing
-    #[arg(long, value_name = "DIR", required = true)]
-    out: Option<PathBuf>,
-    /// Views of each object
-    #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    views: u32,
-    /// What is held out: objects that training never sees, or the last fifth of the views of every object
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Split::Objects)]
-    split: Split,
-    /// Width and height of a view in pixels
-    #[arg(long, default_value_t = 256, value_name = "PX", value_parser = clap::value_parser!(u16).range(8..=8192))]
-    size: u16,
-    /// Seed of latents, split and built-in objects
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    seed: u64,
-    /// Rendering quality: reference, standard or fast
-    #[arg(long, value_name = "Q", default_value_t = Quality::Standard)]
-    quality: Quality,
-    /// Where to render: cpu, cuda or cuda:N
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
-    /// Resume a dataset that was started on another kind of device (images differ by rounding; the card records it)
-    #[arg(long)]
-    allow_mixed_devices: bool,
-    /// Layout on disk: the published folders, or tar shards for WebDataset with an index
-    #[arg(long, value_enum, default_value_t = Format::Files)]
-    format: Format,
-    /// Objects of one tar archive
-    #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    objects_per_tar: u32,
-    /// Render part I of N (I from 0); all parts may share one --out
-    #[arg(long, default_value = "0/1", value_name = "I/N", value_parser = parse_shard)]
-    shard: Shard,
-    /// Objects and views processed at the same time [default: --threads, twice as many with a GPU]
-    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
-    /// Order of the colour channels in the files; the published ones are bgr (red and blue exchanged)
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Rgb)]
-    channel_order: Order,
-    /// Render at most N objects, spread over the classes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
-    /// Axis that points up in the mesh files [default: y for obj and gltf, z for stl, ply and off]
-    #[arg(long, value_name = "AXIS", value_enum, requires = "meshes")]
-    up: Option<Up>,
-    /// Ranges and distributions of latents, over those of the preset: a TOML file (docs/groups.md shows one)
-    #[arg(long, value_name = "FILE")]
-    latents: Option<PathBuf>,
-    /// Range of a latent, for example rot_x=-pi/4,pi/4 or translation=-0.2,0.2; may be repeated
-    #[arg(long = "range", value_name = "NAME=LOW,HIGH", allow_hyphen_values = true)]
-    ranges: Vec<RangeOption>,
-    /// Fail if any object had to be skipped
-    #[arg(long)]
-    strict: bool,
-}
-
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.command {
@@ -153,43 +79,18 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
 fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let world = world::start()?;
     let out = arguments.out.clone().context("--out is missing")?;
-    let mut ranges = arguments.preset.ranges();
-    if let Some(file) = &arguments.latents {
-        train::latents_file::apply(file, &mut ranges).map_err(|error| UsageError(error.to_string()))?;
+    let ranges = arguments.ranges()?;
+    if let Some(root) = &arguments.meshes {
+        refuse_inside(&out, root)?;
     }
-    for range in &arguments.ranges {
-        range.apply(&mut ranges).map_err(UsageError)?;
+    let (set, origin) = arguments.objects()?;
+    // Who gives a list knows the objects.
+    if let (Some(root), None) = (&arguments.meshes, &arguments.objects)
+        && let Some(wrong) = dataset::wrong_depth(root, &set.ids())
+    {
+        let meant = dataset::shell_word(&wrong.meant);
+        terminal.warn(format!("{wrong} (equicaps render --meshes {meant} ...)"));
     }
-    ranges.validate().map_err(|error| UsageError(error.to_string()))?;
-    if arguments.split == Split::Views && (arguments.views as usize) < FEWEST_VIEWS {
-        let message = format!(
-            "--split views needs --views {FEWEST_VIEWS} or more: a pair for training and a pair that is held out"
-        );
-        return Err(UsageError(message).into());
-    }
-    let (set, origin) = match (&arguments.meshes, arguments.procedural) {
-        (Some(root), _) => {
-            refuse_inside(&out, root)?;
-            let set = ObjectSet::meshes(root, arguments.objects.as_deref(), arguments.up.map(Into::into))?;
-            // Who gives a list knows the objects.
-            if arguments.objects.is_none()
-                && let Some(wrong) = dataset::wrong_depth(root, &set.ids())
-            {
-                let meant = dataset::shell_word(&wrong.meant);
-                terminal.warn(format!("{wrong} (equicaps render --meshes {meant} ...)"));
-            }
-            (set, Origin::Meshes { up: arguments.up.map(|up| up.to_string()) })
-        }
-        (None, Some(size)) => {
-            let origin = Origin::Procedural { classes: size.classes, objects: size.objects };
-            (ObjectSet::procedural(size, arguments.seed), origin)
-        }
-        (None, None) => {
-            return Err(UsageError("give --meshes DIR or --procedural CLASSESxOBJECTS".into()).into());
-        }
-    };
-    let format = dataset::card::Format::from(arguments.format);
-    let sharded = arguments.format == Format::Shards;
     let loader = CpuRenderer::new(set, arguments.quality);
     if arguments.device == "cpu" && gpu::devices().is_ok_and(|found| !found.is_empty()) {
         terminal.note("rendering on the CPU; --device cuda:0 renders on the GPU, many times as fast");
@@ -205,25 +106,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
     let threads = rayon::current_num_threads();
     let jobs = if matches!(renderer, AnyRenderer::Cuda(_)) { 2 * threads + 2 } else { threads };
     let mut request = Request {
-        settings: Settings {
-            preset: arguments.preset.to_string(),
-            origin,
-            limit: arguments.limit.map(|limit| limit as usize),
-            objects: 0,
-            objects_digest: String::new(),
-            views: arguments.views as usize,
-            split: arguments.split.into(),
-            size: usize::from(arguments.size),
-            seed: arguments.seed,
-            quality: arguments.quality.to_string(),
-            device,
-            mixed_devices: Vec::new(),
-            channel_order: arguments.channel_order.into(),
-            format,
-            objects_per_tar: sharded.then_some(arguments.objects_per_tar as usize),
-            ranges: Some(ranges),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
+        settings: arguments.settings(ranges, origin, device),
         renderer,
         out,
         shard: shard_of(arguments, world)?,

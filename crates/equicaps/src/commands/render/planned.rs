@@ -2,70 +2,78 @@
 
 use std::sync::Arc;
 
-use dataset::{CpuRenderer, ObjectSet, OnTheFly, OnTheFlyOptions, ProceduralSize, Views, held_out_views};
+use dataset::plan::Plan;
+use dataset::{
+    CpuRenderer, ObjectSet, OnTheFly, OnTheFlyOptions, ProceduralSize, SplitBy, Views, held_out_views,
+};
 use render::Quality;
 use scene::LatentRanges;
+use train::config::SplitName;
 
-use super::{Arguments, DatasetArguments, Split};
+use super::Arguments;
 
-/// A dataset in numbers.
-#[derive(Clone, Debug)]
-pub struct Planned {
-    /// Objects, a fifth of them held out.
-    pub objects: usize,
-    /// Views of each.
-    pub views: usize,
-    /// Views of each that are held out, instead of objects.
-    pub held_out_views: usize,
-    /// Side in pixels.
-    pub side: usize,
-    /// The ranges of their latents.
-    pub ranges: LatentRanges,
+/// Views of each object in the published datasets, and their side in pixels.
+const PUBLISHED: (usize, usize) = (50, 256);
+
+/// What `equicaps render` would make of `arguments`, for somebody who holds out what `split` says.
+pub fn planned(arguments: &Arguments, split: SplitName) -> anyhow::Result<Arc<dyn Views>> {
+    let arguments = &arguments.dataset;
+    let ranges = arguments.ranges()?;
+    let (set, origin) = arguments.objects()?;
+    let plan = Plan::new(arguments.settings(ranges, origin, "cpu".to_owned()), &set.ids());
+    let split = match plan.settings.split {
+        SplitBy::Objects => split.or(SplitBy::Objects),
+        // None of its objects can be held out.
+        SplitBy::Views => SplitBy::Views,
+    };
+    let ids: Vec<_> = plan.objects.into_iter().map(|object| (object.synset, object.name)).collect();
+    let options = Numbers {
+        views: plan.settings.views,
+        side: plan.settings.size,
+        seed: plan.settings.seed,
+        split,
+        ranges,
+    };
+    Ok(options.of(set, &ids))
 }
 
-impl Planned {
-    /// 3DIEBench-T, but for a few objects.
-    pub const PUBLISHED: Self =
-        Self { objects: 52_472, views: 50, held_out_views: 0, side: 256, ranges: LatentRanges::BENCH_T };
+/// Views like those of the published 3DIEBench-T, of so many objects.
+pub fn like_published(objects: usize, split: SplitName) -> Arc<dyn Views> {
+    let objects = u32::try_from(objects).unwrap_or(u32::MAX);
+    let set = ObjectSet::procedural(ProceduralSize { classes: 1, objects }, 0);
+    let (views, side) = PUBLISHED;
+    let numbers =
+        Numbers { views, side, seed: 0, split: split.or(SplitBy::Objects), ranges: LatentRanges::BENCH_T };
+    let ids = set.ids();
+    numbers.of(set, &ids)
+}
 
-    /// As many views, of other objects.
-    pub fn views(&self) -> Arc<dyn Views> {
-        let objects = u32::try_from(self.objects).unwrap_or(u32::MAX);
-        let set = ObjectSet::procedural(ProceduralSize { classes: 1, objects }, 0);
-        let ids = set.ids();
+/// A dataset in numbers.
+struct Numbers {
+    views: usize,
+    side: usize,
+    seed: u64,
+    split: SplitBy,
+    ranges: LatentRanges,
+}
+
+impl Numbers {
+    /// Its views of the objects `ids` of `set`; none is rendered before somebody asks for it.
+    fn of(&self, set: ObjectSet, ids: &[(String, String)]) -> Arc<dyn Views> {
+        let held_out_views = match self.split {
+            SplitBy::Objects => 0,
+            SplitBy::Views => held_out_views(self.views),
+        };
         let options = OnTheFlyOptions {
-            views: self.views - self.held_out_views,
-            held_out_views: self.held_out_views,
+            views: self.views - held_out_views,
+            held_out_views,
             side: self.side,
-            seed: 0,
+            seed: self.seed,
             ranges: self.ranges,
             memory: 0,
             prepared: 1,
             ready: false,
         };
-        Arc::new(OnTheFly::new(CpuRenderer::new(set, Quality::Fast), &ids, options))
+        Arc::new(OnTheFly::new(CpuRenderer::new(set, Quality::Fast), ids, options))
     }
-}
-
-/// What `equicaps render` would make of `arguments`.
-pub fn planned(arguments: &Arguments) -> anyhow::Result<Arc<dyn Views>> {
-    let DatasetArguments { meshes, objects: list, procedural, up, limit, .. } = &arguments.dataset;
-    let objects = match (meshes, procedural) {
-        (Some(root), _) => ObjectSet::meshes(root, list.as_deref(), up.map(Into::into))?.ids().len(),
-        (None, Some(size)) => size.classes as usize * size.objects as usize,
-        (None, None) => 0,
-    };
-    let views = arguments.dataset.views as usize;
-    let held_out_views = match arguments.dataset.split {
-        Split::Objects => 0,
-        Split::Views => held_out_views(views),
-    };
-    let planned = Planned {
-        objects: limit.map_or(objects, |limit| objects.min(limit as usize)),
-        views,
-        held_out_views,
-        side: usize::from(arguments.dataset.size),
-        ranges: arguments.dataset.preset.ranges(),
-    };
-    Ok(planned.views())
 }

@@ -53,6 +53,7 @@ impl StudyPlan {
         terminal: &Terminal,
     ) -> anyhow::Result<Self> {
         let mut measured: BTreeMap<String, f64> = BTreeMap::new();
+        let mut remarks = Remarks::default();
         let mut plan = Self {
             out: shown(&site.out),
             device: site.device.clone(),
@@ -62,11 +63,11 @@ impl StudyPlan {
         };
         for (index, &(run, config)) in runs.iter().enumerate() {
             if let Some(path) = site.lacks(&run.data) {
-                plan.warn(format!("{path}, the data {} of this study, are not there", run.data));
+                remarks.add(&run.name, format!("{path}, the data {} of this study, are not there", run.data));
             }
-            let views = site.planned_views(run, config)?;
+            let progress = site.progress(run, config)?;
             let device = crate::device::open(&config.device, config.precision)?;
-            let config = config.clone().chosen(&device)?;
+            let (config, views) = site.planned(run, config, &device)?;
             let network = network(&config)?;
             let pair = match measured.get(&network) {
                 Some(seconds) => *seconds,
@@ -79,13 +80,12 @@ impl StudyPlan {
             };
             let planned =
                 Plan::taking(&config, &*views, &device, |plan| estimate::training_seconds(plan, pair))?;
-            let progress = site.progress(run, &config)?;
             let share_left = match &progress {
                 Progress::Missing | Progress::Running => 1.0,
                 Progress::Begun(epoch) => 1.0 - *epoch as f64 / config.epochs.max(1) as f64,
                 Progress::Trained(_) | Progress::Finished => 0.0,
             };
-            planned.warnings.iter().for_each(|warning| plan.warn(format!("{}: {warning}", run.name)));
+            planned.warnings.iter().for_each(|warning| remarks.add(&run.name, warning.clone()));
             plan.device.clone_from(&planned.device);
             let left_seconds = planned.estimated_seconds * share_left;
             plan.estimated_seconds += if share.has(index) { left_seconds } else { 0.0 };
@@ -103,14 +103,36 @@ impl StudyPlan {
                 command: command(&site.train_words(run, &progress)),
             });
         }
+        plan.warnings = remarks.sentences(runs.len());
         Ok(plan)
     }
+}
 
-    /// What may go wrong, once.
-    fn warn(&mut self, text: String) {
-        if !self.warnings.contains(&text) {
-            self.warnings.push(text);
+/// What may go wrong, and with which runs.
+#[derive(Default)]
+struct Remarks(Vec<(String, Vec<String>)>);
+
+/// So many runs with the same remark are named.
+const MOST_NAMED: usize = 3;
+
+impl Remarks {
+    fn add(&mut self, run: &str, text: String) {
+        match self.0.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, runs)) => runs.push(run.to_owned()),
+            None => self.0.push((text, vec![run.to_owned()])),
         }
+    }
+
+    /// Each remark once, where there are `all` runs.
+    fn sentences(self, all: usize) -> Vec<String> {
+        let sentence = |(text, runs): (String, Vec<String>)| match runs.len() {
+            count if count == all && all > 1 => format!("all runs: {text}"),
+            count if count > MOST_NAMED => {
+                format!("{} and {} more: {text}", runs[..MOST_NAMED].join(", "), count - MOST_NAMED)
+            }
+            _ => format!("{}: {text}", runs.join(", ")),
+        };
+        self.0.into_iter().map(sentence).collect()
     }
 }
 
@@ -160,5 +182,27 @@ impl fmt::Display for StudyPlan {
             estimate::in_words(self.estimated_seconds)
         )?;
         self.warnings.iter().try_for_each(|warning| write!(formatter, "\nwarning: {warning}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_remark_about_several_runs_is_one() {
+        let mut remarks = Remarks::default();
+        for run in ["a", "b", "c", "d", "e"] {
+            remarks.add(run, "short".to_owned());
+            if run != "e" {
+                remarks.add(run, "few".to_owned());
+            }
+        }
+        remarks.add("b", "odd".to_owned());
+        remarks.add("c", "odd".to_owned());
+        assert_eq!(remarks.sentences(5), ["all runs: short", "a, b, c and 1 more: few", "b, c: odd"]);
+        let mut one = Remarks::default();
+        one.add("a", "short".to_owned());
+        assert_eq!(one.sentences(1), ["a: short"]);
     }
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use clap::Parser;
 use dataset::Views;
 use dataset::durable;
+use engine::Device;
 use train::summary::{State, Summary};
 use train::{Config, RunFolder};
 
@@ -169,24 +170,27 @@ impl Site {
         training::new_config(&arguments).map_err(|error| wrong(error.to_string()))
     }
 
+    /// `config`, which `run` is to have, as it is where the run is there: with what the preset `own` chose for it.
+    fn made(&self, run: &Run, config: &Config) -> Config {
+        let there = RunFolder::open(&self.root(run)).and_then(|folder| folder.config());
+        there.map_or_else(|_| config.clone(), |there| config.clone().chosen_as(&there))
+    }
+
     /// How far `run`, which is to have `config`, is. An error where there is a run with other settings.
     pub fn progress(&self, run: &Run, config: &Config) -> anyhow::Result<Progress> {
         let root = self.root(run);
         let Ok(folder) = RunFolder::open(&root) else { return Ok(Progress::Missing) };
         let there = folder.config()?;
-        // What `own` chooses is not known before.
-        if !config.is_automatic() {
-            let (before, now) = (there.identity_toml()?, config.identity_toml()?);
-            if let Some(line) = before.lines().find(|line| !now.lines().any(|other| other == *line)) {
-                let key = line.split(" = ").next().unwrap_or_default();
-                let asked =
-                    now.lines().find(|line| line.split(" = ").next() == Some(key)).unwrap_or_default();
-                anyhow::bail!(
-                    "{} has {line}, but {} says {asked}; move or remove the run to train it anew",
-                    root.display(),
-                    self.file
-                );
-            }
+        let config = &config.clone().chosen_as(&there);
+        let (before, now) = (there.identity_toml()?, config.identity_toml()?);
+        if let Some(line) = before.lines().find(|line| !now.lines().any(|other| other == *line)) {
+            let key = line.split(" = ").next().unwrap_or_default();
+            let asked = now.lines().find(|line| line.split(" = ").next() == Some(key)).unwrap_or_default();
+            anyhow::bail!(
+                "{} has {line}, but {} says {asked}; move or remove the run to train it anew",
+                root.display(),
+                self.file
+            );
         }
         let summary = Summary::of(&folder)?;
         let missing = self.missing(run, config).len();
@@ -204,8 +208,8 @@ impl Site {
 
     /// The evaluations of `run` that are not done.
     pub fn missing<'a>(&self, run: &'a Run, config: &Config) -> Vec<&'a Vec<String>> {
-        let done = self.evaluated(run);
-        run.evaluations.iter().filter(|words| !done.contains(&evaluation_name(words, config))).collect()
+        let (done, config) = (self.evaluated(run), self.made(run, config));
+        run.evaluations.iter().filter(|words| !done.contains(&evaluation_name(words, &config))).collect()
     }
 
     fn evaluated(&self, run: &Run) -> Vec<String> {
@@ -217,7 +221,7 @@ impl Site {
     /// fill a disk.
     pub fn note_evaluated(&self, run: &Run, config: &Config, evaluation: &[String]) -> anyhow::Result<()> {
         let mut done = self.evaluated(run);
-        done.push(evaluation_name(evaluation, config));
+        done.push(evaluation_name(evaluation, &self.made(run, config)));
         durable::write(&self.root(run).join(EVALUATED), serde_json::to_string(&done)?.as_bytes())?;
         let features = self.root(run).join("evaluation").join("features");
         match std::fs::remove_dir_all(&features) {
@@ -228,22 +232,33 @@ impl Site {
         }
     }
 
-    /// The views of `run` where they are there, else some of the same kind, as many as there will be.
-    pub fn planned_views(&self, run: &Run, config: &Config) -> anyhow::Result<Arc<dyn Views>> {
-        match self.study.data.get(&run.data) {
+    /// The configuration that `run` has or will have on `device`, where `config` is what the file says; and its views where
+    /// they are there, else some of the same kind, as many as there will be.
+    pub fn planned(
+        &self,
+        run: &Run,
+        config: &Config,
+        device: &Device,
+    ) -> anyhow::Result<(Config, Arc<dyn Views>)> {
+        let config = self.made(run, config);
+        let views = match self.study.data.get(&run.data) {
             Some(Data::Rendered { .. }) => {
                 let words = self.render_words(&run.data, "cpu").unwrap_or_default();
                 match parse(&words) {
-                    Ok(Command::Render(arguments)) => render::planned(&arguments),
+                    Ok(Command::Render(arguments)) => render::planned(&arguments, config.split)?,
                     _ => anyhow::bail!("{} cannot be rendered", run.data),
                 }
             }
             Some(Data::There { path, objects: Some(objects), .. }) if !Path::new(path).exists() => {
-                let options = render::Planned { objects: *objects, ..render::Planned::PUBLISHED };
-                Ok(options.views())
+                render::like_published(*objects, config.split)
             }
-            _ => Ok(train::data::open_views(config, &mut |_| ())?),
-        }
+            _ => {
+                let config = config.chosen(device)?;
+                let views = train::data::open_views(&config, &mut |_| ())?;
+                return Ok((config, views));
+            }
+        };
+        Ok((config.chosen_for(&*views, device)?, views))
     }
 
     /// Whether `name` is somebody else's and is not there.

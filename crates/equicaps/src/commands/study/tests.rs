@@ -24,8 +24,9 @@ fn every_study_of_the_repository_is_whole() {
         let configurations = site.configurations().unwrap();
         for (run, config) in site.study.runs.iter().zip(&configurations) {
             // As `--dry-run` does it, but nothing is measured.
-            let views = site.planned_views(run, config).unwrap();
-            let plan = train::Plan::taking(config, &*views, &engine::Device::cpu(), |_| 1.0).unwrap();
+            let device = engine::Device::cpu();
+            let (config, views) = &site.planned(run, config, &device).unwrap();
+            let plan = train::Plan::taking(config, &**views, &device, |_| 1.0).unwrap();
             match name.as_str() {
                 "hour.toml" => {
                     assert_eq!((config.method.image_size, config.method.batch), (128, 1024), "{}", run.name);

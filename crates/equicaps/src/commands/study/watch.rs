@@ -145,14 +145,13 @@ impl<'a> Watch<'a> {
         for (number, what) in hands {
             let Some((run, config)) = self.own.get(number) else { continue };
             let summary = RunFolder::open(&self.site.root(run)).and_then(|folder| Summary::of(&folder));
-            let epoch = summary.map_or(0, |summary| summary.reached.epoch);
-            let is_training = what.starts_with("training");
-            // What `own` chooses is not known before.
-            let share = if config.epochs == 0 { 0.0 } else { epoch as f64 / config.epochs as f64 };
-            done += share.min(1.0) * TRAINING;
-            let what = match is_training {
-                true => format!("epoch {epoch} of {}", config.epochs),
-                false => what.split(" (").next().unwrap_or_default().to_owned(),
+            // What `own` chose stands in the run's own configuration, once that is there.
+            let (epoch, epochs) =
+                summary.map_or((0, config.epochs), |summary| (summary.reached.epoch, summary.config.epochs));
+            done += if epochs == 0 { 0.0 } else { (epoch as f64 / epochs as f64).min(1.0) * TRAINING };
+            let what = match what.split(" (").next().unwrap_or_default() {
+                what if what.starts_with("training") && epochs > 0 => format!("epoch {epoch} of {epochs}"),
+                what => what.to_owned(),
             };
             texts.push(format!("{}: {what}", run.name));
         }
