@@ -11,6 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context;
 use clap::Parser;
 use dataset::Views;
 use dataset::durable;
@@ -240,13 +241,22 @@ impl Site {
         config: &Config,
         device: &Device,
     ) -> anyhow::Result<(Config, Arc<dyn Views>)> {
-        let config = self.made(run, config);
-        let views = match self.study.data.get(&run.data) {
+        self.planned_on(self.made(run, config), &run.data, device)
+            .with_context(|| format!("{}, data.{}", self.file, run.data))
+    }
+
+    fn planned_on(
+        &self,
+        config: Config,
+        data: &str,
+        device: &Device,
+    ) -> anyhow::Result<(Config, Arc<dyn Views>)> {
+        let views = match self.study.data.get(data) {
             Some(Data::Rendered { .. }) => {
-                let words = self.render_words(&run.data, "cpu").unwrap_or_default();
+                let words = self.render_words(data, "cpu").unwrap_or_default();
                 match parse(&words) {
                     Ok(Command::Render(arguments)) => render::planned(&arguments, config.split)?,
-                    _ => anyhow::bail!("{} cannot be rendered", run.data),
+                    _ => anyhow::bail!("it cannot be rendered"),
                 }
             }
             Some(Data::There { path, objects: Some(objects), .. }) if !Path::new(path).exists() => {
