@@ -9,7 +9,7 @@ use evaluate::weights::{self, Weights, Which};
 use pose::Space;
 use serde_json::{Map, Value, json};
 use train::checkpoint;
-use train::metrics::Kind;
+use train::metrics::{self, Kind, Over};
 use train::summary::Summary;
 use train::verdict::{FLOORS, floor_of};
 use train::{Config, RunFolder};
@@ -124,7 +124,7 @@ impl Run {
             let mut curves = Map::new();
             for name in summary.names(kind).into_iter().filter(|name| !name.starts_with(FLOORS)) {
                 let floor = floor_of(&name).and_then(|floor| summary.last(kind, &floor));
-                let points = thinned(&summary.curve(kind, &name));
+                let points = thinned(&metrics::curve(&summary.records, Over::Epochs, kind, &name));
                 curves.insert(name, json!({ "points": points, "floor": floor }));
             }
             kinds.insert(word.to_owned(), curves.into());

@@ -1,4 +1,4 @@
-//! The paper's figures from evaluation results: rotations in pose space, convergence, one measure over another.
+//! The paper's figures from evaluation results: rotations in pose space, bars, one measure over another.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,51 +93,6 @@ pub fn sweep_errors(steps: &[SweepStep]) -> Drawing {
     .draw(640.0, 320.0)
 }
 
-/// A metric over the kept checkpoints of several runs, over steps where epochs of runs have different numbers of them;
-/// `None` where no run has two.
-pub fn convergence(
-    title: &str,
-    label: &str,
-    metric: Metric,
-    all: &[Entry],
-    floor: Option<f64>,
-) -> Option<Drawing> {
-    let steps = |entry: &Entry| Some(entry.conditions.steps? as f64);
-    let epochs = |entry: &Entry| Some(entry.results.subject.epochs? as f64);
-    let per_epoch = |entry: &Entry| Some((steps(entry)? / epochs(entry)?.max(1.0)).round() as u64);
-    let different = all.windows(2).any(|pair| per_epoch(&pair[0]) != per_epoch(&pair[1]));
-    let by_steps = different && all.iter().all(|entry| steps(entry).is_some());
-    let mut curves: BTreeMap<String, Vec<(f64, f64, f64)>> = BTreeMap::new();
-    for entry in all {
-        let x = if by_steps { steps(entry) } else { epochs(entry) };
-        if let (Some(x), Some((value, spread))) = (x, measured(&entry.results, metric)) {
-            let curve = curves.entry(run_name(&entry.results)).or_default();
-            curve.push((x, value, spread.unwrap_or(0.0)));
-        }
-    }
-    curves.retain(|_, curve| curve.len() > 1);
-    if curves.is_empty() {
-        return None;
-    }
-    // Bands of many curves would hide each other.
-    let bands = curves.len() <= 4;
-    let series = curves
-        .into_iter()
-        .map(|(name, mut curve)| {
-            curve.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let mut series = Series::new(name, curve.iter().map(|p| (p.0, p.1)).collect()).with_dots();
-            if bands {
-                series.spread = curve.iter().map(|p| p.2).collect();
-            }
-            series
-        })
-        .collect();
-    let references = floor.map(|value| (value, no_information(value))).into_iter().collect();
-    let x = Axis::new(if by_steps { "step" } else { "epoch" });
-    let chart = LineChart { title: title.to_owned(), x, y: Axis::new(label), series, references };
-    Some(chart.draw(560.0, 340.0))
-}
-
 /// Equivariance over invariance, as in the first figure of the paper: rotation R2 over top-1, a point a network. What was
 /// trained for has a colour. `None` where fewer than two networks have both.
 pub fn equivariance_over_invariance(title: &str, all: &[Entry], floor: Option<f64>) -> Option<Drawing> {
@@ -179,7 +134,7 @@ pub fn no_information(value: f64) -> String {
 }
 
 /// A run's name without the epoch that several checkpoints of it add.
-fn run_name(results: &Results) -> String {
+pub(crate) fn run_name(results: &Results) -> String {
     results.subject.name.split(" @ ").next().unwrap_or_default().to_owned()
 }
 

@@ -9,6 +9,7 @@ pub mod axis;
 pub mod bar_chart;
 pub mod compare;
 pub mod contact_sheet;
+pub mod convergence;
 pub mod dataset_stats;
 pub mod drawing;
 pub mod entry;

@@ -286,67 +286,6 @@ pub fn retrieval(all: &[Entry]) -> Vec<Table> {
     vec![ranks, errors]
 }
 
-/// A metric of every run over its evaluated checkpoints; `None` where no run has two.
-pub fn convergence(name: &str, caption: &str, metric: Metric, all: &[Entry]) -> Option<Table> {
-    let points: Vec<(&str, u64, f64, &Entry)> = all
-        .iter()
-        .filter(|entry| !entry.is_untrained())
-        .filter_map(|entry| {
-            let subject = &entry.results.subject;
-            Some((subject.name.as_str(), subject.epochs?, measured(&entry.results, metric)?.0, entry))
-        })
-        .collect();
-    let mut names: Vec<&str> = Vec::new();
-    points.iter().for_each(|point| {
-        if !names.contains(&point.0) {
-            names.push(point.0);
-        }
-    });
-    names.retain(|name| points.iter().filter(|point| point.0 == *name).count() > 1);
-    if names.is_empty() {
-        return None;
-    }
-    let epochs: BTreeSet<u64> =
-        points.iter().filter(|point| names.contains(&point.0)).map(|point| point.1).collect();
-    let steps = |epoch: &u64| {
-        let found =
-            points.iter().filter(|point| point.1 == *epoch).filter_map(|point| point.3.conditions.steps);
-        let all: BTreeSet<u64> = found.collect();
-        // Runs on other data, or with other batches, have other numbers of steps.
-        (all.len() == 1).then(|| all.into_iter().next()).flatten()
-    };
-    let heading = |epoch: &u64| {
-        let steps = steps(epoch)
-            .map_or_else(String::new, |steps| format!(" ({} steps)", crate::entry::grouped(steps)));
-        Column::new(format!("{epoch}{steps}")).in_group("epochs")
-    };
-    let columns = std::iter::once(Column::new("")).chain(epochs.iter().map(heading)).collect();
-    let row = |name: &&str| {
-        let at = |epoch: &u64| {
-            let found = points.iter().find(|point| point.0 == *name && point.1 == *epoch);
-            found.map_or(Cell::Missing, |point| Cell::number(point.2, 2))
-        };
-        std::iter::once(Cell::from(*name)).chain(epochs.iter().map(at)).collect()
-    };
-    let about = |name: &&str| {
-        let last = points.iter().rev().find(|point| point.0 == *name);
-        let entry = last.map(|point| point.3);
-        About {
-            rivals: None,
-            conditions: entry.map(Entry::words).unwrap_or_default(),
-            names: entry.map(|entry| entry.runs.clone()).unwrap_or_default(),
-        }
-    };
-    Some(Table {
-        name: name.to_owned(),
-        caption: caption.to_owned(),
-        columns,
-        rows: names.iter().map(row).collect(),
-        notes: Vec::new(),
-        about: names.iter().map(about).collect(),
-    })
-}
-
 /// EquiCaps by its number of capsules: a table for each group of runs that differ in nothing else.
 pub fn capsule_counts(latest: &[Entry]) -> Vec<Table> {
     let caption = "Number of capsules, EquiCaps, our runs";

@@ -4,15 +4,25 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use dataset::SplitBy;
-use train::metrics::Kind;
+use train::metrics::{self, Kind, Over};
 use train::summary::Summary;
 use train::verdict::{FLOORS, floor_of};
 
 use crate::axis::Axis;
 use crate::{Drawing, LineChart, Result, Series, run_names};
 
+/// What suits the curves of `runs`.
+pub fn over(runs: &[Summary]) -> Over {
+    Over::of(runs.iter().map(|run| &run.records[..]))
+}
+
 /// Draws all numbers whose name is `wanted` into `out`, each as PNG and SVG; returns the PNG files.
-pub fn write(runs: &[Summary], wanted: impl Fn(&str) -> bool, out: &Path) -> Result<Vec<PathBuf>> {
+pub fn write(
+    runs: &[Summary],
+    over: Over,
+    wanted: impl Fn(&str) -> bool,
+    out: &Path,
+) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for (folder, kind) in [("train", Kind::Epoch), ("step", Kind::Step), ("held_out", Kind::HeldOut)] {
         let names: BTreeSet<String> = runs.iter().flat_map(|run| run.names(kind)).collect();
@@ -22,7 +32,7 @@ pub fn write(runs: &[Summary], wanted: impl Fn(&str) -> bool, out: &Path) -> Res
                 continue;
             }
             let stem = format!("{folder}_{}", name.replace('/', "_"));
-            files.push(draw(runs, kind, &name, &out.join(stem))?);
+            files.push(draw(runs, over, kind, &name, &out.join(stem))?);
         }
     }
     Ok(files)
@@ -39,10 +49,10 @@ const FIRST: [(Kind, &str); 6] = [
 ];
 
 /// Draws what people look at first on one page, `out/curves.png` and `.svg`; returns the PNG file, where there is anything.
-pub fn write_first(runs: &[Summary], out: &Path) -> Result<Option<PathBuf>> {
+pub fn write_first(runs: &[Summary], over: Over, out: &Path) -> Result<Option<PathBuf>> {
     let has = |(kind, name): &(Kind, &str)| runs.iter().any(|run| run.last(*kind, name).is_some());
     let charts: Vec<Drawing> =
-        FIRST.iter().filter(|first| has(first)).map(|(kind, name)| chart(runs, *kind, name)).collect();
+        FIRST.iter().filter(|first| has(first)).map(|(kind, name)| chart(runs, over, *kind, name)).collect();
     if charts.is_empty() {
         return Ok(None);
     }
@@ -55,8 +65,8 @@ pub fn write_first(runs: &[Summary], out: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Draws one number of all runs as PNG and SVG; returns the PNG file.
-fn draw(runs: &[Summary], kind: Kind, name: &str, path: &Path) -> Result<PathBuf> {
-    let drawing = chart(runs, kind, name);
+fn draw(runs: &[Summary], over: Over, kind: Kind, name: &str, path: &Path) -> Result<PathBuf> {
+    let drawing = chart(runs, over, kind, name);
     let png = path.with_extension("png");
     drawing.write(&png)?;
     drawing.write(&path.with_extension("svg"))?;
@@ -64,14 +74,14 @@ fn draw(runs: &[Summary], kind: Kind, name: &str, path: &Path) -> Result<PathBuf
 }
 
 /// One number of all runs.
-fn chart(runs: &[Summary], kind: Kind, name: &str) -> Drawing {
+fn chart(runs: &[Summary], over: Over, kind: Kind, name: &str) -> Drawing {
     let splits: Vec<(&str, SplitBy)> =
         runs.iter().map(|run| (run.name.as_str(), run.config.split.or(SplitBy::Objects))).collect();
     let (held_out, names) = run_names::held_out(&splits);
     let where_from = if kind == Kind::HeldOut { held_out } else { "training" };
     let series = runs.iter().zip(names).map(|(run, held_out_name)| {
         let label = if kind == Kind::HeldOut { held_out_name } else { run.name.clone() };
-        let curve = Series::new(label, run.curve(kind, name));
+        let curve = Series::new(label, metrics::curve(&run.records, over, kind, name));
         if curve.points.len() < 40 { curve.with_dots() } else { curve }
     });
     // Runs on the same data have the same floor; of others, the first one's is shown.
@@ -80,7 +90,7 @@ fn chart(runs: &[Summary], kind: Kind, name: &str) -> Drawing {
     let (title, axis) = words(name);
     let chart = LineChart {
         title: format!("{title} ({where_from})"),
-        x: Axis::new("epoch"),
+        x: Axis::new(over.word()),
         y: Axis::new(axis),
         series: series.collect(),
         references,

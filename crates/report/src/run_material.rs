@@ -6,7 +6,7 @@ use dataset::SplitBy;
 use evaluate::protocol::Task;
 use evaluate::{Results, results};
 use methods::verdict::PoseVerdict;
-use train::metrics::{self, Kind, Record};
+use train::metrics::{self, Kind, Over, Record};
 use train::verdict::{self, floor_of};
 use train::{Config, RunFolder};
 
@@ -112,12 +112,6 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<(PathBuf, Results)>) -> Res
     Ok(())
 }
 
-/// The curve of `name` in lines of `kind`.
-fn curve(run: &RunMaterial, kind: Kind, name: &str) -> Vec<(f64, f64)> {
-    let lines = run.records.iter().filter(|record| record.kind == kind);
-    lines.filter_map(|record| Some((record.epoch as f64, record.value(name)?))).collect()
-}
-
 /// Curves of one chart that a reader can still tell apart.
 const MOST_CURVES: usize = 9;
 
@@ -163,7 +157,7 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
         }
     }
     for run in runs {
-        let points = curve(run, Kind::Epoch, "loss");
+        let points = metrics::curve(&run.records, Over::Epochs, Kind::Epoch, "loss");
         if points.len() > 1 {
             let chart = LineChart {
                 title: format!("Loss of {}", run.name),
@@ -184,6 +178,8 @@ fn online(runs: &[&RunMaterial], end: &str, rotation_floor: Option<f64>) -> Vec<
     let mut drawings = Vec::new();
     let splits: Vec<(&str, SplitBy)> = runs.iter().map(|run| (run.name.as_str(), run.split)).collect();
     let (held_out, names) = run_names::held_out(&splits);
+    let over = Over::of(runs.iter().map(|run| &run.records[..]));
+    let curve = |run: &RunMaterial, name: &str| metrics::curve(&run.records, over, Kind::HeldOut, name);
     let probes = [
         ("online_rotation", "rotation R\u{b2}", "probe/rotation_r2/representation"),
         ("online_top1", "top-1", "probe/class_accuracy/representation"),
@@ -196,14 +192,14 @@ fn online(runs: &[&RunMaterial], end: &str, rotation_floor: Option<f64>) -> Vec<
         let series: Vec<Series> = runs
             .iter()
             .zip(&names)
-            .map(|(run, name)| Series::new(name.clone(), curve(run, Kind::HeldOut, key)))
+            .map(|(run, name)| Series::new(name.clone(), curve(run, key)))
             .filter(|series| series.points.len() > 1)
             .collect();
         if series.is_empty() {
             continue;
         }
         let own = floor_of(key).and_then(|floor| {
-            let curves = runs.iter().map(|run| curve(run, Kind::HeldOut, &floor));
+            let curves = runs.iter().map(|run| curve(run, &floor));
             curves.filter_map(|points| Some(points.last()?.1)).next()
         });
         let references = match (name, own.or(rotation_floor)) {
@@ -214,7 +210,7 @@ fn online(runs: &[&RunMaterial], end: &str, rotation_floor: Option<f64>) -> Vec<
         let height = 320.0 + 18.0 * (series.len() / 3) as f64;
         let chart = LineChart {
             title: format!("Online probe on {held_out}: {title}{end}"),
-            x: Axis::new("epoch"),
+            x: Axis::new(over.word()),
             y: Axis::new(label),
             series,
             references,

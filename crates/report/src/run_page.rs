@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use evaluate::protocol::Task;
 
+use crate::convergence::Convergence;
 use crate::entry::{self, Entry};
 use crate::page::Page;
 use crate::paper::{Metric, Published, TABLES};
@@ -238,7 +239,8 @@ fn curves_section(
                 1 => (title.to_owned(), String::new()),
                 _ => (format!("{title}, {data}"), format!("_{}", plain(data))),
             };
-            if let Some(drawing) = figures::convergence(&title, label, metric, entries, floor) {
+            if let Some(convergence) = Convergence::of(metric, entries) {
+                let drawing = convergence.chart(&title, label, floor);
                 files.keep(&format!("{name}{end}"), &drawing)?;
                 drawings.push(drawing);
             }
@@ -254,18 +256,15 @@ fn curves_section(
     if !losses.is_empty() {
         page.fold(&format!("Losses of {} runs", losses.len()), |page| page.drawings(&losses));
     }
-    let convergence = [
-        ours::convergence(
-            "rotation-over-epochs",
-            "Rotation R\u{b2} over pre-training",
-            Metric::Rotation,
-            all,
-        ),
-        ours::convergence("top1-over-epochs", "Top-1 (%) over pre-training", Metric::Top1, all),
-    ];
-    for table in convergence.into_iter().flatten() {
-        page.table(&table);
-        tables.push(table);
+    for (name, caption, metric) in [
+        ("rotation-over-epochs", "Rotation R\u{b2} over pre-training", Metric::Rotation),
+        ("top1-over-epochs", "Top-1 (%) over pre-training", Metric::Top1),
+    ] {
+        if let Some(convergence) = Convergence::of(metric, all) {
+            let table = convergence.table(name, caption);
+            page.table(&table);
+            tables.push(table);
+        }
     }
     Ok(())
 }

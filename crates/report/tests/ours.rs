@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use evaluate::protocol::Task;
 use evaluate::results::{Data, FORMAT, Measured, ProbeResult, Subject};
 use evaluate::{Preset, Protocol, Results};
+use report::convergence::Convergence;
 use report::entry::{Conditions, by_data, over_seeds};
 use report::paper::{Metric, TABLES};
 use report::{Entry, Table, compare, ours};
@@ -65,10 +66,32 @@ fn convergence_has_a_row_for_every_run_with_several_checkpoints() {
         results("B", "vicreg", None, 20, 0.25),
     ]
     .map(|results| Entry::plain(&results));
-    let table = ours::convergence("c", "", Metric::Rotation, &all).unwrap();
+    let table = Convergence::of(Metric::Rotation, &all).unwrap().table("c", "");
     assert_eq!(table.rows.len(), 1);
     assert_eq!(cells(&table, 0), ["A", "0.30", "0.40"]);
-    assert!(ours::convergence("c", "", Metric::Rotation, &all[1..]).is_none());
+    assert!(Convergence::of(Metric::Rotation, &all[1..]).is_none());
+}
+
+#[test]
+fn convergence_of_runs_with_other_epochs_is_over_steps() {
+    let at = |name: &str, epochs: u64, steps: u64, value: f64| {
+        let mut entry = Entry::plain(&results(name, "equicaps", Some(32), epochs, value));
+        entry.conditions.steps = Some(steps);
+        entry
+    };
+    let a = [at("A", 20, 200, 0.4), at("A", 10, 100, 0.3)];
+    let titles = |all: &[Entry]| -> Vec<(String, String)> {
+        let table = Convergence::of(Metric::Rotation, all).unwrap().table("c", "");
+        table.columns[1..].iter().map(|column| (column.group.clone(), column.heading.clone())).collect()
+    };
+    let pair = |group: &str, title: &str| (group.to_owned(), title.to_owned());
+    assert_eq!(titles(&a), [pair("epochs", "10 (100 steps)"), pair("epochs", "20 (200 steps)")]);
+    let [first, second] = a;
+    let all = [first, second, at("B", 10, 200, 0.5), at("B", 60, 1200, 0.6)];
+    assert_eq!(titles(&all), [pair("steps", "100"), pair("steps", "200"), pair("steps", "1,200")]);
+    let table = Convergence::of(Metric::Rotation, &all).unwrap().table("c", "");
+    assert_eq!(cells(&table, 0), ["A", "0.30", "0.40", "\u{2013}"]);
+    assert_eq!(cells(&table, 1), ["B", "\u{2013}", "0.50", "0.60"]);
 }
 
 #[test]

@@ -132,6 +132,60 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
         .collect()
 }
 
+/// What curves are drawn over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Epochs, with fractions inside one.
+    Epochs,
+    /// Steps.
+    Steps,
+}
+
+impl Over {
+    /// What shows runs with these numbers of steps in an epoch fairly: steps, unless all have the same.
+    pub fn fitting(steps_per_epoch: impl IntoIterator<Item = f64>) -> Self {
+        let mut numbers = steps_per_epoch.into_iter().map(f64::round);
+        let first = numbers.next();
+        if numbers.all(|number| Some(number) == first) { Self::Epochs } else { Self::Steps }
+    }
+
+    /// What shows runs with these lines fairly; steps also where a run has not come to the end of an epoch.
+    pub fn of<'a>(runs: impl IntoIterator<Item = &'a [Record]>) -> Self {
+        let runs = runs.into_iter().filter(|records| !records.is_empty());
+        let numbers: Option<Vec<f64>> = runs.map(steps_per_epoch).collect();
+        numbers.map_or(Self::Steps, Self::fitting)
+    }
+
+    /// What one place is.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Epochs => "epoch",
+            Self::Steps => "step",
+        }
+    }
+}
+
+/// Steps of an epoch, as soon as one is complete.
+fn steps_per_epoch(records: &[Record]) -> Option<f64> {
+    let complete = |record: &&Record| record.kind == Kind::Epoch && record.epoch > 0;
+    records.iter().find(complete).map(|record| record.step as f64 / record.epoch as f64)
+}
+
+/// The values of `name` among the lines of `kind`, each with its place.
+pub fn curve(records: &[Record], over: Over, kind: Kind, name: &str) -> Vec<(f64, f64)> {
+    let steps = match over {
+        Over::Steps => Some(1.0),
+        Over::Epochs => steps_per_epoch(records),
+    };
+    let of_kind = records.iter().filter(|record| record.kind == kind);
+    of_kind
+        .filter_map(|record| {
+            let place = steps.map_or(record.epoch as f64, |steps| record.step as f64 / steps);
+            Some((place, record.value(name)?))
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +234,26 @@ mod tests {
         let steps: Vec<u64> = read(&path).unwrap().iter().map(|record| record.step).collect();
         assert_eq!(steps, [2, 3, 4, 5]);
         assert_eq!(fs::read(folder.path().join("metrics.jsonl.damaged")).unwrap(), bytes);
+    }
+
+    #[test]
+    fn curves_are_over_steps_where_epochs_have_different_numbers_of_them() {
+        let run = |steps: u64, epochs: u64| -> Vec<Record> {
+            let line = |kind, epoch: u64, step: u64| Record { kind, epoch, ..record(step, step as f64) };
+            let mut lines = vec![line(Kind::Step, 1, 1)];
+            lines.extend((1..=epochs).map(|epoch| line(Kind::Epoch, epoch, epoch * steps)));
+            lines
+        };
+        let (ten, four, begun) = (run(10, 2), run(4, 3), run(4, 0));
+        let over = |runs: &[&[Record]]| Over::of(runs.iter().copied());
+        assert_eq!(over(&[&ten, &ten, &[]]), Over::Epochs);
+        assert_eq!(over(&[&ten, &four]), Over::Steps);
+        assert_eq!(over(&[&ten, &begun]), Over::Steps);
+        assert_eq!(over(&[]), Over::Epochs);
+        assert_eq!(curve(&ten, Over::Epochs, Kind::Epoch, "loss"), [(1.0, 10.0), (2.0, 20.0)]);
+        assert_eq!(curve(&ten, Over::Epochs, Kind::Step, "loss"), [(0.1, 1.0)]);
+        assert_eq!(curve(&four, Over::Steps, Kind::Epoch, "loss"), [(4.0, 4.0), (8.0, 8.0), (12.0, 12.0)]);
+        assert!(curve(&four, Over::Steps, Kind::Epoch, "other").is_empty());
     }
 
     #[test]

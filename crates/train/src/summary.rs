@@ -122,22 +122,6 @@ impl Summary {
         verdict::of_run(&self.config, &self.records)
     }
 
-    /// The values of `name` among the lines of `kind`, each with its epoch (a fraction inside one).
-    pub fn curve(&self, kind: Kind, name: &str) -> Vec<(f64, f64)> {
-        let per_epoch = self
-            .records
-            .iter()
-            .find(|record| record.kind == Kind::Epoch && record.epoch > 0)
-            .map(|record| record.step as f64 / record.epoch as f64);
-        let of_kind = self.records.iter().filter(|record| record.kind == kind);
-        of_kind
-            .filter_map(|record| {
-                let epoch = per_epoch.map_or(record.epoch as f64, |steps| record.step as f64 / steps);
-                Some((epoch, record.value(name)?))
-            })
-            .collect()
-    }
-
     /// The names of all numbers among the lines of `kind`, sorted.
     pub fn names(&self, kind: Kind) -> Vec<String> {
         let of_kind = self.records.iter().filter(|record| record.kind == kind);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use report::run_curves;
 use serde::Serialize;
+use train::metrics::Over;
 
 use crate::UsageError;
 use crate::outcome::Outcome;
@@ -17,6 +18,8 @@ use crate::terminal::shown;
     equicaps runs plot runs/equicaps runs/vicreg
   Some metrics, a chart each:
     equicaps runs plot runs/equicaps runs/vicreg --metric rotation_r2/representation --out curves
+  Runs with other batches or other numbers of objects, after as many steps:
+    equicaps runs plot runs/small runs/large --over steps
 
 runs show explains the names of metrics.")]
 pub struct Arguments {
@@ -32,15 +35,29 @@ pub struct Arguments {
     /// A chart for every metric
     #[arg(long, conflicts_with = "metric")]
     all: bool,
+    /// What curves are drawn over [default: epochs, or steps where epochs of these runs have different numbers of them]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    over: Option<OverWord>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum OverWord {
+    Epochs,
+    Steps,
 }
 
 /// Draws the curves.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let runs = super::summaries(&arguments.runs)?;
+    let over = match arguments.over {
+        Some(OverWord::Epochs) => Over::Epochs,
+        Some(OverWord::Steps) => Over::Steps,
+        None => run_curves::over(&runs),
+    };
     let wanted = |name: &str| arguments.all || arguments.metric.iter().any(|text| name.contains(text));
     let files = match arguments.all || !arguments.metric.is_empty() {
-        true => run_curves::write(&runs, wanted, &arguments.out)?,
-        false => run_curves::write_first(&runs, &arguments.out)?.into_iter().collect(),
+        true => run_curves::write(&runs, over, wanted, &arguments.out)?,
+        false => run_curves::write_first(&runs, over, &arguments.out)?.into_iter().collect(),
     };
     if files.is_empty() && arguments.metric.is_empty() {
         return Err(UsageError("nothing to plot: these runs have no metrics yet".to_owned()).into());
