@@ -1,6 +1,5 @@
 //! The paper's figures from evaluation results: rotations in pose space, bars, one measure over another.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use evaluate::Results;

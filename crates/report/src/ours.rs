@@ -1,14 +1,13 @@
 //! Tables of our results alone: probes, retrieval, and studies over several runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dataset::SplitBy;
 use evaluate::protocol::Task;
 use evaluate::results::{Measured, ProbeResult, Ranking, Retrieval, RetrievalError};
 
-use crate::compare::{measured, tells_something};
+use crate::compare::tells_something;
 use crate::entry::Entry;
-use crate::paper::Metric;
 use crate::table::{About, Better, Cell, Column, Table};
 
 const PROBES: [(Task, &str, f64); 8] = [
