@@ -20,7 +20,11 @@ export function open(place) {
 
   const draw = () => {
     const runs = [...known.values()];
-    const mark = page.epoch ?? page.state.runs[page.run].epochs.at(-1) ?? null;
+    const checkpoint = page.epoch ?? page.state.runs[page.run].epochs.at(-1) ?? null;
+    // Over steps where epochs of these runs have different numbers of them.
+    const bySteps = new Set(runs.map((run) => run.steps_per_epoch).filter(Boolean).map(Math.round)).size > 1;
+    const scale = (run) => (bySteps ? run?.steps_per_epoch ?? 1 : 1);
+    const chosen = scale(known.get(page.run));
     const names = new Map();
     for (const [kind, word] of Object.entries(WORDS)) {
       for (const { curves } of runs) for (const name of Object.keys(curves[kind])) {
@@ -32,14 +36,14 @@ export function open(place) {
     const rank = ({ name, kind }) => { const place = FIRST.indexOf(name); return (place < 0 ? 99 : place) + (kind === "held_out" ? 0 : 0.5); };
     const listed = [...names.values()].sort((a, b) => rank(a) - rank(b)).filter((one) => all || (rank(one) < 99 && (one.kind === "held_out" || one.name === "loss" || one.name.startsWith("health"))));
     grid.replaceChildren(...listed.map(({ kind, name, word }) => {
-      const series = runs.filter((run) => run.curves[kind][name]).map((run) => ({ name: run.name, colour: COLOURS[run.index % COLOURS.length], ...run.curves[kind][name] }));
+      const series = runs.filter((run) => run.curves[kind][name]).map((run) => ({ name: run.name, colour: COLOURS[run.index % COLOURS.length], ...run.curves[kind][name], points: run.curves[kind][name].points.map(([x, y]) => [x * scale(run), y]) }));
       const pick = (at) => {
         const { epochs } = page.state.runs[page.run];
-        if (epochs.length) choose(page.run, epochs.reduce((best, epoch) => (Math.abs(epoch - at) < Math.abs(best - at) ? epoch : best)));
+        if (epochs.length) choose(page.run, epochs.reduce((best, epoch) => (Math.abs(epoch * chosen - at) < Math.abs(best * chosen - at) ? epoch : best)));
         draw();
       };
       const floors = series.some((one) => one.floor !== null && one.floor !== undefined);
-      return panel(el("h2", {}, inWords(name), el("small", {}, word, floors ? "; dashed: without information" : "")), chart(series, { mark, onpick: pick }));
+      return panel(el("h2", {}, inWords(name), el("small", {}, word, bySteps ? "; over steps" : "", floors ? "; dashed: without information" : "")), chart(series, { mark: checkpoint === null ? null : checkpoint * chosen, onpick: pick }));
     }));
     table.replaceChildren(el("table", {},
       el("thead", {}, el("tr", {}, ["run", "method", "state", "epoch", "step", "checkpoints"].map((text) => el("th", {}, text)))),

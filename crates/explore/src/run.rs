@@ -135,6 +135,7 @@ impl Run {
             "epoch": summary.reached.epoch,
             "epochs": summary.config.epochs,
             "step": summary.reached.step,
+            "steps_per_epoch": metrics::steps_per_epoch(&summary.records),
             "checkpoints": self.epochs()?,
             "curves": kinds,
             "pose": summary.pose_verdict(),

@@ -166,7 +166,7 @@ impl Over {
 }
 
 /// Steps of an epoch, as soon as one is complete.
-fn steps_per_epoch(records: &[Record]) -> Option<f64> {
+pub fn steps_per_epoch(records: &[Record]) -> Option<f64> {
     let complete = |record: &&Record| record.kind == Kind::Epoch && record.epoch > 0;
     records.iter().find(complete).map(|record| record.step as f64 / record.epoch as f64)
 }

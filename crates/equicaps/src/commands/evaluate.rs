@@ -10,6 +10,7 @@ use dataset::{ObjectSet, Split, SplitBy, Views};
 use engine::{Device, Precision};
 use evaluate::evaluation::{self, DataSource, Event, Wanted};
 use evaluate::features::{Extraction, data_key, extract};
+use evaluate::prediction::Transformation;
 use evaluate::weights::{self, Opened, Weights, Which};
 use evaluate::{Encoder, Preset, Protocol, Results};
 use methods::verdict::PoseVerdict;
@@ -413,7 +414,8 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
         terminal.note(format!("earlier results under other conditions are kept in {}", aside.display()));
     }
     evaluation_folder::write(request.out, &outcome, request.images, &device)?;
-    if request.images && outcome.truth.space == Space::Object {
+    let has_poses = matches!(encoder.transformation(), Some(Transformation::PoseMatrices(_)));
+    if request.images && has_poses && outcome.truth.space == Space::Object {
         terminal.note("rotating an object in pose space");
         let has_translation = outcome.truth.has[Part::Translation];
         let views = request.data.first().map(|source| &**source.views);

@@ -367,6 +367,14 @@ fn runs_tell_about_themselves() {
         ok_json(equicaps(&["runs", "plot", first, second, "--metric", "rotation_r2", "--out"]).arg(&out));
     let image = plotted["files"][0].as_str().unwrap();
     assert!(std::fs::read(image).unwrap().starts_with(b"\x89PNG"));
+    // Over epochs, which have equally many steps here, unless something else is asked for.
+    let axis = |word: &str| {
+        std::fs::read_to_string(image.replace(".png", ".svg")).unwrap().contains(&format!(">{word}</text>"))
+    };
+    assert!(axis("epoch") && !axis("step"));
+    ok(equicaps(&["runs", "plot", first, second, "--over", "steps", "--metric", "rotation_r2", "--out"])
+        .arg(&out));
+    assert!(axis("step") && !axis("epoch"));
     // Without a metric, what people look at first, on one page.
     let plotted = ok_json(equicaps(&["runs", "plot", first, second, "--out"]).arg(&out));
     assert_eq!(plotted["files"], serde_json::json!([out.join("curves.png")]));
