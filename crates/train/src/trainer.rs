@@ -4,25 +4,26 @@
 //! learner's state and the position; lines of metrics are durable before the checkpoint that is later than they are,
 //! and lines later than the checkpoint are taken back when a run goes on.
 
+mod belonging;
 mod end_of_epoch;
 mod start;
 mod step_results;
 mod together;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dataset::cuda::{DeviceImages, look_ahead};
-use dataset::{Allocate, Loader, LoaderOptions, Split, SplitBy, TrainingPlan, Views, plan};
+use dataset::{Allocate, Loader, LoaderOptions, TrainingPlan, Views};
 use engine::{Collective, DType, Device, Tensor};
 use methods::{Ask, PairImages};
 use pose::ViewPose;
 
 use crate::bad_samples::Skipping;
 use crate::batches::{Item, PairBatch, check_ranks, share_of, training_plan, view_counts};
-use crate::checkpoint::{self, Checkpoint, Position, SPLIT};
+use crate::checkpoint::{self, Position};
 use crate::clock::Clock;
 use crate::config::{Config, OnBadSample};
 use crate::data::Data;
@@ -35,6 +36,8 @@ use crate::learner::Learner;
 use crate::means::Means;
 use crate::run_folder::OwnedRun;
 use crate::saver::Saver;
+pub use belonging::starting_checkpoint;
+pub(crate) use belonging::views_digest;
 use start::Start;
 
 /// Where a checkpoint keeps what is known of the effective rank.
@@ -299,7 +302,7 @@ impl Trainer<'_> {
             return Ok(());
         }
         let strikes = self.guard.strikes();
-        let mut checkpoint = described(self.position, &self.config, &*self.views, strikes)?;
+        let mut checkpoint = belonging::described(self.position, &self.config, &*self.views, strikes)?;
         checkpoint.metadata.insert(GUARD_RANK.to_owned(), serde_json::json!(self.guard.rank()).to_string());
         self.learner.save(&mut checkpoint)?;
         if let Some(name) = checkpoint.not_a_number() {
@@ -364,103 +367,4 @@ fn on_device(images: dataset::cuda::PairImages) -> Result<PairImages<'static>> {
     let [first, second] = images.into_buffers();
     let tensor = |buffer| Tensor::from_buffer(dims, DType::U8, buffer);
     Ok(PairImages::Device([tensor(first)?, tensor(second)?]))
-}
-
-/// A checkpoint before the first step, of a run whose weights come from elsewhere.
-pub fn starting_checkpoint(config: &Config, views: &dyn Views, learner: &dyn Learner) -> Result<Checkpoint> {
-    let mut checkpoint = described(Position::default(), config, views, 0)?;
-    learner.save(&mut checkpoint)?;
-    Means::default().save(&mut checkpoint);
-    Ok(checkpoint)
-}
-
-/// A checkpoint with everything but tensors.
-fn described(position: Position, config: &Config, views: &dyn Views, strikes: u64) -> Result<Checkpoint> {
-    let metadata = [
-        ("seed", config.seed.to_string()),
-        ("config_hash", config.identity()?),
-        ("config", config.identity_toml()?),
-        ("objects", views.split(Split::Train).len().to_string()),
-        ("objects_digest", plan::digest(views.objects())),
-        ("views_digest", views_digest(views)),
-        ("classes", views.classes().len().to_string()),
-        ("guard_strikes", strikes.to_string()),
-    ];
-    let split = Some(views.split_by()).filter(|split| *split == SplitBy::Views);
-    let split = split.map(|split| (SPLIT.to_owned(), split.to_string()));
-    let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into_iter().chain(split).collect();
-    Ok(Checkpoint { position, metadata, ..Checkpoint::default() })
-}
-
-/// Refuses a checkpoint made with other settings or other data.
-fn check_belongs(
-    path: &std::path::Path,
-    checkpoint: &Checkpoint,
-    config: &Config,
-    views: &Arc<dyn Views>,
-) -> Result<()> {
-    let text = |key: &str| checkpoint.metadata.get(key).cloned().unwrap_or_default();
-    // A setting that came later than the checkpoint counts as it is by default.
-    let now = config.identity()?;
-    if text("config_hash") != now && Config::of_checkpoint(path, checkpoint)?.identity()? != now {
-        let changes = changed_settings(&text("config"), &config.identity_toml()?);
-        return Err(Error::content(
-            path,
-            format!("was made with other settings than config.toml has now{changes}"),
-        ));
-    }
-    let (then, is) = (checkpoint.split(), views.split_by());
-    if then != is {
-        return Err(Error::content(path, format!("was made with the split by {then}, not by {is}")));
-    }
-    let objects = views.split(Split::Train).len().to_string();
-    if text("objects") != objects {
-        return Err(Error::content(
-            path,
-            format!("was made with {} training objects, but the data now have {objects}", text("objects")),
-        ));
-    }
-    if text("objects_digest") != plan::digest(views.objects()) {
-        return Err(Error::content(path, "was made with other objects than the data have now"));
-    }
-    // Checkpoints of earlier versions say nothing of views.
-    if !["", &views_digest(&**views)].contains(&text("views_digest").as_str()) {
-        let message = "was made with other views of these objects than the data have now: \
-                       their number, size or latents differ";
-        return Err(Error::content(path, message));
-    }
-    Ok(())
-}
-
-/// A number for the views of a dataset: how many, how large, and what some of them show.
-pub(crate) fn views_digest(views: &dyn Views) -> String {
-    const OBJECTS: usize = 256;
-    let (count, objects) = (views.views(), views.objects().len());
-    let mut text = format!("{count} {} {}", views.side(), views.has_translation());
-    for object in (0..objects).step_by(objects.div_ceil(OBJECTS).max(1)) {
-        for view in [0, views.views_in(object).saturating_sub(1)] {
-            let numbers = views.latents(object, view).to_vec();
-            text.extend(numbers.iter().map(|number| format!(" {:016x}", number.to_bits())));
-        }
-    }
-    text.extend(views.images_digest().map(|digest| format!(" {digest:016x}")));
-    format!("{:016x}", random::fnv1a(text.as_bytes()))
-}
-
-/// The settings in which two texts of one setting a line differ: `: batch was 32 and is 16, ...`.
-fn changed_settings(before: &str, now: &str) -> String {
-    let lines = |text: &str| -> BTreeMap<String, String> {
-        let pairs = text.lines().filter_map(|line| line.split_once(" = "));
-        pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
-    };
-    let (before, now) = (lines(before), lines(now));
-    let value =
-        |side: &BTreeMap<String, String>, key| side.get(key).map_or("not set", String::as_str).to_owned();
-    let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-    let changes: Vec<String> = keys
-        .into_iter()
-        .filter(|key| before.get(*key) != now.get(*key))
-        .map(|key| format!("{key} was {} and is {}", value(&before, key), value(&now, key)))
-        .collect();
-    if changes.is_empty() { String::new() } else { format!(": {}", changes.join(", ")) }
 }

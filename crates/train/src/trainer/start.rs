@@ -7,7 +7,8 @@ use dataset::{TrainingPlan, Views};
 use engine::Collective;
 use serde::{Deserialize, Serialize};
 
-use super::{GUARD_RANK, check_belongs};
+use super::GUARD_RANK;
+use super::belonging::check_belongs;
 use crate::checkpoint::{self, Position};
 use crate::config::Config;
 use crate::error::{Error, Result};

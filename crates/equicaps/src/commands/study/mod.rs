@@ -3,6 +3,7 @@
 //! A study is nothing but commands that anybody could give: `render`, `train`, `evaluate`, each in a process of its own,
 //! and a report of what they left. What is done is found in the folders of data and runs.
 
+mod block;
 mod file;
 mod make;
 mod plan;
