@@ -86,6 +86,11 @@ impl Dataset {
         ]
     }
 
+    /// Names of the columns of the latents.
+    fn latent_names(&self) -> Vec<&'static str> {
+        self.stored.latent_table().columns().names()
+    }
+
     /// Latents of every row.
     fn latents<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let table = self.stored.latent_table();

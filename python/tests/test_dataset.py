@@ -35,6 +35,7 @@ def test_rows_are_images_latents_and_labels(views):
 def test_shards_sizes_and_translations(packed):
     data = equicaps.Dataset(packed, image_size=16)
     assert data.latents.shape == (12, 10)
+    assert tuple(data.latent_names) == equicaps.LATENT_NAMES
     assert data.image_size == 16 and data[0][0].shape == (16, 16, 3)
     assert "6 objects of 2 classes, 2 views each" in repr(data)
 

@@ -38,7 +38,7 @@ use crate::terminal::Terminal;
   equicaps explore runs/first
 
 `equicaps COMMAND --help` has more. Exit status: 0 done, 1 failed, 2 wrong usage, 75 interrupted
-(progress is saved; rerun to resume)."
+(progress is saved; the same command, or train --resume RUN, goes on)."
 )]
 struct Arguments {
     #[command(subcommand)]

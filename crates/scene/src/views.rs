@@ -13,6 +13,7 @@ use crate::latents::{LatentError, Latents, Shape};
 
 /// One view to render.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ViewRecord {
     /// Where the image belongs, relative to the root.
     pub image: PathBuf,
@@ -229,5 +230,8 @@ mod tests {
         assert!(parse("{}").unwrap_err().to_string().contains("line 1"));
         assert!(parse(&record("a.png", "null").replace("0.1", "\"red\"")).is_err());
         assert!(parse(&record("a.png", "null").replace("0.1", "1e999")).is_err());
+        let slip = record("a.png", "null").replace("\"samples\"", "\"camera_elevatoin\": 1.5, \"samples\"");
+        let error = parse(&slip).unwrap_err().to_string();
+        assert!(error.contains("`camera_elevatoin`") && error.contains("`camera_elevation`"), "{error}");
     }
 }

@@ -33,8 +33,19 @@ pub struct Imported {
     pub config: Config,
     /// What the network took of it.
     pub taken: Taken,
-    /// Whether the transformation was a guess between two that have the same shapes.
-    pub guessed_transform: bool,
+    /// What neither the file nor the caller said.
+    pub guesses: Vec<Guess>,
+}
+
+/// What was assumed of a network because names and shapes do not tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guess {
+    /// The method: there is a backbone and nothing else.
+    Method,
+    /// The transformation: two have the same shapes.
+    Transform,
+    /// The size of the images: only projectors of capsules depend on it.
+    ImageSize,
 }
 
 type Tensors = BTreeMap<String, TorchTensor>;
@@ -48,11 +59,19 @@ pub fn import(path: &Path, wishes: &Wishes) -> Result<Imported> {
         tensors = tensors.into_iter().map(|(name, tensor)| (format!("backbone.{name}"), tensor)).collect();
     }
     tensors.retain(|name, _| !name.starts_with("evaluator."));
+    let mut guesses = Vec::new();
     let method = match &wishes.method {
         Some(method) => method.clone(),
-        None => method_of(&tensors).map_err(&refuse)?.to_owned(),
+        None => match method_of(&tensors).map_err(&refuse)? {
+            Some(method) => method.to_owned(),
+            None => {
+                guesses.push(Guess::Method);
+                // The backbone alone is the same for all.
+                MethodName::EQUICAPS.name().to_owned()
+            }
+        },
     };
-    let (config, guessed_transform) = configure(&method, &tensors, wishes, &refuse)?;
+    let config = configure(&method, &tensors, wishes, &mut guesses, &refuse)?;
     let mut checkpoint = Checkpoint::of_weights(&config, file.epochs.unwrap_or(0))?;
     for (name, TorchTensor { shape, numbers }) in tensors {
         let numbers = match numbers {
@@ -69,7 +88,7 @@ pub fn import(path: &Path, wishes: &Wishes) -> Result<Imported> {
     let mut network = Network::build(&config.method, &Device::cpu(), 0)?;
     let taken =
         weights::load_fitting(&mut network.store, &checkpoint).map_err(|error| refuse(error.to_string()))?;
-    Ok(Imported { checkpoint, config, taken, guessed_transform })
+    Ok(Imported { checkpoint, config, taken, guesses })
 }
 
 /// Refuses sizes whose network would be far larger than the file, before it is built.
@@ -87,8 +106,8 @@ fn check_size(config: &MethodConfig, checkpoint: &Checkpoint) -> std::result::Re
     Ok(())
 }
 
-/// The method whose names these are.
-fn method_of(tensors: &Tensors) -> std::result::Result<&'static str, String> {
+/// The method whose names these are; none where only the backbone is there.
+fn method_of(tensors: &Tensors) -> std::result::Result<Option<&'static str>, String> {
     let has = |prefix: &str| tensors.keys().any(|name| name.starts_with(prefix));
     if !has("backbone.") {
         let first = tensors.keys().next().map_or("", String::as_str);
@@ -100,9 +119,8 @@ fn method_of(tensors: &Tensors) -> std::result::Result<&'static str, String> {
         .map(MethodName::name)
         .collect();
     match known[..] {
-        // The backbone alone is the same for all.
-        [] => Ok(MethodName::EQUICAPS.name()),
-        [method] => Ok(method),
+        [] => Ok(None),
+        [method] => Ok(Some(method)),
         _ => Err(format!(
             "the networks of {} have the same names; say which with --method",
             known.join(" and ")
@@ -115,8 +133,9 @@ fn configure(
     method: &str,
     tensors: &Tensors,
     wishes: &Wishes,
+    guesses: &mut Vec<Guess>,
     refuse: &dyn Fn(String) -> Error,
-) -> Result<(Config, bool)> {
+) -> Result<Config> {
     let mut settings = Config::settings(method, "paper")?;
     let shape = |name: &str| tensors.get(name).map(|tensor| tensor.shape.as_slice());
     match shape("backbone.conv1.weight") {
@@ -124,18 +143,19 @@ fn configure(
         _ => return Err(refuse("it holds no ResNet-18: there is no backbone.conv1.weight".to_owned())),
     }
     let mut transform = None;
-    let mut guessed = false;
+    let mut side = None;
     if let (Some(&[capsules, ..]), Some(&[lower, _, pose])) =
         (shape("projector.conv_a.weight"), shape("projector.fc.W1"))
         && capsules > 0
     {
         settings.set(&format!("network.capsules={capsules}"))?;
         // A lower capsule of every type at every place of the map, which is a 32nd of the image.
-        let side = (lower / capsules).isqrt();
-        settings.set(&format!("image_size={}", 32 * side))?;
+        side = Some(32 * (lower / capsules).isqrt());
         if method == "equicaps" {
             transform = Some(if pose == 9 { "rotation" } else { "rotation+object" });
-            guessed = pose != 9 && wishes.transform.is_none();
+            if pose != 9 && wishes.transform.is_none() {
+                guesses.push(Guess::Transform);
+            }
         } else {
             settings.set(&format!("network.pose={}", pose.isqrt()))?;
         }
@@ -167,10 +187,12 @@ fn configure(
     if let Some(transform) = wishes.transform.as_deref().or(transform) {
         settings.set_key("--transform", "transform", transform)?;
     }
-    if let Some(size) = wishes.image_size {
-        settings.set_key("--image-size", "image_size", &size.to_string())?;
+    match (wishes.image_size, side) {
+        (Some(size), _) => settings.set_key("--image-size", "image_size", &size.to_string())?,
+        (None, Some(size)) => settings.set(&format!("image_size={size}"))?,
+        (None, None) => guesses.push(Guess::ImageSize),
     }
-    Ok((Config::resolve(settings)?, guessed))
+    Config::resolve(settings)
 }
 
 #[cfg(test)]
@@ -185,13 +207,12 @@ mod tests {
 
     #[test]
     fn a_published_file_becomes_a_checkpoint_with_its_sizes() {
-        let Imported { checkpoint, config, taken, guessed_transform } =
-            import(file(), &Wishes::default()).unwrap();
+        let Imported { checkpoint, config, taken, guesses } = import(file(), &Wishes::default()).unwrap();
         let method = &config.method;
         assert_eq!((method.name.name(), method.transform.name()), ("equicaps", "rotation"));
         assert_eq!((method.network.width, method.network.capsules, method.image_size), (8, 16, 32));
         assert_eq!(checkpoint.position.epoch, 1999);
-        assert!(taken.anew.is_empty() && !guessed_transform, "{taken:?}");
+        assert!(taken.anew.is_empty() && guesses.is_empty(), "{taken:?} {guesses:?}");
         // Six of the first layer, 12 of each of 8 blocks, 6 of each of 4 shortcuts, 15 of the projector; no probes.
         assert_eq!(checkpoint.tensors.len(), 6 + 8 * 12 + 4 * 6 + 15);
         let Stored { shape, numbers: Numbers::F32(values) } = &checkpoint.tensors["projector.fc.W2"] else {

@@ -1,4 +1,4 @@
-//! docs/settings.md lists what `equicaps train --print-config` prints.
+//! docs/settings.md lists every setting with its value in `presets/defaults.toml`, and `train --print-config` prints no others.
 #![allow(clippy::unwrap_used)]
 
 use methods::presets::DEFAULTS;

@@ -30,6 +30,8 @@ class Dataset:
     (20, (20, 7), (20,))
     >>> data.classes
     ['airplane', 'trash bin']
+    >>> data.latent_names
+    ['rot_x', 'rot_y', 'rot_z', 'floor_hue', 'spot_theta', 'spot_phi', 'spot_hue']
 
     With PyTorch: `torch.utils.data.DataLoader(data, batch_size=64, num_workers=4)`.
     """
@@ -47,6 +49,7 @@ class Dataset:
         self._native = _native.Dataset(os.fspath(path), lists, split, image_size)
         self.objects, self.views, self.labels = self._native.index()
         self.latents: NDArray[np.float64] = self._native.latents()
+        self.latent_names: list[str] = self._native.latent_names()
         self.classes: list[str] = self._native.classes()
         self.object_names: list[str] = self._native.objects()
 

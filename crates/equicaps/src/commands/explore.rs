@@ -30,8 +30,8 @@ pub struct Arguments {
     /// Runs' folders, checkpoints, or `builtin` [default: builtin]
     #[arg(value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// Data to look at: a dataset's folder, or procedural:CLASSESxOBJECTS [default: those of the first run]
-    #[arg(long, value_name = "DIR")]
+    /// Data to look at: a dataset's folder, a folder of meshes, or procedural:CLASSESxOBJECTS [default: those of the first run]
+    #[arg(long, value_name = "DATA")]
     data: Option<String>,
     /// The meshes that a dataset was rendered from, for live views
     #[arg(long, value_name = "DIR")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use serde::Serialize;
-use train::import::Wishes;
+use train::import::{Guess, Wishes};
 
 use crate::UsageError;
 use crate::outcome::Outcome;
@@ -55,11 +55,21 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     };
     let imported = train::import::import(&arguments.file, &wishes)?;
     let config = &imported.config.method;
-    if imported.guessed_transform {
-        terminal.warn(format!(
-            "the poses are 4x4: assuming training for {}; give --transform rotation+base otherwise",
-            config.transform
-        ));
+    for guess in &imported.guesses {
+        let size = config.image_size;
+        terminal.warn(match guess {
+            Guess::Method => format!(
+                "there is a backbone and nothing else: assuming {}; give --method otherwise",
+                config.name.name()
+            ),
+            Guess::Transform => format!(
+                "the poses are 4x4: assuming training for {}; give --transform rotation+base otherwise",
+                config.transform
+            ),
+            Guess::ImageSize => format!(
+                "nothing tells the size of the images: assuming {size}x{size}; give --image-size otherwise"
+            ),
+        });
     }
     if !imported.taken.anew.is_empty() {
         let parts: Vec<&str> = imported.taken.anew.iter().map(String::as_str).collect();

@@ -222,6 +222,20 @@ fn networks_can_be_used_on_images() {
     json(root, &[&export[..], &["network.safetensors"]].concat());
     json(root, &["embed", "network.safetensors", "@all.npy.txt", "--out", "exported.npy"]);
     assert_eq!(std::fs::read(root.join("exported.npy")).unwrap(), npy);
+    // Weights for PyTorch come back; what they do not tell is said to be assumed.
+    json(root, &[&export[..], &["whole/encoder.pth"]].concat());
+    json(root, &["export", "runs/equicaps", "--out", "bare/encoder.pth"]);
+    let import = |file: &str, out: &str| equicaps(root, &["import", file, "--out", out, "--json"]);
+    let whole = import("whole/encoder.pth", "whole.safetensors");
+    assert_eq!(
+        (whole.status.success(), String::from_utf8_lossy(&whole.stderr).contains("assuming")),
+        (true, false)
+    );
+    json(root, &["embed", "whole.safetensors", "@all.npy.txt", "--out", "whole.npy"]);
+    assert_eq!(std::fs::read(root.join("whole.npy")).unwrap(), npy);
+    let bare = import("bare/encoder.pth", "bare.safetensors");
+    let said = String::from_utf8_lossy(&bare.stderr);
+    assert!(said.contains("assuming equicaps; give --method") && said.contains("assuming 256x256"), "{said}");
 
     let list = std::fs::read_to_string(root.join("all.npy.txt")).unwrap();
     let query = list.lines().next().unwrap();

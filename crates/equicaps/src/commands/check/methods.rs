@@ -19,7 +19,7 @@ use crate::outcome::Outcome;
 pub struct Arguments {
     #[command(flatten)]
     device: CheckedDevice,
-    /// Compare bf16 with f32 on the device instead: the direction of the gradient of EquiCaps' published networks
+    /// Compare 16 bits with f32 on the device instead: the direction of the gradient of EquiCaps' published networks
     #[arg(long, conflicts_with = "precision")]
     published: bool,
 }

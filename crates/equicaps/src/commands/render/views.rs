@@ -26,8 +26,9 @@ use crate::terminal::{Progress, Terminal, shown};
   equicaps render views --views renders/views.json --root renders --out again
 
 FILE is a JSON array of records: image, mesh (or null: the empty scene), rotation_xyz,
-floor_hue, spot_theta, spot_phi, spot_hue, translation_xyz. Meshes are found below --root;
-an image is written to OUT/image, as PNG (as JPEG where its name ends in .jpg).")]
+floor_hue, spot_theta, spot_phi, spot_hue, and where wanted translation_xyz, scale_xyz, shear
+(xy, xz, yz), camera_distance, camera_elevation. Meshes are found below --root; an
+image is written to OUT/image, as PNG (as JPEG where its name ends in .jpg).")]
 pub struct Arguments {
     /// The views, as JSON
     #[arg(long, value_name = "FILE")]
