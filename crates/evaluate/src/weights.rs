@@ -45,6 +45,14 @@ pub enum Which {
     Untrained,
 }
 
+/// Where a run's evaluations keep the results of the network before training.
+pub const UNTRAINED_FOLDER: &str = "untrained";
+
+/// Where they keep those of the network after so many epochs.
+pub fn epoch_folder(epochs: u64) -> String {
+    format!("epoch_{epochs:05}")
+}
+
 /// The weights that `path` (a run's folder or a checkpoint) and `which` name.
 pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
     if path.is_file() || builtin::is_named(path) {
@@ -253,8 +261,8 @@ impl Weights {
     /// A short name for a folder: `epoch_00060`, `untrained`.
     pub fn folder_name(&self) -> String {
         match (&self.file, self.epochs) {
-            (None, _) => "untrained".to_owned(),
-            (Some(_), Some(epochs)) => format!("epoch_{epochs:05}"),
+            (None, _) => UNTRAINED_FOLDER.to_owned(),
+            (Some(_), Some(epochs)) => epoch_folder(epochs),
             (Some(file), None) => file
                 .file_stem()
                 .map_or_else(|| "weights".to_owned(), |stem| stem.to_string_lossy().into_owned()),

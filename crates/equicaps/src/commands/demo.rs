@@ -45,13 +45,9 @@ const SIDE: usize = 64;
 /// Runs the demo; what is there already is not made again.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let began = Instant::now();
-    let site = Site {
-        file: "demo.toml".to_owned(),
-        study: Study::parse("demo.toml", STUDY)?.with_seed(arguments.seed),
-        out: arguments.out.clone(),
-        // The times and numbers of the demo are those of a CPU.
-        device: "cpu".to_owned(),
-    };
+    let study = Study::parse("demo.toml", STUDY)?.with_seed(arguments.seed);
+    // The times and numbers of the demo are those of a CPU.
+    let site = Site::new("demo.toml", study, arguments.out.clone(), "cpu");
     let report = study::make_alone(&site, terminal)?;
     let views_folder = arguments.out.join("data").join("views");
     let views = Dataset::open(&views_folder)?;

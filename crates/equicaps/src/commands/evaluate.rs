@@ -133,6 +133,14 @@ pub struct Request<'a> {
     pub images: bool,
 }
 
+impl Arguments {
+    /// Which weights are evaluated, where all words of the arguments are known.
+    pub fn checked(&self) -> anyhow::Result<Which> {
+        Wanted::parse(&self.tasks).map_err(|error| UsageError(error.to_string()))?;
+        which(self)
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let world = world::start()?;

@@ -24,7 +24,7 @@ use crate::{UsageError, interrupt, world};
 use arguments::DatasetArguments;
 
 pub use options::{Preset, parse_shard};
-pub use planned::{like_published, planned};
+pub use planned::{difference, like_published, planned};
 
 /// Arguments of `equicaps render`.
 #[derive(Debug, clap::Args)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dataset::card::Card;
 use dataset::plan::Plan;
 use dataset::{
     CpuRenderer, ObjectSet, OnTheFly, OnTheFlyOptions, ProceduralSize, SplitBy, Views, held_out_views,
@@ -35,6 +36,14 @@ pub fn planned(arguments: &Arguments, split: SplitName) -> anyhow::Result<Arc<dy
         ranges,
     };
     Ok(options.of(set, &ids))
+}
+
+/// In what the dataset with `card` differs from what `arguments` ask for, whatever device made it.
+pub fn difference(arguments: &Arguments, card: &Card) -> anyhow::Result<Option<String>> {
+    let arguments = &arguments.dataset;
+    let (set, origin) = arguments.objects()?;
+    let settings = arguments.settings(arguments.ranges()?, origin, card.settings.device.clone());
+    Ok(card.settings.difference(&Plan::new(settings, &set.ids()).settings))
 }
 
 /// Views like those of the published 3DIEBench-T, of so many objects.

@@ -10,23 +10,6 @@ use super::file::Run;
 /// Products with more runs are slips of the finger.
 pub(super) const MOST_RUNS: usize = 10_000;
 
-/// One value or several.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-enum Several<T> {
-    One(T),
-    List(Vec<T>),
-}
-
-impl<T: Clone> Several<T> {
-    fn all(&self) -> Vec<T> {
-        match self {
-            Self::One(one) => vec![one.clone()],
-            Self::List(list) => list.clone(),
-        }
-    }
-}
-
 /// Runs that differ in what has a list.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,11 +18,12 @@ pub(super) struct Block {
     run: Option<String>,
     /// Ends the names of these runs, where they would have the names of others.
     name: Option<String>,
-    data: Option<Several<String>>,
-    method: Option<Several<String>>,
-    transform: Option<Several<String>>,
-    backbone: Option<Several<String>>,
-    seed: Option<Several<u64>>,
+    // One value or a list.
+    data: Option<Value>,
+    method: Option<Value>,
+    transform: Option<Value>,
+    backbone: Option<Value>,
+    seed: Option<Value>,
     preset: Option<String>,
     /// Settings of all of them.
     #[serde(default)]
@@ -65,31 +49,55 @@ impl Block {
             backbone: block.backbone.or(all.backbone),
             seed: block.seed.or(all.seed),
             preset: block.preset.or(all.preset),
-            set: over(all.set, block.set),
+            // A setting may be written by its whole name, or in a group.
+            set: over(flat(all.set), flat(block.set)),
             vary: all.vary.into_iter().chain(block.vary).collect(),
             evaluate: over(all.evaluate, block.evaluate),
         }
     }
 
+    /// Refuses what only a single block can say.
+    pub(super) fn check_as_common(&self) -> Result<(), String> {
+        match self.run {
+            Some(_) => Err("`run` names one run, so it cannot be said of all".to_owned()),
+            None => Ok(()),
+        }
+    }
+
     /// The runs, the last list changing fastest; with the options of the evaluation of all.
     pub(super) fn runs(&self, line: usize, evaluate: &Table) -> Result<Vec<Run>, String> {
-        let Some(data) = &self.data else { return Err("these runs have no data".to_owned()) };
-        let Some(method) = &self.method else { return Err("these runs have no method".to_owned()) };
-        let several = |values: &Option<Several<String>>| -> Vec<Option<String>> {
-            values.as_ref().map_or(vec![None], |values| values.all().into_iter().map(Some).collect())
-        };
-        let texts = |values: &Several<String>| values.all().into_iter().map(Some).collect::<Vec<_>>();
-        let seeds = self.seed.as_ref().map_or(vec![0], Several::all);
-        let mut axes: Vec<(&str, Vec<Option<String>>)> = vec![
-            ("data", texts(data)),
-            ("method", texts(method)),
-            ("transform", several(&self.transform)),
-            ("backbone", several(&self.backbone)),
-        ];
+        for key in ["data", "method", "transform", "backbone", "seed", "device"] {
+            if self.set.contains_key(key) || self.vary.contains_key(key) {
+                return Err(match key {
+                    "device" => {
+                        "the device is that of the study (`--device`), not a setting of its runs".to_owned()
+                    }
+                    key => format!("`{key}` is a word of its own beside `set`, for one value or a list"),
+                });
+            }
+        }
+        let several =
+            |key: &str, values: &Option<Value>, kind: Kind| -> Result<Vec<Option<String>>, String> {
+                let Some(values) = values else { return Ok(vec![None]) };
+                Ok(kind.all(key, values)?.into_iter().map(Some).collect())
+            };
+        let mut axes: Vec<(&str, Vec<Option<String>>)> = Vec::new();
+        for (key, values) in [
+            ("data", &self.data),
+            ("method", &self.method),
+            ("transform", &self.transform),
+            ("backbone", &self.backbone),
+        ] {
+            if values.is_none() && ["data", "method"].contains(&key) {
+                return Err(format!("these runs have no {key}"));
+            }
+            axes.push((key, several(key, values, Kind::Text)?));
+        }
         for (key, values) in &self.vary {
             axes.push((key, values.iter().map(|value| Some(written(value))).collect()));
         }
-        axes.push(("seed", seeds.iter().map(|seed| Some(seed.to_string())).collect()));
+        let seeds = self.seed.clone().unwrap_or(Value::Integer(0));
+        axes.push(("seed", several("seed", &Some(seeds), Kind::Number)?));
         if let Some((name, _)) = axes.iter().find(|(_, values)| values.is_empty()) {
             return Err(format!("the list of {name} is empty"));
         }
@@ -124,7 +132,8 @@ impl Block {
         evaluations: Vec<Vec<String>>,
     ) -> Result<Run, String> {
         let mut options = Vec::new();
-        let mut set: Vec<String> = self.set.iter().flat_map(|(key, value)| assignments(key, value)).collect();
+        let mut set: Vec<String> =
+            self.set.iter().map(|(key, value)| format!("{key}={}", written(value))).collect();
         let mut name = Vec::new();
         for &(axis, value) in chosen {
             let Some(value) = value else { continue };
@@ -144,9 +153,9 @@ impl Block {
                 key => {
                     set.push(format!("{key}={value}"));
                     let short = key.rsplit('.').next().unwrap_or(key);
-                    // capsules16, but task_rotation.
+                    // capsules16, but task_rotation; lists are written without spaces.
                     let join = if value.starts_with(|c: char| c.is_ascii_digit()) { "" } else { "_" };
-                    name.push(format!("{short}{join}{value}"));
+                    name.push(format!("{short}{join}{}", value.replace(' ', "")));
                 }
             }
         }
@@ -167,8 +176,13 @@ fn evaluations(mut options: Table) -> Result<Vec<Vec<String>>, String> {
             return Err(format!("a study itself says `{taken}` when it evaluates"));
         }
     }
-    let untrained = matches!(options.remove("untrained"), Some(Value::Boolean(true)));
+    let untrained = match options.remove("untrained") {
+        None => false,
+        Some(Value::Boolean(is_wanted)) => is_wanted,
+        Some(other) => return Err(format!("untrained takes true or false, not {other}")),
+    };
     let epochs = match options.remove("epochs") {
+        Some(Value::Array(list)) if list.is_empty() => return Err("the list of epochs is empty".to_owned()),
         Some(Value::Array(list)) => list,
         Some(one) => vec![one],
         None => vec![Value::String("newest".to_owned())],
@@ -189,13 +203,44 @@ fn over(mut below: Table, above: Table) -> Table {
     below
 }
 
-/// `KEY=VALUE` of every setting in `value`, which may be a group of settings.
-fn assignments(key: &str, value: &Value) -> Vec<String> {
-    match value {
-        Value::Table(group) => {
-            group.iter().flat_map(|(name, value)| assignments(&format!("{key}.{name}"), value)).collect()
+/// Settings by their whole names: `loss.variance` of a group `loss` with `variance` in it.
+fn flat(settings: Table) -> Table {
+    let mut all = Table::new();
+    for (key, value) in settings {
+        match value {
+            Value::Table(group) => {
+                all.extend(flat(group).into_iter().map(|(name, value)| (format!("{key}.{name}"), value)));
+            }
+            value => _ = all.insert(key, value),
         }
-        value => vec![format!("{key}={}", written(value))],
+    }
+    all
+}
+
+/// What a value, or each of a list, is to be.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Number,
+}
+
+impl Kind {
+    /// The value of `key`, or all of its list, as words of a command line.
+    fn all(self, key: &str, value: &Value) -> Result<Vec<String>, String> {
+        let one = |value: &Value| match (self, value) {
+            (Self::Text, Value::String(text)) => Ok(text.clone()),
+            (Self::Number, Value::Integer(number)) if *number >= 0 => Ok(number.to_string()),
+            (Self::Text, other) => {
+                Err(format!("{key} takes text in quotation marks, or a list of such texts, not {other}"))
+            }
+            (Self::Number, other) => {
+                Err(format!("{key} takes a whole number from 0 on, or a list of them, not {other}"))
+            }
+        };
+        match value {
+            Value::Array(list) => list.iter().map(one).collect(),
+            value => Ok(vec![one(value)?]),
+        }
     }
 }
 
@@ -215,6 +260,7 @@ pub(super) fn words(options: &Table) -> Result<Vec<String>, String> {
         match value {
             Value::Boolean(true) => words.push(option),
             Value::Boolean(false) => {}
+            Value::Array(list) if list.is_empty() => return Err(format!("the list of {key} is empty")),
             Value::Array(list) => words.extend(list.iter().flat_map(|one| [option.clone(), written(one)])),
             Value::Table(_) => return Err(format!("`{key}` is no group of options")),
             one => words.extend([option, written(one)]),

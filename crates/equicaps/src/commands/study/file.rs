@@ -74,7 +74,7 @@ struct File {
     introduction: String,
     data: BTreeMap<String, Spanned<Table>>,
     #[serde(default)]
-    all: Block,
+    all: Option<Spanned<Block>>,
     #[serde(default)]
     evaluate: Table,
     runs: Vec<Spanned<Block>>,
@@ -131,10 +131,18 @@ impl Study {
             let data = Data::of(table.into_inner(), line).map_err(|what| source.wrong(line, what))?;
             study.data.insert(name, data);
         }
+        let all = match &file.all {
+            None => Block::default(),
+            Some(all) => {
+                let line = source.line(all.span().start);
+                all.get_ref().check_as_common().map_err(|what| source.wrong(line, what))?;
+                all.get_ref().clone()
+            }
+        };
         for block in &file.runs {
             let line = source.line(block.span().start);
             let wrong = |what: String| source.wrong(line, what);
-            let runs = file.all.under(block.get_ref()).runs(line, &file.evaluate).map_err(wrong)?;
+            let runs = all.under(block.get_ref()).runs(line, &file.evaluate).map_err(wrong)?;
             for run in runs {
                 study.add(run).map_err(wrong)?;
             }

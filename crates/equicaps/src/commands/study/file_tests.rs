@@ -104,6 +104,34 @@ fn mistakes_are_named_with_their_line() {
         (&format!("runs = []\n{data}"), "study.toml has no runs"),
         ("runs = []\n[data.T]\npath = \"a\"\nviews = 4\n", "not `views`"),
         (
+            &format!("{data}[[runs]]\ndata = \"T\"\nmethod = \"sie\"\nset = {{ seed = 7 }}\n"),
+            "line 3: `seed` is a word of its own beside `set`",
+        ),
+        (
+            &format!("{data}[[runs]]\ndata = \"T\"\nmethod = \"sie\"\nseed = [0, -1]\n"),
+            "line 3: seed takes a whole number from 0 on, or a list of them, not -1",
+        ),
+        (
+            &format!("{data}[[runs]]\ndata = \"T\"\nmethod = 3\n"),
+            "line 3: method takes text in quotation marks, or a list of such texts, not 3",
+        ),
+        (
+            &format!("{data}[all]\nrun = \"a\"\n[[runs]]\ndata = \"T\"\nmethod = \"sie\"\n"),
+            "line 3: `run` names one run",
+        ),
+        (
+            &format!("{data}[evaluate]\nuntrained = \"yes\"\n[[runs]]\ndata = \"T\"\nmethod = \"sie\"\n"),
+            "untrained takes true or false, not \"yes\"",
+        ),
+        (
+            &format!("{data}[evaluate]\nepochs = []\n[[runs]]\ndata = \"T\"\nmethod = \"sie\"\n"),
+            "the list of epochs is empty",
+        ),
+        (
+            &format!("{data}[evaluate]\ntasks = []\n[[runs]]\ndata = \"T\"\nmethod = \"sie\"\n"),
+            "the list of tasks is empty",
+        ),
+        (
             &format!(
                 "{data}[[runs]]\ndata = \"T\"\nmethod = \"sie\"\n[[runs]]\ndata = \"T\"\nmethod = \"sie\"\nset = {{ epochs = 4 }}\n"
             ),
@@ -113,6 +141,31 @@ fn mistakes_are_named_with_their_line() {
         let message = refusal(text);
         assert!(message.contains(expected) && !message.contains('\n'), "{text}: {message}");
     }
+}
+
+#[test]
+fn blocks_change_settings_of_all_however_they_are_written() {
+    let text = r#"
+        [data.T]
+        procedural = "5x4"
+        [all]
+        set = { epochs = 3, "loss.variance" = 5.0, loss = { covariance = 2.0, invariance = 0.5 } }
+        [[runs]]
+        data = "T"
+        method = "equicaps"
+        set = { loss = { variance = 1.0 }, "loss.invariance" = 0.0 }
+        vary = { "network.projector" = [[32, 32, 32]] }
+    "#;
+    let study = Study::parse("study.toml", text).unwrap();
+    let expected = [
+        "epochs=3",
+        "loss.covariance=2.0",
+        "loss.invariance=0.0",
+        "loss.variance=1.0",
+        "network.projector=[32, 32, 32]",
+    ];
+    assert_eq!(study.runs[0].set, expected);
+    assert_eq!(study.runs[0].name, "T-equicaps-projector_[32,32,32]-s0");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
@@ -99,43 +100,89 @@ struct Crew<'a> {
 }
 
 impl Crew<'_> {
-    /// Makes one run after the other, until there is none that nobody has begun.
+    /// Makes one run after the other, until there is none that nobody has begun; then those that were in the hands of others,
+    /// as far as these did not finish them.
     fn work(&self) -> anyhow::Result<()> {
+        let mut elsewhere = Vec::new();
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(&(run, config)) = self.own.get(number) else { return Ok(()) };
-            self.watch.begin(number);
-            let ended = self.run(number, run, config);
-            let ended = ended.unwrap_or_else(|error| Ended::Failed(crate::sentence(&error)));
-            self.watch.end(number, &ended);
-            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            match ended {
-                Ended::Done => _ = std::fs::remove_file(failure_path(self.site, run)),
-                Ended::Interrupted => {
-                    // Whoever interrupted one of several means all.
-                    interrupt::flag().store(true, Ordering::Relaxed);
-                    made.interrupted = true;
-                    return Ok(());
+            let Some(&(run, config)) = self.own.get(number) else { break };
+            match self.attempt(number, run, config)? {
+                Attempt::Over => {}
+                Attempt::Elsewhere => {
+                    self.watch.says(number, "another process works on it; waiting for that after the others");
+                    elsewhere.push((number, run, config));
                 }
-                Ended::Failed(why) => {
-                    durable::write(&failure_path(self.site, run), why.as_bytes())?;
-                    made.failed.insert(run.name.clone(), why);
+                Attempt::Stop => return Ok(()),
+            }
+        }
+        for (number, run, config) in elsewhere {
+            loop {
+                match self.attempt(number, run, config)? {
+                    Attempt::Over => break,
+                    Attempt::Elsewhere => std::thread::sleep(LOOK),
+                    Attempt::Stop => return Ok(()),
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Makes one run, unless another process does.
+    fn attempt(&self, number: usize, run: &Run, config: &Config) -> anyhow::Result<Attempt> {
+        self.watch.begin(number);
+        let ended = match self.run(number, run, config).transpose() {
+            None if self.is_time_over() => Ended::Interrupted,
+            None => return Ok(Attempt::Elsewhere),
+            Some(ended) => ended.unwrap_or_else(|error| Ended::Failed(crate::sentence(&error))),
+        };
+        self.watch.end(number, &ended);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        match ended {
+            Ended::Done => _ = std::fs::remove_file(failure_path(self.site, run)),
+            Ended::Interrupted => {
+                // Whoever interrupted one of several means all.
+                interrupt::flag().store(true, Ordering::Relaxed);
+                made.interrupted = true;
+                return Ok(Attempt::Stop);
+            }
+            Ended::Failed(why) => {
+                durable::write(&failure_path(self.site, run), why.as_bytes())?;
+                made.failed.insert(run.name.clone(), why);
+            }
+        }
+        Ok(Attempt::Over)
+    }
+
+    fn is_time_over(&self) -> bool {
+        self.manner.is_over() || interrupt::flag().load(Ordering::Relaxed)
+    }
+
+    /// Does what is left of one run; none where another process works on it.
+    fn run(&self, number: usize, run: &Run, config: &Config) -> anyhow::Result<Option<Ended>> {
+        if self.site.progress(run, config)? == Progress::Finished {
+            return Ok(Some(Ended::Done));
+        }
+        // Other studies in this folder, and parts of one that was killed, which may still be saving.
+        let Some(held) = locked(&self.site.state(&format!("{}.run.lock", run.name)))? else {
+            return Ok(None);
+        };
+        match self.site.progress(run, config)? {
+            Progress::Finished => Ok(Some(Ended::Done)),
+            Progress::Running => Ok(None),
+            progress => self.rest(number, run, config, progress, &held).map(Some),
         }
     }
 
-    /// Does what is left of one run.
-    fn run(&self, number: usize, run: &Run, config: &Config) -> anyhow::Result<Ended> {
-        let mut progress = self.site.progress(run, config)?;
-        match &progress {
-            Progress::Finished => return Ok(Ended::Done),
-            Progress::Running => {
-                self.watch.says(number, "another process works on it");
-                return Ok(Ended::Done);
-            }
-            _ => {}
-        }
+    /// Does what is left of a run that is this process's, as `held` says.
+    fn rest(
+        &self,
+        number: usize,
+        run: &Run,
+        config: &Config,
+        mut progress: Progress,
+        held: &File,
+    ) -> anyhow::Result<Ended> {
         let data = self.data(number, &run.data)?;
         if data != Ended::Done {
             return Ok(data);
@@ -144,7 +191,7 @@ impl Crew<'_> {
             let what = if progress == Progress::Missing { "training" } else { "training goes on" };
             self.watch.says(number, what);
             let words = self.site.train_words(run, &progress);
-            match self.part(number, &words)? {
+            match self.part(number, &words, held)? {
                 Ended::Done => {}
                 other => return Ok(other),
             }
@@ -153,7 +200,7 @@ impl Crew<'_> {
         for evaluation in self.site.missing(run, config) {
             self.watch.says(number, &format!("evaluation ({})", evaluation.join(" ")));
             let words = self.site.evaluate_words(run, evaluation);
-            match self.part(number, &words)? {
+            match self.part(number, &words, held)? {
                 Ended::Done => self.site.note_evaluated(run, config, evaluation)?,
                 other => return Ok(other),
             }
@@ -165,8 +212,8 @@ impl Crew<'_> {
     }
 
     /// Does one part of the run `number`.
-    fn part(&self, number: usize, words: &[String]) -> anyhow::Result<Ended> {
-        process::run(words, &self.manner, |line| self.watch.remarks(number, line))
+    fn part(&self, number: usize, words: &[String], held: &File) -> anyhow::Result<Ended> {
+        process::run(words, &self.manner, held, |line| self.watch.remarks(number, line))
     }
 
     /// Renders the data called `name`, where they are to be rendered and nobody did.
@@ -177,14 +224,14 @@ impl Crew<'_> {
         let Some(words) = self.site.render_words(name, self.site.rendering_device()) else {
             return Ok(Ended::Done);
         };
-        let Some(_turn) = self.turn(number, name)? else { return Ok(Ended::Interrupted) };
+        let Some(turn) = self.turn(number, name)? else { return Ok(Ended::Interrupted) };
         let known = || self.data.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known().get(name).cloned();
         let found = match before {
             Some(found) => found,
             None => {
                 self.watch.says(number, &format!("rendering {name}, or finding it rendered"));
-                let found = match self.part(number, &words)? {
+                let found = match self.part(number, &words, &turn)? {
                     Ended::Done => Ok(()),
                     Ended::Failed(why) => Err(format!("its data {name} could not be rendered: {why}")),
                     Ended::Interrupted => return Ok(Ended::Interrupted),
@@ -199,22 +246,40 @@ impl Crew<'_> {
     /// Waits until nobody else renders `name`; none where that took too long.
     fn turn(&self, number: usize, name: &str) -> anyhow::Result<Option<File>> {
         let path = self.site.state(&format!("{name}.lock"));
-        let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut said = false;
         loop {
-            match file.try_lock() {
-                Err(TryLockError::WouldBlock) => {}
-                // Where the file system has no locks, two processes may render the same bytes.
-                Ok(()) | Err(TryLockError::Error(_)) => return Ok(Some(file)),
+            if let Some(file) = locked(&path)? {
+                return Ok(Some(file));
             }
             if !said {
                 self.watch.says(number, &format!("waiting for {name}, which is being rendered"));
                 said = true;
             }
-            if self.manner.is_over() || interrupt::flag().load(Ordering::Relaxed) {
+            if self.is_time_over() {
                 return Ok(None);
             }
             std::thread::sleep(LOOK);
         }
+    }
+}
+
+/// What came of a run.
+enum Attempt {
+    /// It is over, however it ended.
+    Over,
+    /// Another process works on it.
+    Elsewhere,
+    /// There is no time for anything more.
+    Stop,
+}
+
+/// The file at `path`, empty and locked; none where another process has locked it.
+fn locked(path: &Path) -> anyhow::Result<Option<File>> {
+    let options = File::options().read(true).write(true).create(true).truncate(true).clone();
+    let file = options.open(path).with_context(|| format!("cannot write {}", path.display()))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Ok(None),
+        // Where the file system has no locks, two processes may do the same work.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
     }
 }

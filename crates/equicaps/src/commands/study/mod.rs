@@ -4,6 +4,7 @@
 //! and a report of what they left. What is done is found in the folders of data and runs.
 
 mod block;
+mod done;
 mod file;
 mod make;
 mod plan;
@@ -96,12 +97,15 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let launch = Launch::of_environment()?;
     let variable = |name: &str| std::env::var(name).ok();
     let share = Share::of(arguments.shard, &launch, &variable)?;
-    let site = Site {
-        file: arguments.file.display().to_string(),
-        study: Study::read(&arguments.file)?,
-        out: arguments.out.clone().unwrap_or(stem),
-        device: device(&arguments.device, &share),
-    };
+    let out = arguments.out.clone().unwrap_or(stem);
+    if arguments.file == out {
+        bail!(UsageError(format!(
+            "{} has no ending, which leaves no name for its folder; give --out DIR",
+            out.display()
+        )));
+    }
+    let study = Study::read(&arguments.file)?;
+    let site = Site::new(arguments.file.display().to_string(), study, out, device(&arguments.device, &share));
     let configurations = site.configurations()?;
     let runs: Vec<(&Run, &Config)> = site
         .study
@@ -222,6 +226,8 @@ fn finish(
     };
     for (run, config) in runs {
         if site.progress(run, config).is_ok_and(|progress| progress == Progress::Finished) {
+            // Whoever finished it.
+            done.failed.remove(&run.name);
             done.finished += 1;
         } else if let Some(why) = make::failure(site, run) {
             done.failed.entry(run.name.clone()).or_insert(why);
@@ -250,7 +256,14 @@ fn report(site: &Site, terminal: &Terminal) -> anyhow::Result<Option<String>> {
     for run in &site.study.runs {
         match RunMaterial::read(&site.root(run)) {
             Ok(material) if !material.evaluations.is_empty() => found.push(material),
-            _ => missing.push(run.name.as_str()),
+            read => {
+                let is_there = site.root(run).is_dir();
+                read.err()
+                    .filter(|_| is_there)
+                    .into_iter()
+                    .for_each(|error| terminal.warn(error.to_string()));
+                missing.push(run.name.as_str());
+            }
         }
     }
     if found.is_empty() {

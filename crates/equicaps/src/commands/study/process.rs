@@ -1,6 +1,7 @@
 //! One part of a study (rendering, a run, an evaluation) as a process of its own: a GPU that fails, memory that runs out or a
 //! panic ends this part and no other, and all of its memory is free afterwards.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
@@ -47,8 +48,14 @@ impl Manner {
     }
 }
 
-/// Runs `equicaps WORDS`; `hears` gets the lines that it says, where it does not say them itself.
-pub fn run(words: &[String], manner: &Manner, hears: impl Fn(&str) + Sync) -> anyhow::Result<Ended> {
+/// Runs `equicaps WORDS`; `hears` gets the lines that it says, where it does not say them itself. What `held` is locked for
+/// stays locked as long as the part lives, also where this process is killed.
+pub fn run(
+    words: &[String],
+    manner: &Manner,
+    held: &File,
+    hears: impl Fn(&str) + Sync,
+) -> anyhow::Result<Ended> {
     let stop = interrupt::flag();
     interrupt::means("stopping the study; what is in hand is saved; once more to end at once");
     if stop.load(Ordering::Relaxed) || manner.is_over() {
@@ -58,7 +65,8 @@ pub fn run(words: &[String], manner: &Manner, hears: impl Fn(&str) + Sync) -> an
     let mut command = Command::new(itself::program()?);
     command.args(words).args(["--json", "--threads", &manner.threads.to_string()]);
     command.args(manner.quiet.then_some("--quiet"));
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    // The file is empty, so that the part reads nothing from it; but it has it, and the lock with it.
+    command.stdin(held.try_clone().context("cannot pass a lock on")?).stdout(Stdio::piped());
     if manner.speaks {
         command.stderr(Stdio::piped());
     }

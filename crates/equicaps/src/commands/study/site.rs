@@ -8,23 +8,23 @@
 //!     report.html      and what goes beside it
 //! ```
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use clap::Parser;
 use dataset::Views;
-use dataset::durable;
+use dataset::card::Card;
 use engine::Device;
+use train::checkpoint::Checkpoint;
 use train::summary::{State, Summary};
-use train::{Config, RunFolder};
+use train::{Config, RunFolder, TrainedOn};
 
+use super::done;
 use super::file::{Data, Run, Study};
 use crate::UsageError;
 use crate::commands::{Command, render, train as training};
-
-/// Which evaluations a run has.
-const EVALUATED: &str = "evaluation/study.json";
 
 /// A study and where it is made.
 pub struct Site {
@@ -36,6 +36,8 @@ pub struct Site {
     pub out: PathBuf,
     /// What `--device` gets.
     pub device: String,
+    /// In what rendered data differ from what the file says, as far as it was asked.
+    differences: Mutex<BTreeMap<String, Option<String>>>,
 }
 
 /// How far a run is.
@@ -67,6 +69,11 @@ impl Progress {
 }
 
 impl Site {
+    /// The study that is called `file`, made in `out` on `device`.
+    pub fn new(file: impl Into<String>, study: Study, out: PathBuf, device: impl Into<String>) -> Self {
+        Self { file: file.into(), study, out, device: device.into(), differences: Mutex::default() }
+    }
+
     fn wrong(&self, line: usize, what: impl std::fmt::Display) -> anyhow::Error {
         UsageError(format!("{}, line {line}: {what}", self.file)).into()
     }
@@ -126,8 +133,24 @@ impl Site {
     fn finish_words(&self, run: &Run, mut words: Vec<String>) -> Vec<String> {
         words.extend(self.data_words(&run.data));
         words.extend(["--device".to_owned(), self.device.clone()]);
-        words.extend(run.set.iter().flat_map(|setting| ["--set".to_owned(), setting.clone()]));
+        let set = run.set.iter().cloned().chain(self.milestones(run));
+        words.extend(set.flat_map(|setting| ["--set".to_owned(), setting]));
         words
+    }
+
+    /// The setting by which the checkpoints that are to be evaluated stay, where they would not by themselves.
+    fn milestones(&self, run: &Run) -> Option<String> {
+        let asked = done::epochs(run);
+        if asked.is_empty() {
+            return None;
+        }
+        let alone = Run { evaluations: Vec::new(), ..run.clone() };
+        let Ok(Command::Train(arguments)) = parse(&self.begin_words(&alone)) else { return None };
+        let config = training::new_config(&arguments).ok()?;
+        let known = &config.checkpoints.milestones;
+        let missing = asked.iter().any(|epoch| *epoch != config.epochs && !known.contains(epoch));
+        let all: BTreeSet<u64> = asked.iter().chain(known).copied().collect();
+        missing.then(|| format!("checkpoints.milestones={:?}", Vec::from_iter(all)))
     }
 
     /// The command that begins or resumes a run.
@@ -163,16 +186,27 @@ impl Site {
     fn configuration(&self, run: &Run) -> anyhow::Result<Config> {
         let wrong = |what: String| self.wrong(run.line, what);
         for evaluation in &run.evaluations {
-            parse(&self.evaluate_words(run, evaluation)).map_err(wrong)?;
+            let Command::Evaluate(arguments) = parse(&self.evaluate_words(run, evaluation)).map_err(wrong)?
+            else {
+                return Err(wrong("these are no options of evaluate".to_owned()));
+            };
+            arguments.checked().map_err(|error| wrong(error.to_string()))?;
         }
         let Command::Train(arguments) = parse(&self.begin_words(run)).map_err(wrong)? else {
             return Err(wrong("these are no options of train".to_owned()));
         };
-        training::new_config(&arguments).map_err(|error| wrong(error.to_string()))
+        let config = training::new_config(&arguments).map_err(|error| wrong(error.to_string()))?;
+        match done::epochs(run).into_iter().find(|epoch| config.epochs > 0 && *epoch > config.epochs) {
+            Some(epoch) => Err(wrong(format!(
+                "epoch {epoch} is to be evaluated, but {} has {}",
+                run.name, config.epochs
+            ))),
+            None => Ok(config),
+        }
     }
 
     /// `config`, which `run` is to have, as it is where the run is there: with what the preset `own` chose for it.
-    fn made(&self, run: &Run, config: &Config) -> Config {
+    pub(super) fn made(&self, run: &Run, config: &Config) -> Config {
         let there = RunFolder::open(&self.root(run)).and_then(|folder| folder.config());
         there.map_or_else(|_| config.clone(), |there| config.clone().chosen_as(&there))
     }
@@ -183,17 +217,33 @@ impl Site {
         let Ok(folder) = RunFolder::open(&root) else { return Ok(Progress::Missing) };
         let there = folder.config()?;
         let config = &config.clone().chosen_as(&there);
+        let other = |has: String, says: String| {
+            let (root, file) = (root.display(), &self.file);
+            anyhow::anyhow!(
+                "{root} has {has}, but {file} says {says}; move or remove the run to train it anew"
+            )
+        };
         let (before, now) = (there.identity_toml()?, config.identity_toml()?);
         if let Some(line) = before.lines().find(|line| !now.lines().any(|other| other == *line)) {
             let key = line.split(" = ").next().unwrap_or_default();
             let asked = now.lines().find(|line| line.split(" = ").next() == Some(key)).unwrap_or_default();
-            anyhow::bail!(
-                "{} has {line}, but {} says {asked}; move or remove the run to train it anew",
-                root.display(),
-                self.file
-            );
+            return Err(other(line.to_owned(), asked.to_owned()));
         }
         let summary = Summary::of(&folder)?;
+        let epochs = summary.position.epoch;
+        if epochs > config.epochs {
+            return Err(other(
+                format!("been trained for {epochs} epochs"),
+                format!("{} epochs", config.epochs),
+            ));
+        }
+        match self.study.data.get(&run.data) {
+            Some(Data::Rendered { .. }) => self.check_rendered(&run.data)?,
+            _ if there.data != config.data && !is_trained_on(&summary, config) => {
+                return Err(other(format!("been trained on {}", there.data), config.data.clone()));
+            }
+            _ => {}
+        }
         let missing = self.missing(run, config).len();
         // What is evaluated was trained, also where its checkpoints have been removed to save space.
         let was_trained = missing == 0 && !run.evaluations.is_empty();
@@ -207,29 +257,23 @@ impl Site {
         })
     }
 
-    /// The evaluations of `run` that are not done.
-    pub fn missing<'a>(&self, run: &'a Run, config: &Config) -> Vec<&'a Vec<String>> {
-        let (done, config) = (self.evaluated(run), self.made(run, config));
-        run.evaluations.iter().filter(|words| !done.contains(&evaluation_name(words, &config))).collect()
-    }
-
-    fn evaluated(&self, run: &Run) -> Vec<String> {
-        let text = std::fs::read_to_string(self.root(run).join(EVALUATED)).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
-    }
-
-    /// Writes down that an evaluation is done, and removes the features it was made of: those of all runs of a study would
-    /// fill a disk.
-    pub fn note_evaluated(&self, run: &Run, config: &Config, evaluation: &[String]) -> anyhow::Result<()> {
-        let mut done = self.evaluated(run);
-        done.push(evaluation_name(evaluation, &self.made(run, config)));
-        durable::write(&self.root(run).join(EVALUATED), serde_json::to_string(&done)?.as_bytes())?;
-        let features = self.root(run).join("evaluation").join("features");
-        match std::fs::remove_dir_all(&features) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(anyhow::anyhow!("cannot remove {}: {error}", features.display()))
-            }
-            _ => Ok(()),
+    /// Refuses rendered data that are others than the file describes.
+    fn check_rendered(&self, name: &str) -> anyhow::Result<()> {
+        let find = || -> Option<String> {
+            let card = Card::read(&self.out.join("data").join(name)).ok()??;
+            let words = self.render_words(name, "cpu")?;
+            let Ok(Command::Render(arguments)) = parse(&words) else { return None };
+            // Meshes that are no longer there cannot be compared.
+            render::difference(&arguments, &card).ok()?
+        };
+        let mut known = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.entry(name.to_owned()).or_insert_with(find) {
+            None => Ok(()),
+            Some(difference) => anyhow::bail!(
+                "{} was made otherwise than {} says ({difference}); move or remove it, and the runs on it, to make them anew",
+                self.out.join("data").join(name).display(),
+                self.file
+            ),
         }
     }
 
@@ -284,9 +328,12 @@ impl Site {
     }
 }
 
-/// An evaluation as the study remembers it.
-fn evaluation_name(words: &[String], config: &Config) -> String {
-    format!("{} after {} epochs", words.join(" "), config.epochs)
+/// Whether a run was trained on the views that `config` names, although its own names others.
+fn is_trained_on(summary: &Summary, config: &Config) -> bool {
+    let before = summary.checkpoints.last().and_then(|path| Checkpoint::read_metadata(path).ok());
+    let before = before.and_then(|checkpoint| TrainedOn::of_checkpoint(&checkpoint));
+    let Ok(views) = train::data::open_views(config, &mut |_| ()) else { return false };
+    before.is_some_and(|before| before == TrainedOn::of_views(&*views))
 }
 
 /// A path as a word of a command line: one that begins with a dash would be taken for an option.
@@ -296,7 +343,7 @@ fn path_word(path: &Path) -> String {
 }
 
 /// The command that `words` call, or what is wrong with them.
-fn parse(words: &[String]) -> Result<Command, String> {
+pub(super) fn parse(words: &[String]) -> Result<Command, String> {
     let program = std::iter::once("equicaps".to_owned());
     let parsed = crate::Arguments::try_parse_from(program.chain(words.iter().cloned()));
     parsed.map(|arguments| arguments.command).map_err(|error| {

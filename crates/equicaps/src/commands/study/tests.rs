@@ -5,7 +5,7 @@ use super::*;
 fn site(name: &str) -> Site {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name);
     let study = Study::read(&file).unwrap();
-    Site { file: name.to_owned(), study, out: PathBuf::from("out"), device: "cpu".to_owned() }
+    Site::new(name, study, PathBuf::from("out"), "cpu")
 }
 
 #[test]

@@ -68,9 +68,9 @@ impl<'a> Watch<'a> {
         format!("[{}/{}] {name}", number + 1, self.own.len())
     }
 
-    /// The run `number` is in hand from now on.
+    /// The run `number` is in hand from now on, if it was not before.
     pub fn begin(&self, number: usize) {
-        self.state().hands.insert(number, (Instant::now(), String::new()));
+        self.state().hands.entry(number).or_insert_with(|| (Instant::now(), String::new()));
     }
 
     /// Says what is done to the run `number` from now on.

@@ -1,0 +1,90 @@
+//! Which evaluations of a run are done: what the study remembers, and whether the results are there.
+
+use dataset::durable;
+use evaluate::results::{FILE, Results};
+use evaluate::weights::{UNTRAINED_FOLDER, Which, epoch_folder};
+use train::Config;
+
+use super::file::Run;
+use super::site::{Site, parse};
+use crate::commands::Command;
+
+/// Which evaluations a run has, in the order in which they were made.
+const EVALUATED: &str = "evaluation/study.json";
+
+/// The epochs whose checkpoints are to be evaluated, where they are named.
+pub(super) fn epochs(run: &Run) -> Vec<u64> {
+    let named = run.evaluations.iter().filter_map(|words| match which(words) {
+        Some(Which::Epochs(epochs)) => Some(epochs),
+        _ => None,
+    });
+    named.flatten().collect()
+}
+
+/// Which weights `evaluate RUN WORDS` takes.
+fn which(words: &[String]) -> Option<Which> {
+    let command = ["evaluate".to_owned(), "RUN".to_owned()];
+    match parse(&[&command[..], words].concat()) {
+        Ok(Command::Evaluate(arguments)) => arguments.checked().ok(),
+        _ => None,
+    }
+}
+
+/// An evaluation as the study remembers it.
+fn name(words: &[String], config: &Config) -> String {
+    format!("{} after {} epochs", words.join(" "), config.epochs)
+}
+
+/// What of a run an evaluation is about, by its name: the end of its words says it.
+fn target(name: &str) -> &str {
+    name.find("--untrained").or(name.find("--epochs")).map_or(name, |at| &name[at..])
+}
+
+impl Site {
+    /// The evaluations of `run` that are not done.
+    pub fn missing<'a>(&self, run: &'a Run, config: &Config) -> Vec<&'a Vec<String>> {
+        let (done, config) = (self.evaluated(run), self.made(run, config));
+        let asked: Vec<String> = run.evaluations.iter().map(|words| name(words, &config)).collect();
+        let is_done = |words: &Vec<String>| {
+            let name = name(words, &config);
+            let Some(at) = done.iter().position(|other| *other == name) else { return false };
+            // Results of the same weights that nobody asks for any more stand in their place.
+            let is_covered =
+                done[at + 1..].iter().any(|later| target(later) == target(&name) && !asked.contains(later));
+            !is_covered && self.has_results(run, words, &config)
+        };
+        run.evaluations.iter().filter(|words| !is_done(words)).collect()
+    }
+
+    /// Whether the results of an evaluation that was made can be read.
+    fn has_results(&self, run: &Run, words: &[String], config: &Config) -> bool {
+        let folders = match which(words) {
+            Some(Which::Untrained) => vec![UNTRAINED_FOLDER.to_owned()],
+            Some(Which::Epochs(epochs)) => epochs.into_iter().map(epoch_folder).collect(),
+            _ => vec![epoch_folder(config.epochs)],
+        };
+        let root = self.root(run).join("evaluation");
+        folders.iter().all(|folder| Results::read(&root.join(folder).join(FILE)).is_ok())
+    }
+
+    fn evaluated(&self, run: &Run) -> Vec<String> {
+        let text = std::fs::read_to_string(self.root(run).join(EVALUATED)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Writes down that an evaluation is done, and removes the features it was made of: those of all runs of a study would
+    /// fill a disk.
+    pub fn note_evaluated(&self, run: &Run, config: &Config, evaluation: &[String]) -> anyhow::Result<()> {
+        let (mut done, name) = (self.evaluated(run), name(evaluation, &self.made(run, config)));
+        done.retain(|other| *other != name);
+        done.push(name);
+        durable::write(&self.root(run).join(EVALUATED), serde_json::to_string(&done)?.as_bytes())?;
+        let features = self.root(run).join("evaluation").join("features");
+        match std::fs::remove_dir_all(&features) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(anyhow::anyhow!("cannot remove {}: {error}", features.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
