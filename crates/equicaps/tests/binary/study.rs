@@ -118,6 +118,94 @@ fn a_study_is_made_once_and_reported() {
 }
 
 #[test]
+fn what_has_changed_or_is_lost_is_noticed() {
+    let root = tempfile::tempdir().unwrap();
+    // The checkpoint after the first epoch would not stay by itself.
+    let more = r#"set = { "checkpoints.every_epochs" = 0 }
+evaluate = { epochs = [1, 3] }
+"#;
+    let file = study(root.path(), 3, more);
+    ok(&mut call(root.path(), &["--only", "vicreg"]));
+    let results = |epoch: u64| format!("runs/T-vicreg-s0/evaluation/epoch_{epoch:05}/results.json");
+    let (first, last) = (text(root.path(), &results(1)), text(root.path(), &results(3)));
+    // Results that are damaged or gone are made again, the others are not.
+    std::fs::write(root.path().join("tiny").join(results(1)), &first[..99]).unwrap();
+    let made = ok_json(&mut call(root.path(), &["--only", "vicreg"]));
+    assert_eq!(made["finished"], 1, "{made}");
+    let without_times = |text: &str| {
+        let mut results: Value = serde_json::from_str(text).unwrap();
+        results.as_object_mut().unwrap().remove("seconds");
+        results
+    };
+    assert_eq!(without_times(&text(root.path(), &results(1))), without_times(&first));
+    assert_eq!(text(root.path(), &results(3)), last);
+    // Where other results have taken the place of those that are asked for, these are made again.
+    let asked = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, asked.replace("[evaluate]", "[evaluate]\nseed = 1")).unwrap();
+    ok(&mut call(root.path(), &["--only", "vicreg"]));
+    assert_ne!(without_times(&text(root.path(), &results(3))), without_times(&last));
+    std::fs::write(&file, &asked).unwrap();
+    ok(&mut call(root.path(), &["--only", "vicreg"]));
+    assert_eq!(without_times(&text(root.path(), &results(3))), without_times(&last));
+    // Nothing is made of other data, or for less; the plan says so, too.
+    for (before, after, expected) in [
+        (
+            "3x4",
+            "3x5",
+            "data/T was made otherwise than tiny.toml says (objects is 12 there, 15 was asked for)",
+        ),
+        ("epochs = 3, ", "epochs = 2, ", "epoch 3 is to be evaluated, but T-vicreg-s0 has 2"),
+        ("epochs = 3, ", "epochs = 4, \"loss.variance\" = 7.0, ", "loss.variance = "),
+        ("[1, 3]", "[1, 9]", "epoch 9 is to be evaluated, but T-vicreg-s0 has 3"),
+        ("tasks = [\"rotation\"]", "tasks = [\"rotatoin\"]", "there is no task \"rotatoin\""),
+    ] {
+        std::fs::write(&file, asked.replace(before, after)).unwrap();
+        for dry in [&["--only", "vicreg", "--dry-run"][..], &["--only", "vicreg"]] {
+            let (_, said) = failure(&mut call(root.path(), dry));
+            assert!(said.contains(expected), "{after}: {said}");
+        }
+    }
+    std::fs::write(&file, asked.replace("epochs = 3, ", "epochs = 2, ").replace("[1, 3]", "[1]")).unwrap();
+    let (_, said) = failure(&mut call(root.path(), &["--only", "vicreg"]));
+    assert!(said.contains("has been trained for 3 epochs, but tiny.toml says 2 epochs"), "{said}");
+    // Data that somebody else made.
+    let there = |path: &str| {
+        let data = asked.find("procedural = ").unwrap()..asked.find("[all]").unwrap();
+        let mut text = asked.clone();
+        text.replace_range(data, &format!("path = \"{path}\"\n"));
+        std::fs::write(&file, text).unwrap();
+        call(root.path(), &["--only", "vicreg", "--out", "there"])
+    };
+    ok(&mut there("procedural:2x4"));
+    let (_, said) = failure(&mut there("procedural:2x5"));
+    let expected = "has been trained on procedural:2x4, but tiny.toml says procedural:2x5";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn two_calls_at_a_time_share_the_runs_and_wait_for_each_other() {
+    let root = tempfile::tempdir().unwrap();
+    study(root.path(), 12, "");
+    let start =
+        || call(root.path(), &["--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let both = [start(), start()];
+    for child in both {
+        let ended = child.wait_with_output().unwrap();
+        let said: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert_eq!((ended.status.code(), &said["finished"]), (Some(0), &2.into()), "{said}");
+        assert!(
+            said["failed"].as_object().unwrap().is_empty() && said["left"] == serde_json::json!([]),
+            "{said}"
+        );
+    }
+    for run in ["T-vicreg-s0", "T-equicaps-s0"] {
+        let sessions: Value =
+            serde_json::from_str(&text(root.path(), &format!("runs/{run}/environment.json"))).unwrap();
+        assert_eq!(sessions.as_array().unwrap().len(), 1, "{run} was trained once");
+    }
+}
+
+#[test]
 fn what_the_preset_own_chose_holds_where_a_run_goes_on() {
     let root = tempfile::tempdir().unwrap();
     own(&study(root.path(), 1, ""));

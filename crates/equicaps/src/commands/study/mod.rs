@@ -121,7 +121,12 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         bail!(UsageError(format!("no run has such a name (runs: {})", names.join(", "))));
     }
     if arguments.dry_run {
-        return Outcome::new(&StudyPlan::of(&site, &runs, &share, terminal)?);
+        let plan = StudyPlan::of(&site, &runs, &share, terminal)?;
+        let outcome = Outcome::new(&plan)?;
+        return Ok(match plan.problem() {
+            Some(problem) => outcome.failed(problem),
+            None => outcome,
+        });
     }
     interrupt::flag();
     let made = match arguments.report {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use report::{Cell, Column, Table};
 use serde::Serialize;
-use train::{Config, Plan, estimate};
+use train::{Config, Plan, RunFolder, estimate, metrics};
 
 use super::file::Run;
 use super::share::Share;
@@ -19,6 +19,8 @@ pub struct StudyPlan {
     out: String,
     device: String,
     runs: Vec<PlannedRun>,
+    /// Runs that cannot be made as the file says, and why.
+    problems: BTreeMap<String, String>,
     /// Of what is not trained yet.
     estimated_seconds: f64,
     warnings: Vec<String>,
@@ -52,59 +54,108 @@ impl StudyPlan {
         share: &Share,
         terminal: &Terminal,
     ) -> anyhow::Result<Self> {
-        let mut measured: BTreeMap<String, f64> = BTreeMap::new();
-        let mut remarks = Remarks::default();
+        let mut planner = Planner { site, terminal, measured: BTreeMap::new(), remarks: Remarks::default() };
         let mut plan = Self {
             out: shown(&site.out),
             device: site.device.clone(),
             runs: Vec::new(),
+            problems: BTreeMap::new(),
             estimated_seconds: 0.0,
             warnings: Vec::new(),
         };
         for (index, &(run, config)) in runs.iter().enumerate() {
-            if let Some(path) = site.lacks(&run.data) {
-                remarks.add(&run.name, format!("{path}, the data {} of this study, are not there", run.data));
-            }
-            let progress = site.progress(run, config)?;
-            let device = crate::device::open(&config.device, config.precision)?;
-            let (config, views) = site.planned(run, config, &device)?;
-            let network = network(&config)?;
-            let pair = match measured.get(&network) {
-                Some(seconds) => *seconds,
-                None => {
-                    terminal.note(format!("measuring a step of {}", run.name));
-                    let seconds = estimate::pair_seconds(&config, &*views, &device)?;
-                    measured.insert(network, seconds);
-                    seconds
+            match planner.plan(run, config) {
+                Ok((planned, device)) => {
+                    plan.device = device.unwrap_or(plan.device);
+                    let own = share.has(index);
+                    plan.estimated_seconds += if own { planned.left_seconds } else { 0.0 };
+                    plan.runs.push(PlannedRun { own, ..planned });
                 }
-            };
-            let planned =
-                Plan::taking(&config, &*views, &device, |plan| estimate::training_seconds(plan, pair))?;
-            let share_left = match &progress {
-                Progress::Missing | Progress::Running => 1.0,
-                Progress::Begun(epoch) => 1.0 - *epoch as f64 / config.epochs.max(1) as f64,
-                Progress::Trained(_) | Progress::Finished => 0.0,
-            };
-            planned.warnings.iter().for_each(|warning| remarks.add(&run.name, warning.clone()));
-            plan.device.clone_from(&planned.device);
-            let left_seconds = planned.estimated_seconds * share_left;
-            plan.estimated_seconds += if share.has(index) { left_seconds } else { 0.0 };
-            plan.runs.push(PlannedRun {
-                name: run.name.clone(),
-                own: share.has(index),
-                progress: progress.words(),
-                epochs: planned.epochs,
-                steps: planned.steps,
-                batch: config.method.batch,
-                image_size: planned.image_size,
-                evaluations: run.evaluations.len(),
-                estimated_seconds: planned.estimated_seconds,
-                left_seconds,
-                command: command(&site.train_words(run, &progress)),
-            });
+                // The others are planned all the same.
+                Err(error) => _ = plan.problems.insert(run.name.clone(), crate::sentence(&error)),
+            }
         }
-        plan.warnings = remarks.sentences(runs.len());
+        plan.warnings = planner.remarks.sentences(runs.len());
         Ok(plan)
+    }
+
+    /// What stands in the way, in a sentence.
+    pub fn problem(&self) -> Option<String> {
+        let all: Vec<String> = self.problems.iter().map(|(run, why)| format!("{run}: {why}")).collect();
+        let runs = count(all.len(), "run");
+        (!all.is_empty()).then(|| format!("{runs} cannot be made as the file says: {}", all.join("; ")))
+    }
+}
+
+/// Plans one run after the other.
+struct Planner<'a> {
+    site: &'a Site,
+    terminal: &'a Terminal,
+    /// Seconds for a pair, of every network.
+    measured: BTreeMap<String, f64>,
+    remarks: Remarks,
+}
+
+impl Planner<'_> {
+    /// What is to be done of a run, and the device's name.
+    fn plan(&mut self, run: &Run, config: &Config) -> anyhow::Result<(PlannedRun, Option<String>)> {
+        let site = self.site;
+        let progress = site.progress(run, config)?;
+        let row = |config: &Config| PlannedRun {
+            name: run.name.clone(),
+            own: true,
+            progress: progress.words(),
+            epochs: config.epochs,
+            steps: 0,
+            batch: config.method.batch,
+            image_size: config.method.image_size,
+            evaluations: run.evaluations.len(),
+            estimated_seconds: 0.0,
+            left_seconds: 0.0,
+            command: command(&site.train_words(run, &progress)),
+        };
+        let device = crate::device::open(&config.device, config.precision)?;
+        let (config, views) = match site.planned(run, config, &device) {
+            Ok(planned) => planned,
+            // What is finished needs its data no more.
+            Err(_) if progress == Progress::Finished => {
+                let folder = RunFolder::open(&site.root(run))?;
+                let (config, records) = (folder.config()?, metrics::read(&folder.metrics_path())?);
+                let steps = records.last().map_or(0, |record| record.step);
+                return Ok((PlannedRun { steps, ..row(&config) }, None));
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(path) = site.lacks(&run.data) {
+            let data = &run.data;
+            self.remarks.add(&run.name, format!("{path}, the data {data} of this study, are not there"));
+        }
+        let network = network(&config)?;
+        let pair = match self.measured.get(&network) {
+            Some(seconds) => *seconds,
+            None => {
+                self.terminal.note(format!("measuring a step of {}", run.name));
+                let seconds = estimate::pair_seconds(&config, &*views, &device)?;
+                self.measured.insert(network, seconds);
+                seconds
+            }
+        };
+        let planned = Plan::taking(&config, &*views, &device, |plan| estimate::training_seconds(plan, pair))?;
+        let share_left = match &progress {
+            Progress::Missing | Progress::Running => 1.0,
+            Progress::Begun(epoch) => 1.0 - *epoch as f64 / config.epochs.max(1) as f64,
+            Progress::Trained(_) | Progress::Finished => 0.0,
+        };
+        planned.warnings.iter().for_each(|warning| self.remarks.add(&run.name, warning.clone()));
+        let run = PlannedRun {
+            epochs: planned.epochs,
+            steps: planned.steps,
+            image_size: planned.image_size,
+            estimated_seconds: planned.estimated_seconds,
+            left_seconds: planned.estimated_seconds * share_left,
+            ..row(&config)
+        };
+        Ok((run, Some(planned.device)))
     }
 }
 
@@ -173,14 +224,14 @@ impl fmt::Display for StudyPlan {
         let table = Table { columns, rows: rows.collect(), ..Table::default() };
         write!(formatter, "{}", table.to_text())?;
         let own = self.runs.iter().filter(|run| run.own).count();
-        write!(
-            formatter,
-            "{} on {}, into {}: about {} of training are left; rendering and evaluation come on top",
-            count(own, "run"),
-            self.device,
-            self.out,
-            estimate::in_words(self.estimated_seconds)
-        )?;
+        let left = match self.estimated_seconds {
+            0.0 => "no training is left".to_owned(),
+            seconds => format!(
+                "about {} of training are left; rendering and evaluation come on top",
+                estimate::in_words(seconds)
+            ),
+        };
+        write!(formatter, "{} on {}, into {}: {left}", count(own, "run"), self.device, self.out)?;
         self.warnings.iter().try_for_each(|warning| write!(formatter, "\nwarning: {warning}"))
     }
 }
