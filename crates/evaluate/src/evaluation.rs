@@ -241,7 +241,8 @@ pub fn run(
         let names: Vec<&str> = wanted.probes.iter().map(|task| task.name()).collect();
         return Err(Error::Request(format!("the data do not say what is probed by {}", names.join(", "))));
     }
-    let own = encoder.own_task().filter(|_| !wanted.frozen);
+    let protocol = &Protocol { frozen: wanted.frozen && encoder.own_task().is_some(), ..*protocol };
+    let own = encoder.own_task().filter(|_| !protocol.frozen);
     let mut representations = match own {
         Some(task) => {
             if !all.iter().all(|data| data.truth.has_targets(task)) {

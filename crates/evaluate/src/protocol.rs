@@ -141,6 +141,9 @@ pub struct Protocol {
     pub passes: u32,
     /// Objects whose views are queries of retrieval, drawn at random where there are more.
     pub query_objects: usize,
+    /// Whether a supervised network was probed as the others are, instead of asked by its own head.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub frozen: bool,
 }
 
 /// What the published protocol has, and results from before there was another number.
@@ -172,6 +175,7 @@ impl Protocol {
             learning_rate: 1e-3,
             passes: 5,
             query_objects: usize::MAX,
+            frozen: false,
         };
         match preset {
             Preset::Paper => paper,

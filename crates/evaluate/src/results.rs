@@ -273,12 +273,13 @@ impl Results {
     pub(crate) fn name_aside(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let device: String = self.device.chars().map(plain).collect();
-        let Protocol { preset, seed, .. } = self.protocol;
+        let Protocol { preset, seed, frozen, .. } = self.protocol;
+        let frozen = if frozen { "_frozen" } else { "" };
         let split = match self.data.split {
             SplitBy::Objects => "",
             SplitBy::Views => "_views",
         };
-        format!("results_{preset}_seed{seed}_{}{split}_{device}.json", self.data.data_key)
+        format!("results_{preset}{frozen}_seed{seed}_{}{split}_{device}.json", self.data.data_key)
     }
 
     /// Takes over what the evaluation's folder holds: what was measured before under the same conditions stays; what was

@@ -140,6 +140,9 @@ impl Entry {
             1 => format!("seed {}", list.join(", ")),
             count => format!("{count} seeds ({})", list.join(", ")),
         });
+        if self.results.protocol.frozen {
+            parts.push("probes on the frozen network".to_owned());
+        }
         if !self.is_untrained() {
             parts.extend(changed.iter().map(|(key, value)| format!("{key} {value}")));
         }
@@ -195,6 +198,13 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// Whether the same was measured of both: a mean over seeds is one of all of them.
+fn has_same_measures(a: &Results, b: &Results) -> bool {
+    a.representations.keys().eq(b.representations.keys())
+        && a.embeddings.keys().eq(b.embeddings.keys())
+        && a.retrieval.is_some() == b.retrieval.is_some()
+}
+
 /// One entry for each group of entries that differ in nothing but the seed, in the order of the first of each.
 pub fn over_seeds(entries: &[Entry]) -> Vec<Entry> {
     let mut groups: Vec<Vec<&Entry>> = Vec::new();
@@ -202,6 +212,7 @@ pub fn over_seeds(entries: &[Entry]) -> Vec<Entry> {
         let fits = |group: &&mut Vec<&Entry>| {
             let first = group[0];
             first.differs_only_in(entry, &[])
+                && has_same_measures(&first.results, &entry.results)
                 && group.iter().all(|other| other.conditions.seeds != entry.conditions.seeds)
         };
         match groups.iter_mut().find(fits) {
@@ -237,7 +248,7 @@ fn mean(group: &[&Entry]) -> Entry {
     }
     let retrieval: Vec<&Retrieval> =
         group.iter().filter_map(|entry| entry.results.retrieval.as_ref()).collect();
-    if retrieval.len() == group.len() {
+    if !retrieval.is_empty() {
         all.results.retrieval = Some(combined(&retrieval, &|values| Measured::over(values).value));
         all.retrieval_spread = Some(combined(&retrieval, &|values| Measured::over(values).spread));
     }

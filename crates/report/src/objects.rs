@@ -52,13 +52,13 @@ fn both_ends<'a>(sorted: &[&'a Score], shown: usize) -> Vec<(&'static str, &'a S
     ends.chain(sorted[sorted.len() - best..].iter().map(|score| ("best", *score))).collect()
 }
 
-/// The worst and the best objects of an evaluation, and its classes; none where nothing was measured by object.
-pub fn tables(results: &Results) -> Vec<Table> {
+/// The worst and the best objects of an evaluation that is called `name`, and its classes; none where nothing was measured by
+/// object.
+pub fn tables(results: &Results, name: &str) -> Vec<Table> {
     let Scores(objects) = &results.by_object;
     if objects.is_empty() {
         return Vec::new();
     }
-    let name = &results.subject.name;
     let ends = both_ends(&results.by_object.worst_first(), SHOWN);
     let scores: Vec<&Score> = ends.iter().map(|(_, score)| *score).collect();
     let mut of_objects = table(&scores, &["", "object", "class"], |score| {

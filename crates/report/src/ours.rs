@@ -215,7 +215,8 @@ pub fn retrieval(all: &[Entry]) -> Vec<Table> {
     };
     let note = format!(
         "The source is view 0 of an object, the targets are all its views; the target is ranked among the views of its \
-         object. {} training and {} held-out queries. Held out: {}.{by_views}",
+         object. {} training and {} held-out queries. Held out: {}.{by_views} Bold: the best of several rows of the same \
+         conditions, by more than the standard deviation over seeds; rows of one seed have none, and their lead may be chance.",
         first.train.queries,
         first.val.queries,
         held_out(all)

@@ -1,20 +1,21 @@
 //! Names of runs in tables and charts, and which of their evaluations stand there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use dataset::SplitBy;
 use evaluate::Results;
-use train::summary::Summary;
 
 use crate::entry::{Entry, over_seeds};
 use crate::run_material::RunMaterial;
 
-/// Gives every run a name of its own: folders of the same name are called by their whole path.
-pub fn distinguish(runs: &mut [Summary]) {
-    let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
-    for run in runs {
-        if names.iter().filter(|name| **name == run.name).count() > 1 {
-            run.name = run.root.display().to_string();
+/// Gives every run a name of its own, by its name and its folder: folders of the same name are called by their whole path.
+pub fn distinguish<'a>(runs: impl IntoIterator<Item = (&'a mut String, &'a Path)>) {
+    let runs: Vec<(&mut String, &Path)> = runs.into_iter().collect();
+    let names: Vec<String> = runs.iter().map(|(name, _)| (*name).clone()).collect();
+    for (run, root) in runs {
+        if names.iter().filter(|name| *name == run).count() > 1 {
+            *run = root.display().to_string();
         }
     }
 }
@@ -103,6 +104,7 @@ pub fn latest(named: &[Vec<Entry>]) -> Vec<Entry> {
                 && other.results.subject.method == results.subject.method
                 && is_same_data(&other.results, results)
                 && other.conditions.steps == entry.conditions.steps
+                && other.results.protocol.frozen == results.protocol.frozen
                 && results
                     .representations
                     .keys()

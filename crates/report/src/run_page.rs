@@ -156,10 +156,20 @@ fn results_section(
     }
     if latest.iter().any(|entry| !entry.results.by_object.is_empty()) {
         page.section("By object and class");
-        let found: Vec<(&str, Vec<Table>)> = latest
+        let of = |entry: &Entry| {
+            let name = &entry.results.subject.name;
+            // Of several seeds these are the objects of the first.
+            let name = match &entry.conditions.seeds[..] {
+                [seed, _, ..] => format!("{name}, seed {seed}"),
+                _ => name.clone(),
+            };
+            let tables = objects::tables(&entry.results, &name);
+            (name, tables)
+        };
+        let found: Vec<(String, Vec<Table>)> = latest
             .iter()
             .filter(|entry| !entry.is_untrained())
-            .map(|entry| (entry.results.subject.name.as_str(), objects::tables(&entry.results)))
+            .map(of)
             .filter(|(_, tables)| !tables.is_empty())
             .collect();
         folded_if_many(page, found.len(), "The worst and the best of each run", |page| {

@@ -184,6 +184,26 @@ fn seeds_are_one_row_with_their_spread() {
 }
 
 #[test]
+fn a_mean_over_seeds_is_one_of_all_its_numbers() {
+    let run = |name: &str, seed: u64, rotation: f64| {
+        entry(results(name, "equicaps", Some(32), 20, rotation), &[&format!("seed={seed}")])
+    };
+    let mut more = run("a", 0, 0.4);
+    let probe = more.results.representations[&Task::Rotation].clone();
+    more.results.representations.insert(Task::Colour, probe);
+    let rows = over_seeds(&[more, run("b", 1, 0.5), run("c", 2, 0.7)]);
+    let seeds: Vec<&[u64]> = rows.iter().map(|row| row.conditions.seeds.as_slice()).collect();
+    assert_eq!(seeds, [&[0][..], &[1, 2]]);
+    assert!((rows[1].results.representations[&Task::Rotation].value.value - 0.6).abs() < 1e-12);
+    // Probes on a supervised network are no numbers of its own head.
+    let own = entry(results("own", "supervised", None, 20, 0.5), &[]);
+    let mut frozen = own.clone();
+    frozen.results.protocol.frozen = true;
+    assert!(frozen.words().contains("probes on the frozen network") && !own.words().contains("frozen"));
+    assert_eq!(over_seeds(&[own, frozen]).len(), 2);
+}
+
+#[test]
 fn the_published_row_gets_the_run_with_the_published_capsules() {
     let run = |name: &str, capsules: usize, epochs: u64, rotation: f64| {
         let setting = format!("network.capsules={capsules}");

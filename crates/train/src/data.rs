@@ -208,7 +208,8 @@ fn wants_pose(config: &Config) -> Option<String> {
     (config.curriculum.candidates > 1 && config.curriculum.epochs > 0).then(|| "curriculum".to_owned())
 }
 
-fn check(config: &Config, views: &dyn Views) -> Result<()> {
+/// Refuses views that a run with `config` cannot be trained on.
+pub fn check(config: &Config, views: &dyn Views) -> Result<()> {
     let (group, has_poses) = (config.method.transform.group(), views.without_pose().is_none());
     if group.space != views.space() && (group.space == Space::Image || has_poses) {
         return Err(Error::Request(match group.space {

@@ -1,9 +1,11 @@
 //! `equicaps report`: everything about some runs on one page.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
 use report::run_material::RunMaterial;
+use report::run_names;
 use report::run_page::{self, Beginning};
 use serde::Serialize;
 
@@ -49,8 +51,15 @@ impl fmt::Display for Written {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
-    let runs: Vec<RunMaterial> =
-        arguments.runs.iter().map(|path| RunMaterial::read(path)).collect::<report::Result<_>>()?;
+    // A folder that is named twice stands there once.
+    let mut seen = BTreeSet::new();
+    let is_new = |path: &&PathBuf| seen.insert(path.canonicalize().unwrap_or_else(|_| path.to_path_buf()));
+    let paths: Vec<&PathBuf> = arguments.runs.iter().filter(is_new).collect();
+    let mut runs: Vec<RunMaterial> =
+        paths.iter().map(|path| RunMaterial::read(path)).collect::<report::Result<_>>()?;
+    run_names::distinguish(
+        runs.iter_mut().map(|run| &mut run.name).zip(paths.iter().map(|path| path.as_path())),
+    );
     let evaluations: usize = runs.iter().map(|run| run.evaluations.len()).sum();
     if evaluations == 0 {
         terminal.warn("none of these runs has been evaluated (equicaps evaluate RUN --data DIR); the report has no tables");

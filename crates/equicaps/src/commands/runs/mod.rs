@@ -78,7 +78,7 @@ fn summaries(runs: &[PathBuf]) -> anyhow::Result<Vec<Summary>> {
     for run in runs {
         found.push(Summary::of(&RunFolder::open(run)?)?);
     }
-    run_names::distinguish(&mut found);
+    run_names::distinguish(found.iter_mut().map(|run| (&mut run.name, &*run.root)));
     Ok(found)
 }
 

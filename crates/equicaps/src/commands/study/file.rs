@@ -99,13 +99,18 @@ impl Source<'_> {
 impl Study {
     /// Reads a file.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let read = || -> std::io::Result<String> {
-            if std::fs::metadata(path)?.len() > MOST_BYTES {
-                return Err(std::io::Error::other("is larger than 1 MiB, which no study is"));
-            }
-            std::fs::read_to_string(path)
+        let wrong =
+            |what: &str| UsageError(format!("{} {what}, expected a study's TOML file", path.display()));
+        if path.is_dir() {
+            return Err(wrong("is a folder").into());
+        }
+        let read = || -> std::io::Result<Option<Vec<u8>>> {
+            let is_small = std::fs::metadata(path)?.len() <= MOST_BYTES;
+            is_small.then(|| std::fs::read(path)).transpose()
         };
-        let text = read().map_err(|error| UsageError(format!("cannot read {}: {error}", path.display())))?;
+        let bytes = read().map_err(|error| UsageError(dataset::Error::read(path)(error).to_string()))?;
+        let bytes = bytes.ok_or_else(|| wrong("is larger than 1 MiB"))?;
+        let text = String::from_utf8(bytes).map_err(|_| wrong("is no text"))?;
         Self::parse(&path.display().to_string(), &text)
     }
 

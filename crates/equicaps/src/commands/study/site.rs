@@ -312,7 +312,9 @@ impl Site {
                 return Ok((config, views));
             }
         };
-        Ok((config.chosen_for(&*views, device)?, views))
+        let config = config.chosen_for(&*views, device)?;
+        train::data::check(&config, &*views)?;
+        Ok((config, views))
     }
 
     /// Whether `name` is somebody else's and is not there.
