@@ -127,6 +127,27 @@ pub fn equivariance_over_invariance(title: &str, all: &[Entry], floor: Option<f6
     (chart.points.len() > 1).then(|| chart.draw(620.0, 400.0))
 }
 
+/// The lines of the floors of some runs, by their names: one where all have the same, as runs on the same data do.
+pub(crate) fn floors<'a>(runs: impl IntoIterator<Item = (&'a str, f64)>) -> Vec<(f64, String)> {
+    let mut all: Vec<(f64, Vec<&str>)> = Vec::new();
+    for (run, floor) in runs {
+        match all.iter_mut().find(|(other, _)| (other - floor).abs() < SAME_FLOOR) {
+            Some((_, names)) => names.push(run),
+            None => all.push((floor, vec![run])),
+        }
+    }
+    match &all[..] {
+        [(floor, _)] => vec![(*floor, no_information(*floor))],
+        several => several
+            .iter()
+            .map(|(floor, names)| (*floor, format!("{}, {}", no_information(*floor), names.join(", "))))
+            .collect(),
+    }
+}
+
+/// Floors that are nearer to each other are one line.
+const SAME_FLOOR: f64 = 0.002;
+
 /// The name of a floor's line.
 pub fn no_information(value: f64) -> String {
     format!("no information ({value:.2})")
@@ -152,4 +173,20 @@ pub fn bars(title: &str, label: &str, metric: Metric, all: &[Entry], floor: Opti
         decimals: 2,
     }
     .draw(480.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floors_that_differ_are_lines_with_the_names_of_their_runs() {
+        let line = |floor: f64, text: &str| (floor, text.to_owned());
+        assert_eq!(floors([("a", 0.24), ("b", 0.2409)]), [line(0.24, "no information (0.24)")]);
+        assert_eq!(
+            floors([("a", 0.25), ("b", 0.22), ("c", 0.25)]),
+            [line(0.25, "no information (0.25), a, c"), line(0.22, "no information (0.22), b")]
+        );
+        assert!(floors([]).is_empty());
+    }
 }

@@ -9,7 +9,7 @@ use train::summary::Summary;
 use train::verdict::{FLOORS, floor_of};
 
 use crate::axis::Axis;
-use crate::{Drawing, LineChart, Result, Series, run_names};
+use crate::{Drawing, LineChart, Result, Series, figures, run_names};
 
 /// What suits the curves of `runs`.
 pub fn over(runs: &[Summary]) -> Over {
@@ -84,9 +84,10 @@ fn chart(runs: &[Summary], over: Over, kind: Kind, name: &str) -> Drawing {
         let curve = Series::new(label, metrics::curve(&run.records, over, kind, name));
         if curve.points.len() < 40 { curve.with_dots() } else { curve }
     });
-    // Runs on the same data have the same floor; of others, the first one's is shown.
-    let floor = floor_of(name).and_then(|floor| runs.iter().find_map(|run| run.last(kind, &floor)));
-    let references = floor.map(|floor| (floor, "no pose information".to_owned())).into_iter().collect();
+    let floors = floor_of(name).into_iter().flat_map(|floor| {
+        runs.iter().filter_map(move |run| Some((run.name.as_str(), run.last(kind, &floor)?)))
+    });
+    let references = figures::floors(floors);
     let (title, axis) = words(name);
     let chart = LineChart {
         title: format!("{title} ({where_from})"),

@@ -13,7 +13,7 @@ use train::{Config, RunFolder};
 use crate::axis::Axis;
 use crate::compare::tells_something;
 use crate::entry::Conditions;
-use crate::figures::no_information;
+use crate::figures::{self, no_information};
 use crate::{Drawing, Error, LineChart, Result, Series, run_names};
 
 /// Everything about one run.
@@ -198,12 +198,13 @@ fn online(runs: &[&RunMaterial], end: &str, rotation_floor: Option<f64>) -> Vec<
         if series.is_empty() {
             continue;
         }
-        let own = floor_of(key).and_then(|floor| {
-            let curves = runs.iter().map(|run| curve(run, &floor));
-            curves.filter_map(|points| Some(points.last()?.1)).next()
+        let own: Vec<(&str, f64)> = floor_of(key).map_or_else(Vec::new, |floor| {
+            let last = |(run, name)| Some((String::as_str(name), curve(run, &floor).last()?.1));
+            runs.iter().copied().zip(&names).filter_map(last).collect()
         });
-        let references = match (name, own.or(rotation_floor)) {
-            ("online_rotation", Some(floor)) => vec![(floor, no_information(floor))],
+        let references = match (name, rotation_floor) {
+            ("online_rotation", Some(floor)) if own.is_empty() => vec![(floor, no_information(floor))],
+            ("online_rotation", _) => figures::floors(own),
             _ => Vec::new(),
         };
         let label = if name == "online_rotation" { "R\u{b2}" } else { "share" };
