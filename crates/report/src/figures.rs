@@ -146,7 +146,7 @@ pub(crate) fn floors<'a>(runs: impl IntoIterator<Item = (&'a str, f64)>) -> Vec<
 }
 
 /// Floors that are nearer to each other are one line.
-const SAME_FLOOR: f64 = 0.002;
+const SAME_FLOOR: f64 = 0.01;
 
 /// The name of a floor's line.
 pub fn no_information(value: f64) -> String {
