@@ -21,10 +21,10 @@ export function open(place) {
   const draw = () => {
     const runs = [...known.values()];
     const checkpoint = page.epoch ?? page.state.runs[page.run].epochs.at(-1) ?? null;
-    // Over steps where epochs of these runs have different numbers of them.
-    const bySteps = new Set(runs.map((run) => run.steps_per_epoch).filter(Boolean).map(Math.round)).size > 1;
-    const scale = (run) => (bySteps ? run?.steps_per_epoch ?? 1 : 1);
-    const chosen = scale(known.get(page.run));
+    // Points are over steps; shown are epochs where those of all runs have the same number of steps, as far as it is known.
+    const bySteps = new Set(runs.map((run) => run.steps_per_epoch && Math.round(run.steps_per_epoch))).size > 1 || runs.some((run) => !run.steps_per_epoch);
+    const scale = (run) => (bySteps ? 1 : 1 / run.steps_per_epoch);
+    const chosen = bySteps ? known.get(page.run)?.steps_per_epoch ?? null : 1;
     const names = new Map();
     for (const [kind, word] of Object.entries(WORDS)) {
       for (const { curves } of runs) for (const name of Object.keys(curves[kind])) {
@@ -39,11 +39,11 @@ export function open(place) {
       const series = runs.filter((run) => run.curves[kind][name]).map((run) => ({ name: run.name, colour: COLOURS[run.index % COLOURS.length], ...run.curves[kind][name], points: run.curves[kind][name].points.map(([x, y]) => [x * scale(run), y]) }));
       const pick = (at) => {
         const { epochs } = page.state.runs[page.run];
-        if (epochs.length) choose(page.run, epochs.reduce((best, epoch) => (Math.abs(epoch * chosen - at) < Math.abs(best * chosen - at) ? epoch : best)));
+        if (epochs.length && chosen !== null) choose(page.run, epochs.reduce((best, epoch) => (Math.abs(epoch * chosen - at) < Math.abs(best * chosen - at) ? epoch : best)));
         draw();
       };
       const floors = series.some((one) => one.floor !== null && one.floor !== undefined);
-      return panel(el("h2", {}, inWords(name), el("small", {}, word, bySteps ? "; over steps" : "", floors ? "; dashed: without information" : "")), chart(series, { mark: checkpoint === null ? null : checkpoint * chosen, onpick: pick }));
+      return panel(el("h2", {}, inWords(name), el("small", {}, word, bySteps ? "; over steps" : "", floors ? "; dashed: without information" : "")), chart(series, { mark: checkpoint === null || chosen === null ? null : checkpoint * chosen, onpick: pick }));
     }));
     table.replaceChildren(el("table", {},
       el("thead", {}, el("tr", {}, ["run", "method", "state", "epoch", "step", "checkpoints"].map((text) => el("th", {}, text)))),

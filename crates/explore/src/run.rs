@@ -124,7 +124,7 @@ impl Run {
             let mut curves = Map::new();
             for name in summary.names(kind).into_iter().filter(|name| !name.starts_with(FLOORS)) {
                 let floor = floor_of(&name).and_then(|floor| summary.last(kind, &floor));
-                let points = thinned(&metrics::curve(&summary.records, Over::Epochs, kind, &name));
+                let points = thinned(&metrics::curve(&summary.records, Over::Steps, kind, &name));
                 curves.insert(name, json!({ "points": points, "floor": floor }));
             }
             kinds.insert(word.to_owned(), curves.into());
