@@ -32,9 +32,7 @@ pub fn write_with(
     beside.push(format!(".{}{UNFINISHED}", std::process::id()));
     let beside = path.with_file_name(beside);
     let result = (|| {
-        let file = with_reserve(|| File::create(&beside))?;
-        // Tells others, for as long as it is open, that it is being written.
-        let _ = file.try_lock();
+        let file = created_and_locked(&beside)?;
         let mut writer = BufWriter::with_capacity(1 << 20, file);
         fill(&mut writer)?;
         let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error)?;
@@ -48,6 +46,18 @@ pub fn write_with(
     sync_folder_of(path);
     remove_abandoned_beside(path);
     Ok(())
+}
+
+/// A new file at `path`, whose lock tells others, for as long as it is open, that it is being written.
+fn created_and_locked(path: &Path) -> std::io::Result<File> {
+    loop {
+        let file = with_reserve(|| File::create(path))?;
+        // Whoever took it for abandoned before it was locked has removed it when the lock can be had. Where there are no
+        // locks nothing is taken for abandoned.
+        if file.lock().is_err() || path.exists() {
+            return Ok(file);
+        }
+    }
 }
 
 /// Removes what processes that were killed while they wrote `path` left beside it: those whose lock can be had.

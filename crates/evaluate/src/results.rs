@@ -323,11 +323,13 @@ impl Results {
     pub fn read(path: &Path) -> Result<Self> {
         let bad = |message: String| Error::File { path: path.to_path_buf(), message };
         let bytes = std::fs::read(path).map_err(dataset::Error::read(path))?;
-        let results: Self = serde_json::from_slice(&bytes)
+        let mut results: Self = serde_json::from_slice(&bytes)
             .map_err(|error| bad(format!("is not a result of `equicaps evaluate`: {error}")))?;
         if results.format != FORMAT {
             return Err(bad(format!("has format {}, expected {FORMAT}", results.format)));
         }
+        // Earlier versions did not say it; a network's own head has one task.
+        results.protocol.frozen |= !results.subject.task.is_empty() && results.representations.len() > 1;
         Ok(results)
     }
 

@@ -140,7 +140,13 @@ pub(crate) fn floors<'a>(runs: impl IntoIterator<Item = (&'a str, f64)>) -> Vec<
         [(floor, _)] => vec![(*floor, no_information(*floor))],
         several => several
             .iter()
-            .map(|(floor, names)| (*floor, format!("{}, {}", no_information(*floor), names.join(", "))))
+            .map(|(floor, names)| {
+                let more = match names.len() {
+                    1 => String::new(),
+                    count => format!(" and {} more", count - 1),
+                };
+                (*floor, format!("{}, {}{more}", no_information(*floor), names[0]))
+            })
             .collect(),
     }
 }
@@ -185,7 +191,7 @@ mod tests {
         assert_eq!(floors([("a", 0.24), ("b", 0.2409)]), [line(0.24, "no information (0.24)")]);
         assert_eq!(
             floors([("a", 0.25), ("b", 0.22), ("c", 0.25)]),
-            [line(0.25, "no information (0.25), a, c"), line(0.22, "no information (0.22), b")]
+            [line(0.25, "no information (0.25), a and 1 more"), line(0.22, "no information (0.22), b")]
         );
         assert!(floors([]).is_empty());
     }

@@ -239,18 +239,24 @@ fn curves_section(
     let rotation = floor(all, Task::Rotation);
     let mut drawings = Vec::new();
     let convergence = [
-        ("convergence_rotation", "Rotation R\u{b2} over pre-training", "R\u{b2}", Metric::Rotation, rotation),
-        ("convergence_top1", "Top-1 over pre-training", "%", Metric::Top1, floor(all, Task::Classification)),
+        (
+            "convergence_rotation",
+            "Rotation R\u{b2} over pre-training",
+            "R\u{b2}",
+            Metric::Rotation,
+            Task::Rotation,
+        ),
+        ("convergence_top1", "Top-1 over pre-training", "%", Metric::Top1, Task::Classification),
     ];
     let by_data = entry::by_data(all);
-    for (name, title, label, metric, floor) in convergence {
+    for (name, title, label, metric, task) in convergence {
         for (data, entries) in &by_data {
             let (title, end) = match by_data.len() {
                 1 => (title.to_owned(), String::new()),
                 _ => (format!("{title}, {data}"), format!("_{}", plain(data))),
             };
             if let Some(convergence) = Convergence::of(metric, entries) {
-                let drawing = convergence.chart(&title, label, floor);
+                let drawing = convergence.chart(&title, label, floor(entries, task));
                 files.keep(&format!("{name}{end}"), &drawing)?;
                 drawings.push(drawing);
             }
@@ -267,13 +273,19 @@ fn curves_section(
         page.fold(&format!("Losses of {} runs", losses.len()), |page| page.drawings(&losses));
     }
     for (name, caption, metric) in [
-        ("rotation-over-epochs", "Rotation R\u{b2} over pre-training", Metric::Rotation),
-        ("top1-over-epochs", "Top-1 (%) over pre-training", Metric::Top1),
+        ("rotation-over-training", "Rotation R\u{b2} over pre-training", Metric::Rotation),
+        ("top1-over-training", "Top-1 (%) over pre-training", Metric::Top1),
     ] {
-        if let Some(convergence) = Convergence::of(metric, all) {
-            let table = convergence.table(name, caption);
-            page.table(&table);
-            tables.push(table);
+        for (data, entries) in &by_data {
+            let (caption, end) = match by_data.len() {
+                1 => (caption.to_owned(), String::new()),
+                _ => (format!("{caption}, {data}"), format!("-{}", plain(data))),
+            };
+            if let Some(convergence) = Convergence::of(metric, entries) {
+                let table = convergence.table(&format!("{name}{end}"), &caption);
+                page.table(&table);
+                tables.push(table);
+            }
         }
     }
     Ok(())

@@ -139,6 +139,11 @@ impl Arguments {
         Wanted::parse(&self.tasks).map_err(|error| UsageError(error.to_string()))?;
         which(self)
     }
+
+    /// What results do not say of how they were measured: those of another way would take their place.
+    pub fn way(&self) -> (Option<usize>, PrecisionName) {
+        (self.image_size, self.precision)
+    }
 }
 
 /// Runs the command.

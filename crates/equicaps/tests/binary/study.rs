@@ -144,9 +144,22 @@ evaluate = { epochs = [1, 3] }
     std::fs::write(&file, asked.replace("[evaluate]", "[evaluate]\nseed = 1")).unwrap();
     ok(&mut call(root.path(), &["--only", "vicreg"]));
     assert_ne!(without_times(&text(root.path(), &results(3))), without_times(&last));
+    std::fs::write(&file, asked.replace("[1, 3]", "[1, \"newest\"]")).unwrap();
+    ok(&mut call(root.path(), &["--only", "vicreg"]));
+    assert_eq!(without_times(&text(root.path(), &results(3))), without_times(&last));
     std::fs::write(&file, &asked).unwrap();
     ok(&mut call(root.path(), &["--only", "vicreg"]));
     assert_eq!(without_times(&text(root.path(), &results(3))), without_times(&last));
+    // Other devices and versions make the same data.
+    let card = root.path().join("tiny/data/T/dataset.json");
+    let made = std::fs::read_to_string(&card).unwrap();
+    let mut other: Value = serde_json::from_str(&made).unwrap();
+    let settings = other["settings"].as_object_mut().unwrap();
+    settings.insert("mixed_devices".to_owned(), serde_json::json!(["cuda"]));
+    settings.insert("version".to_owned(), "0.0.9".into());
+    std::fs::write(&card, other.to_string()).unwrap();
+    assert_eq!(ok_json(&mut call(root.path(), &["--only", "vicreg"]))["finished"], 1);
+    std::fs::write(&card, made).unwrap();
     // Nothing is made of other data, or for less; the plan says so, too.
     for (before, after, expected) in [
         (

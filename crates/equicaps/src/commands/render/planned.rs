@@ -38,12 +38,15 @@ pub fn planned(arguments: &Arguments, split: SplitName) -> anyhow::Result<Arc<dy
     Ok(options.of(set, &ids))
 }
 
-/// In what the dataset with `card` differs from what `arguments` ask for, whatever device made it.
+/// In what the dataset with `card` differs from what `arguments` ask for, whatever devices and version made it.
 pub fn difference(arguments: &Arguments, card: &Card) -> anyhow::Result<Option<String>> {
     let arguments = &arguments.dataset;
     let (set, origin) = arguments.objects()?;
-    let settings = arguments.settings(arguments.ranges()?, origin, card.settings.device.clone());
-    Ok(card.settings.difference(&Plan::new(settings, &set.ids()).settings))
+    let asked = arguments.settings(arguments.ranges()?, origin, card.settings.device.clone());
+    let mut asked = Plan::new(asked, &set.ids()).settings;
+    asked.version.clone_from(&card.settings.version);
+    let is_same = asked.continuing(&card.settings, false).is_some();
+    Ok(if is_same { None } else { card.settings.difference(&asked) })
 }
 
 /// Views like those of the published 3DIEBench-T, of so many objects.

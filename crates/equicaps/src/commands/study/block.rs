@@ -39,7 +39,12 @@ pub(super) struct Block {
 impl Block {
     /// `block` with what it leaves out taken from `self`.
     pub(super) fn under(&self, block: &Self) -> Self {
-        let (all, block) = (self.clone(), block.clone());
+        let (mut all, block) = (self.clone(), block.clone());
+        let (set, vary) = (flat(block.set), block.vary);
+        // What a block says of a setting, it says instead of what is said of all.
+        let mut of_all = flat(all.set);
+        of_all.retain(|key, _| !vary.contains_key(key));
+        all.vary.retain(|key, _| !set.contains_key(key));
         Self {
             run: block.run,
             name: block.name.or(all.name),
@@ -50,8 +55,8 @@ impl Block {
             seed: block.seed.or(all.seed),
             preset: block.preset.or(all.preset),
             // A setting may be written by its whole name, or in a group.
-            set: over(flat(all.set), flat(block.set)),
-            vary: all.vary.into_iter().chain(block.vary).collect(),
+            set: over(of_all, set),
+            vary: all.vary.into_iter().chain(vary).collect(),
             evaluate: over(all.evaluate, block.evaluate),
         }
     }
@@ -75,6 +80,9 @@ impl Block {
                     key => format!("`{key}` is a word of its own beside `set`, for one value or a list"),
                 });
             }
+        }
+        if let Some(key) = self.vary.keys().find(|key| self.set.contains_key(*key)) {
+            return Err(format!("{key} is in `set` and in `vary`"));
         }
         let several =
             |key: &str, values: &Option<Value>, kind: Kind| -> Result<Vec<Option<String>>, String> {

@@ -35,9 +35,43 @@ fn name(words: &[String], config: &Config) -> String {
     format!("{} after {} epochs", words.join(" "), config.epochs)
 }
 
-/// What of a run an evaluation is about, by its name: the end of its words says it.
-fn target(name: &str) -> &str {
-    name.find("--untrained").or(name.find("--epochs")).map_or(name, |at| &name[at..])
+/// The words of an evaluation that [`name`] has named, and the epochs of its run.
+fn words_of(name: &str) -> (Vec<String>, u64) {
+    let (words, after) = name.split_once(" after ").unwrap_or((name, ""));
+    let epochs = after.split(' ').next().and_then(|number| number.parse().ok());
+    (words.split(' ').map(str::to_owned).collect(), epochs.unwrap_or(0))
+}
+
+/// Refuses evaluations of the same network of which one would take the other's place and leave nothing of it.
+pub(super) fn check_together(run: &Run, epochs: u64) -> Result<(), String> {
+    let all: Vec<_> = run
+        .evaluations
+        .iter()
+        .filter_map(|words| match parse(&[&["evaluate".to_owned(), "RUN".to_owned()][..], words].concat()) {
+            Ok(Command::Evaluate(arguments)) => Some((folders(words, epochs), arguments.way())),
+            _ => None,
+        })
+        .collect();
+    for (index, (folders, way)) in all.iter().enumerate() {
+        let others = all[..index].iter().filter(|(other, _)| other.iter().any(|one| folders.contains(one)));
+        if others.into_iter().any(|(_, other)| other != way) {
+            return Err(format!(
+                "{} is evaluated twice after the same epochs, with another image_size or precision: give the second run \
+                 another name, or evaluate it by hand with --out",
+                run.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The folders that `evaluate RUN WORDS` writes, of a run with so many epochs.
+fn folders(words: &[String], epochs: u64) -> Vec<String> {
+    match which(words) {
+        Some(Which::Untrained) => vec![UNTRAINED_FOLDER.to_owned()],
+        Some(Which::Epochs(epochs)) => epochs.into_iter().map(epoch_folder).collect(),
+        _ => vec![epoch_folder(epochs)],
+    }
 }
 
 impl Site {
@@ -46,23 +80,20 @@ impl Site {
         let (done, config) = (self.evaluated(run), self.made(run, config));
         let asked: Vec<String> = run.evaluations.iter().map(|words| name(words, &config)).collect();
         let is_done = |words: &Vec<String>| {
-            let name = name(words, &config);
+            let (name, own) = (name(words, &config), folders(words, config.epochs));
             let Some(at) = done.iter().position(|other| *other == name) else { return false };
-            // Results of the same weights that nobody asks for any more stand in their place.
-            let is_covered =
-                done[at + 1..].iter().any(|later| target(later) == target(&name) && !asked.contains(later));
-            !is_covered && self.has_results(run, words, &config)
+            // Results that nobody asks for any more may stand in their place.
+            let covers = |later: &String| {
+                let (words, epochs) = words_of(later);
+                !asked.contains(later) && folders(&words, epochs).iter().any(|folder| own.contains(folder))
+            };
+            !done[at + 1..].iter().any(covers) && self.has_results(run, &own)
         };
         run.evaluations.iter().filter(|words| !is_done(words)).collect()
     }
 
-    /// Whether the results of an evaluation that was made can be read.
-    fn has_results(&self, run: &Run, words: &[String], config: &Config) -> bool {
-        let folders = match which(words) {
-            Some(Which::Untrained) => vec![UNTRAINED_FOLDER.to_owned()],
-            Some(Which::Epochs(epochs)) => epochs.into_iter().map(epoch_folder).collect(),
-            _ => vec![epoch_folder(config.epochs)],
-        };
+    /// Whether the results in these folders can be read.
+    fn has_results(&self, run: &Run, folders: &[String]) -> bool {
         let root = self.root(run).join("evaluation");
         folders.iter().all(|folder| Results::read(&root.join(folder).join(FILE)).is_ok())
     }

@@ -116,6 +116,12 @@ fn mistakes_are_named_with_their_line() {
             "line 3: method takes text in quotation marks, or a list of such texts, not 3",
         ),
         (
+            &format!(
+                "{data}[[runs]]\ndata = \"T\"\nmethod = \"sie\"\nset = {{ epochs = 3 }}\nvary = {{ epochs = [4] }}\n"
+            ),
+            "line 3: epochs is in `set` and in `vary`",
+        ),
+        (
             &format!("{data}[all]\nrun = \"a\"\n[[runs]]\ndata = \"T\"\nmethod = \"sie\"\n"),
             "line 3: `run` names one run",
         ),
@@ -154,18 +160,25 @@ fn blocks_change_settings_of_all_however_they_are_written() {
         data = "T"
         method = "equicaps"
         set = { loss = { variance = 1.0 }, "loss.invariance" = 0.0 }
-        vary = { "network.projector" = [[32, 32, 32]] }
+        vary = { "network.projector" = [[32, 32, 32]], "epochs" = [5] }
     "#;
     let study = Study::parse("study.toml", text).unwrap();
     let expected = [
-        "epochs=3",
         "loss.covariance=2.0",
         "loss.invariance=0.0",
         "loss.variance=1.0",
+        "epochs=5",
         "network.projector=[32, 32, 32]",
     ];
     assert_eq!(study.runs[0].set, expected);
-    assert_eq!(study.runs[0].name, "T-equicaps-projector_[32,32,32]-s0");
+    assert_eq!(study.runs[0].name, "T-equicaps-epochs5-projector_[32,32,32]-s0");
+    // What is varied in all is said once in a block that sets it.
+    let text = text.replace("epochs = 3, ", "").replace("[[runs]]", "vary = { epochs = [3, 4] }\n[[runs]]");
+    let text =
+        text.replace("vary = { \"network.projector\" = [[32, 32, 32]], \"epochs\" = [5] }", "seed = 2");
+    let study = Study::parse("study.toml", &text.replace("set = { loss = {", "set = { epochs = 9, loss = {"))
+        .unwrap();
+    assert_eq!((study.runs.len(), study.runs[0].set[0].as_str()), (1, "epochs=9"));
 }
 
 #[test]

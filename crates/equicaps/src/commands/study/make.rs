@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, bail};
 use dataset::durable;
@@ -30,8 +30,10 @@ pub struct Made {
     pub interrupted: bool,
 }
 
-/// Between two looks at data that another process renders.
+/// Between two looks at the lock of what another process works on.
 const LOOK: Duration = Duration::from_millis(200);
+/// Between two looks at a run that somebody trains by hand.
+const LONG_LOOK: Duration = Duration::from_secs(2);
 
 /// Why `run` failed the last time, where it did.
 pub fn failure(site: &Site, run: &Run) -> Option<String> {
@@ -71,6 +73,7 @@ pub fn all(
         next: AtomicUsize::new(0),
         data: Mutex::default(),
         made: Mutex::default(),
+        began: SystemTime::now(),
     };
     if jobs == 1 {
         crew.work()?;
@@ -97,6 +100,7 @@ struct Crew<'a> {
     /// Data that were rendered, or why not.
     data: Mutex<BTreeMap<String, Result<(), String>>>,
     made: Mutex<Made>,
+    began: SystemTime,
 }
 
 impl Crew<'_> {
@@ -117,15 +121,30 @@ impl Crew<'_> {
             }
         }
         for (number, run, config) in elsewhere {
-            loop {
-                match self.attempt(number, run, config)? {
-                    Attempt::Over => break,
-                    Attempt::Elsewhere => std::thread::sleep(LOOK),
-                    Attempt::Stop => return Ok(()),
-                }
+            while let Attempt::Elsewhere = self.attempt(number, run, config)? {
+                self.wait_for(run)?;
+            }
+            if interrupt::flag().load(Ordering::Relaxed) {
+                break;
             }
         }
         Ok(())
+    }
+
+    /// Waits a while for the process that works on `run`.
+    fn wait_for(&self, run: &Run) -> anyhow::Result<()> {
+        if locked(&self.lock_of(run))?.is_some() {
+            // It is no study, and holds no lock of ours.
+            std::thread::sleep(LONG_LOOK);
+        }
+        while !self.is_time_over() && locked(&self.lock_of(run))?.is_none() {
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    fn lock_of(&self, run: &Run) -> PathBuf {
+        self.site.state(&format!("run-{}.lock", run.name))
     }
 
     /// Makes one run, unless another process does.
@@ -146,10 +165,7 @@ impl Crew<'_> {
                 made.interrupted = true;
                 return Ok(Attempt::Stop);
             }
-            Ended::Failed(why) => {
-                durable::write(&failure_path(self.site, run), why.as_bytes())?;
-                made.failed.insert(run.name.clone(), why);
-            }
+            Ended::Failed(why) => _ = made.failed.insert(run.name.clone(), why),
         }
         Ok(Attempt::Over)
     }
@@ -160,18 +176,35 @@ impl Crew<'_> {
 
     /// Does what is left of one run; none where another process works on it.
     fn run(&self, number: usize, run: &Run, config: &Config) -> anyhow::Result<Option<Ended>> {
-        if self.site.progress(run, config)? == Progress::Finished {
+        if matches!(self.site.progress(run, config), Ok(Progress::Finished)) {
             return Ok(Some(Ended::Done));
         }
         // Other studies in this folder, and parts of one that was killed, which may still be saving.
-        let Some(held) = locked(&self.site.state(&format!("{}.run.lock", run.name)))? else {
-            return Ok(None);
+        let Some(held) = locked(&self.lock_of(run))? else { return Ok(None) };
+        let ended = match self.site.progress(run, config) {
+            Ok(Progress::Finished) => Ended::Done,
+            Ok(Progress::Running) => return Ok(None),
+            Ok(progress) => match self.failed_meanwhile(run) {
+                // The next call tries it again.
+                Some(why) => Ended::Failed(why),
+                None => self
+                    .rest(number, run, config, progress, &held)
+                    .unwrap_or_else(|error| Ended::Failed(crate::sentence(&error))),
+            },
+            Err(error) => Ended::Failed(crate::sentence(&error)),
         };
-        match self.site.progress(run, config)? {
-            Progress::Finished => Ok(Some(Ended::Done)),
-            Progress::Running => Ok(None),
-            progress => self.rest(number, run, config, progress, &held).map(Some),
+        // Before others can have the lock.
+        if let Ended::Failed(why) = &ended {
+            durable::write(&failure_path(self.site, run), why.as_bytes())?;
         }
+        Ok(Some(ended))
+    }
+
+    /// Why another process failed with `run` since this one began.
+    fn failed_meanwhile(&self, run: &Run) -> Option<String> {
+        let written =
+            std::fs::metadata(failure_path(self.site, run)).and_then(|file| file.modified()).ok()?;
+        failure(self.site, run).filter(|_| written > self.began)
     }
 
     /// Does what is left of a run that is this process's, as `held` says.
@@ -245,7 +278,7 @@ impl Crew<'_> {
 
     /// Waits until nobody else renders `name`; none where that took too long.
     fn turn(&self, number: usize, name: &str) -> anyhow::Result<Option<File>> {
-        let path = self.site.state(&format!("{name}.lock"));
+        let path = self.site.state(&format!("data-{name}.lock"));
         let mut said = false;
         loop {
             if let Some(file) = locked(&path)? {

@@ -98,11 +98,10 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let variable = |name: &str| std::env::var(name).ok();
     let share = Share::of(arguments.shard, &launch, &variable)?;
     let out = arguments.out.clone().unwrap_or(stem);
-    if arguments.file == out {
-        bail!(UsageError(format!(
-            "{} has no ending, which leaves no name for its folder; give --out DIR",
-            out.display()
-        )));
+    if out.is_file() {
+        let why =
+            if arguments.out.is_none() { "; its folder needs another name: give --out DIR" } else { "" };
+        bail!(UsageError(format!("{} is a file, expected a folder{why}", out.display())));
     }
     let study = Study::read(&arguments.file)?;
     let site = Site::new(arguments.file.display().to_string(), study, out, device(&arguments.device, &share));
@@ -262,11 +261,9 @@ fn report(site: &Site, terminal: &Terminal) -> anyhow::Result<Option<String>> {
         match RunMaterial::read(&site.root(run)) {
             Ok(material) if !material.evaluations.is_empty() => found.push(material),
             read => {
-                let is_there = site.root(run).is_dir();
-                read.err()
-                    .filter(|_| is_there)
-                    .into_iter()
-                    .for_each(|error| terminal.warn(error.to_string()));
+                if let (Err(error), true) = (read, site.root(run).is_dir()) {
+                    terminal.warn(error.to_string());
+                }
                 missing.push(run.name.as_str());
             }
         }

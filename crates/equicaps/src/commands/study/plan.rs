@@ -224,8 +224,9 @@ impl fmt::Display for StudyPlan {
         let table = Table { columns, rows: rows.collect(), ..Table::default() };
         write!(formatter, "{}", table.to_text())?;
         let own = self.runs.iter().filter(|run| run.own).count();
+        let is_trained = self.problems.is_empty() && self.runs.iter().all(|run| run.left_seconds == 0.0);
         let left = match self.estimated_seconds {
-            0.0 => "no training is left".to_owned(),
+            _ if is_trained => "no training is left".to_owned(),
             seconds => format!(
                 "about {} of training are left; rendering and evaluation come on top",
                 estimate::in_words(seconds)

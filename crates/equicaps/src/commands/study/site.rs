@@ -196,13 +196,11 @@ impl Site {
             return Err(wrong("these are no options of train".to_owned()));
         };
         let config = training::new_config(&arguments).map_err(|error| wrong(error.to_string()))?;
-        match done::epochs(run).into_iter().find(|epoch| config.epochs > 0 && *epoch > config.epochs) {
-            Some(epoch) => Err(wrong(format!(
-                "epoch {epoch} is to be evaluated, but {} has {}",
-                run.name, config.epochs
-            ))),
-            None => Ok(config),
+        // What is chosen from the views is not known yet.
+        if config.epochs > 0 {
+            check_epochs(run, &config).map_err(wrong)?;
         }
+        Ok(config)
     }
 
     /// `config`, which `run` is to have, as it is where the run is there: with what the preset `own` chose for it.
@@ -213,6 +211,7 @@ impl Site {
 
     /// How far `run`, which is to have `config`, is. An error where there is a run with other settings.
     pub fn progress(&self, run: &Run, config: &Config) -> anyhow::Result<Progress> {
+        self.check_rendered(&run.data)?;
         let root = self.root(run);
         let Ok(folder) = RunFolder::open(&root) else { return Ok(Progress::Missing) };
         let there = folder.config()?;
@@ -237,12 +236,9 @@ impl Site {
                 format!("{} epochs", config.epochs),
             ));
         }
-        match self.study.data.get(&run.data) {
-            Some(Data::Rendered { .. }) => self.check_rendered(&run.data)?,
-            _ if there.data != config.data && !is_trained_on(&summary, config) => {
-                return Err(other(format!("been trained on {}", there.data), config.data.clone()));
-            }
-            _ => {}
+        let is_there = matches!(self.study.data.get(&run.data), Some(Data::There { .. }));
+        if is_there && is_trained_on_others(&summary, &there, config) {
+            return Err(other(format!("been trained on {}", there.data), config.data.clone()));
         }
         let missing = self.missing(run, config).len();
         // What is evaluated was trained, also where its checkpoints have been removed to save space.
@@ -257,7 +253,7 @@ impl Site {
         })
     }
 
-    /// Refuses rendered data that are others than the file describes.
+    /// Refuses data that were rendered and are others than the file describes.
     fn check_rendered(&self, name: &str) -> anyhow::Result<()> {
         let find = || -> Option<String> {
             let card = Card::read(&self.out.join("data").join(name)).ok()??;
@@ -285,8 +281,11 @@ impl Site {
         config: &Config,
         device: &Device,
     ) -> anyhow::Result<(Config, Arc<dyn Views>)> {
-        self.planned_on(self.made(run, config), &run.data, device)
-            .with_context(|| format!("{}, data.{}", self.file, run.data))
+        let (config, views) = self
+            .planned_on(self.made(run, config), &run.data, device)
+            .with_context(|| format!("{}, data.{}", self.file, run.data))?;
+        check_epochs(run, &config).map_err(|what| self.wrong(run.line, what))?;
+        Ok((config, views))
     }
 
     fn planned_on(
@@ -304,7 +303,9 @@ impl Site {
                 }
             }
             Some(Data::There { path, objects: Some(objects), .. }) if !Path::new(path).exists() => {
-                render::like_published(*objects, config.split)
+                // Of the real ones nothing else is known.
+                let views = render::like_published(*objects, config.split);
+                return Ok((config.chosen_for(&*views, device)?, views));
             }
             _ => {
                 let config = config.chosen(device)?;
@@ -330,12 +331,29 @@ impl Site {
     }
 }
 
-/// Whether a run was trained on the views that `config` names, although its own names others.
-fn is_trained_on(summary: &Summary, config: &Config) -> bool {
+/// Refuses evaluations of epochs that a run does not have, and those that would overwrite each other.
+fn check_epochs(run: &Run, config: &Config) -> Result<(), String> {
+    match done::epochs(run).into_iter().find(|epoch| *epoch > config.epochs) {
+        Some(epoch) => {
+            Err(format!("epoch {epoch} is to be evaluated, but {} has {}", run.name, config.epochs))
+        }
+        None => done::check_together(run, config.epochs),
+    }
+}
+
+/// Whether it is known that a run was trained on other views than those that `config` names.
+fn is_trained_on_others(summary: &Summary, there: &Config, config: &Config) -> bool {
+    let place = |config: &Config| Path::new(&config.data).canonicalize();
+    if there.data == config.data
+        || place(there).ok().is_some_and(|there| place(config).is_ok_and(|now| now == there))
+    {
+        return false;
+    }
     let before = summary.checkpoints.last().and_then(|path| Checkpoint::read_metadata(path).ok());
     let before = before.and_then(|checkpoint| TrainedOn::of_checkpoint(&checkpoint));
-    let Ok(views) = train::data::open_views(config, &mut |_| ()) else { return false };
-    before.is_some_and(|before| before == TrainedOn::of_views(&*views))
+    // What is no longer there, or was never kept, cannot be compared; `train --resume` compares again.
+    let now = train::data::open_views(config, &mut |_| ()).ok();
+    before.zip(now).is_some_and(|(before, now)| before != TrainedOn::of_views(&*now))
 }
 
 /// A path as a word of a command line: one that begins with a dash would be taken for an option.
