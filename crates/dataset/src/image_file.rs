@@ -6,7 +6,7 @@ use std::path::Path;
 use image::codecs::png::PngDecoder;
 use image::codecs::webp::WebPDecoder;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageReader, RgbImage};
+use image::{DynamicImage, ImageDecoder, ImageReader, Rgb, RgbImage};
 
 use crate::error::{Error, Result};
 use crate::jpeg;
@@ -99,7 +99,20 @@ fn decode_png(bytes: &[u8]) -> std::result::Result<RgbImage, String> {
         let length = bytes.len();
         return Err(format!("the PNG claims {width} x {height} pixels, which {length} bytes cannot hold"));
     }
-    Ok(DynamicImage::from_decoder(decoder).map_err(broken)?.into_rgb8())
+    Ok(on_white(DynamicImage::from_decoder(decoder).map_err(broken)?))
+}
+
+/// What a viewer shows of an image on white paper: colours under full transparency mean nothing.
+fn on_white(image: DynamicImage) -> RgbImage {
+    if !image.color().has_alpha() {
+        return image.into_rgb8();
+    }
+    let image = image.into_rgba8();
+    let over = |value: u8, alpha: u32| ((u32::from(value) * alpha + 255 * (255 - alpha) + 127) / 255) as u8;
+    RgbImage::from_fn(image.width(), image.height(), |x, y| {
+        let [red, green, blue, alpha] = image.get_pixel(x, y).0;
+        Rgb([red, green, blue].map(|value| over(value, u32::from(alpha))))
+    })
 }
 
 /// A WebP claims at most 16384 x 16384 pixels, in a few bytes where they are all the same.
@@ -112,7 +125,7 @@ fn decode_webp(bytes: &[u8]) -> std::result::Result<RgbImage, String> {
     if u64::from(width) * u64::from(height) > MOST_WEBP_PIXELS {
         return Err(format!("the WebP is too large: {width} x {height} pixels"));
     }
-    Ok(DynamicImage::from_decoder(decoder).map_err(broken)?.into_rgb8())
+    Ok(on_white(DynamicImage::from_decoder(decoder).map_err(broken)?))
 }
 
 /// What the EXIF data say; upright where there are none.
@@ -161,6 +174,27 @@ mod tests {
                 assert!(pixels[3 * ((15 - row) * 16 + 15 - column)] < 70, "orientation {orientation}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_transparent_is_white_whatever_colour_is_under_it() {
+        let of = |hidden: [u8; 3]| {
+            let pixels: Vec<u8> = (0..4u8)
+                .flat_map(|i| {
+                    let alpha = [0, 255, 128, 0][usize::from(i)];
+                    let [r, g, b] = if alpha == 0 { hidden } else { [200, 30, 0] };
+                    [r, g, b, alpha]
+                })
+                .collect();
+            let mut png = Vec::new();
+            let encoder = image::codecs::png::PngEncoder::new(&mut png);
+            image::ImageEncoder::write_image(encoder, &pixels, 2, 2, image::ExtendedColorType::Rgba8)
+                .unwrap();
+            decode_upright(&png).unwrap().pixels
+        };
+        let expected = [255, 255, 255, 200, 30, 0, 227, 142, 127, 255, 255, 255];
+        assert_eq!(of([255, 0, 255]), expected);
+        assert_eq!(of([0, 0, 0]), expected);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Whether an evaluated network has learnt anything about pose, by its probes.
 
+use dataset::SplitBy;
 use methods::verdict::{PosePart, PoseScore, PoseVerdict, learns};
 use methods::{MethodName, Transform};
+use pose::Space;
 
 use crate::protocol::Task;
 use crate::results::Results;
@@ -15,7 +17,8 @@ impl Results {
         let transform: Transform = subject.trained_for.parse().ok()?;
         let task = subject.task.parse().unwrap_or(methods::Task::Classification);
         let parts = learns(method, transform, task).iter();
-        PoseVerdict::of(parts.filter_map(|&part| self.pose_score(part, transform)).collect(), None)
+        let unseen = self.data.split == SplitBy::Objects && transform.group().space == Space::Object;
+        PoseVerdict::of(parts.filter_map(|&part| self.pose_score(part, transform)).collect(), None, unseen)
     }
 
     fn pose_score(&self, part: PosePart, transform: Transform) -> Option<PoseScore> {

@@ -41,6 +41,7 @@ export class Points {
     this.centre = [0, 0]; this.zoom = 1; this.lassoing = false;
     this.picked = picked; this.enclosed = enclosed;
     if (this.gl) this.prepare();
+    else place.append(Object.assign(document.createElement("p"), { className: "small warm", textContent: "This browser shows no WebGL here, which the points are drawn with; switch on hardware acceleration, or look from another browser." }));
     this.listen();
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(place);

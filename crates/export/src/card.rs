@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use dataset::SplitBy;
 use evaluate::Results;
 use evaluate::results;
 use evaluate::weights::Weights;
@@ -128,11 +129,13 @@ fn facts(exported: &Exported, weights: &Weights) -> Vec<(&'static str, String)> 
         ("method", exported.method.title().to_owned()),
         ("backbone", exported.backbone_name.name().to_owned()),
         ("parameters", exported.parameters().to_string()),
-        ("trained for", exported.transform.name().to_owned()),
         ("image size", format!("{0} x {0}", exported.image_size)),
     ];
+    if exported.method.learns_pose() {
+        facts.insert(3, ("trained for", exported.transform.name().to_owned()));
+    }
     facts.extend(exported.epochs.map(|epochs| ("epochs", epochs.to_string())));
-    facts.push(("batch size", config.method.batch.to_string()));
+    facts.push(("batch size, at most", config.method.batch.to_string()));
     facts.push(("seed", config.seed.to_string()));
     let sessions = run_of(weights).and_then(|run| environment::read(&run.environment_path()).ok());
     if let Some(last) = sessions.and_then(|sessions| sessions.into_iter().next_back()) {
@@ -155,10 +158,20 @@ fn measured(exported: &Exported, weights: &Weights) -> Option<String> {
     if found.subject.weights_key != exported.weights_key {
         return None;
     }
+    // A card is for others: folders of this machine are not.
+    let name = found.data.path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let (train, val) = (found.data.train_objects, found.data.val_objects);
+    let objects = match found.data.split {
+        SplitBy::Objects => format!("{train} training and {val} held-out objects"),
+        SplitBy::Views => format!("{train} objects, held out: new views of them"),
+    };
+    let latents = match found.data.kind.as_str() {
+        "" | "imported" => String::new(),
+        kind => format!(", latents of {kind}"),
+    };
     let mut text = format!(
-        "\n## Measured\n\nFrozen features, probes on {} ({} training and {} held-out objects).\n\n\
-         | from | task | value | without any information |\n|---|---|---|---|\n",
-        found.data.kind, found.data.train_objects, found.data.val_objects
+        "\n## Measured\n\nFrozen features, probes on {name} ({objects}{latents}).\n\n\
+         | from | task | value | without any information |\n|---|---|---|---|\n"
     );
     for (from, probes) in [("representation", &found.representations), ("embedding", &found.embeddings)] {
         for (task, probe) in probes {
@@ -166,5 +179,9 @@ fn measured(exported: &Exported, weights: &Weights) -> Option<String> {
             text.push_str(&format!("| {from} | {name} | {value:.4} | {floor:.4} |\n"));
         }
     }
-    Some(text + "\nClassification is top-1 accuracy as a share of 1, the other tasks are R2.\n")
+    text.push_str("\nClassification is top-1 accuracy as a share of 1, the other tasks are R2.\n");
+    if let Some(message) = found.pose_verdict().and_then(|verdict| verdict.message) {
+        text.push_str(&format!("\n**{}.**\n", capitalised(&message)));
+    }
+    Some(text)
 }

@@ -45,8 +45,9 @@ pub struct PoseVerdict {
 }
 
 impl PoseVerdict {
-    /// Judges a network that was trained for so many `steps`, where known. Nothing can be said without scores.
-    pub fn of(scores: Vec<PoseScore>, steps: Option<u64>) -> Option<Self> {
+    /// Judges a network that was trained for so many `steps`, where known, and whose held-out objects were `unseen` in
+    /// training. Nothing can be said without scores.
+    pub fn of(scores: Vec<PoseScore>, steps: Option<u64>, unseen: bool) -> Option<Self> {
         let missed: Vec<&PoseScore> =
             scores.iter().filter(|score| is_at_floor(score.r2, score.floor)).collect();
         let learnt = missed.len() < scores.len();
@@ -60,7 +61,7 @@ impl PoseVerdict {
                 )
             });
             let numbers: Vec<String> = numbers.collect();
-            format!("no {what} was learnt: {}; {}", numbers.join("; "), advice(steps))
+            format!("no {what} was learnt: {}; {}", numbers.join("; "), advice(steps, unseen))
         });
         (!scores.is_empty()).then_some(Self { learnt, scores, margin: FLOOR_MARGIN, message })
     }
@@ -70,13 +71,20 @@ impl PoseVerdict {
 pub const PLATEAU: [u64; 2] = [500, 1_000];
 
 /// What may help.
-fn advice(steps: Option<u64>) -> String {
+fn advice(steps: Option<u64>, unseen: bool) -> String {
     let there_were = steps.map_or_else(String::new, |steps| format!("there were {steps}; "));
     let [first, last] = PLATEAU;
-    format!(
-        "try more steps ({there_were}with Adam the first {first} to {last} teach nothing about rotation), more views of every object, or another split (new views of known objects: rotations of unknown \
-         ones can only be told where the objects of a class have a common front)"
-    )
+    let steps = format!(
+        "more steps ({there_were}with Adam the first {first} to {last} teach nothing about rotation)"
+    );
+    if unseen {
+        format!(
+            "try {steps}, more views of every object, or another split (new views of known objects: rotations of unknown \
+             ones can only be told where the objects of a class have a common front)"
+        )
+    } else {
+        format!("try {steps}, or more views of every object")
+    }
 }
 
 #[cfg(test)]
@@ -89,20 +97,25 @@ mod tests {
 
     #[test]
     fn what_was_not_learnt_is_said_with_its_numbers() {
-        let verdict = PoseVerdict::of(vec![score(PosePart::Rotation, 0.12, 0.24)], Some(450)).unwrap();
+        let verdict = PoseVerdict::of(vec![score(PosePart::Rotation, 0.12, 0.24)], Some(450), true).unwrap();
         let message = verdict.message.unwrap();
         assert!(!verdict.learnt);
         assert!(
             message.starts_with("no pose was learnt: rotation R2 is 0.120 at best, and 0.240 is"),
             "{message}"
         );
-        assert!(message.contains("more steps (there were 450;"), "{message}");
-        let good = PoseVerdict::of(vec![score(PosePart::Rotation, 0.31, 0.24)], None).unwrap();
+        assert!(
+            message.contains("more steps (there were 450;") && message.contains("another split"),
+            "{message}"
+        );
+        let known = PoseVerdict::of(vec![score(PosePart::Rotation, 0.12, 0.24)], None, false).unwrap();
+        assert!(!known.message.unwrap().contains("another split"));
+        let good = PoseVerdict::of(vec![score(PosePart::Rotation, 0.31, 0.24)], None, true).unwrap();
         assert_eq!((good.learnt, good.message), (true, None));
         let half = [score(PosePart::Rotation, 0.25, 0.24), score(PosePart::Translation, 0.7, 0.0)];
-        let half = PoseVerdict::of(half.to_vec(), None).unwrap();
+        let half = PoseVerdict::of(half.to_vec(), None, true).unwrap();
         assert!(half.learnt && half.message.unwrap().starts_with("no rotation was learnt"));
-        assert_eq!(PoseVerdict::of(Vec::new(), None), None);
+        assert_eq!(PoseVerdict::of(Vec::new(), None, true), None);
     }
 
     #[test]

@@ -255,7 +255,8 @@ pub fn check(config: &Config, views: &dyn Views) -> Result<()> {
     let most = views.split(Split::Train).map(|object| views.views_of(Split::Train, object).len()).max();
     if most.unwrap_or(0) < 2 && !is_classifier(config) {
         return Err(Error::Request(format!(
-            "{} has one view of every object, but a pair needs two different ones",
+            "{} has one view of every object, but a pair needs two different ones; of photographs more views are made by \
+             --transform image-affine --data FOLDER (docs/groups.md)",
             config.data
         )));
     }

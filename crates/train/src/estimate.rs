@@ -7,7 +7,7 @@ use engine::Device;
 use methods::PairBatch;
 
 use crate::batches::training_plan;
-use crate::config::Config;
+use crate::config::{Config, OnBadSample};
 use crate::data::Data;
 use crate::error::Result;
 use crate::network::new_step;
@@ -112,12 +112,23 @@ fn rendering_time(config: &Config, data: &Data, plan: &TrainingPlan) -> Result<D
     let rendered = images * plan.refresh + kept * (1.0 - plan.refresh);
     let side = config.method.image_size;
     let mut pixels = vec![0; 3 * side * side];
-    let objects: Vec<usize> = views.split(Split::Train).take(OBJECTS).collect();
-    let mut all = |view| objects.iter().try_for_each(|&object| views.image(object, view, side, &mut pixels));
+    let mut objects = Vec::new();
     // Objects are loaded first.
-    all(0)?;
+    for object in views.split(Split::Train) {
+        match views.image(object, 0, side, &mut pixels) {
+            Ok(()) => objects.push(object),
+            Err(_) if config.loader.on_bad_sample == OnBadSample::Skip => {}
+            Err(error) => return Err(error.into()),
+        }
+        if objects.len() == OBJECTS {
+            break;
+        }
+    }
+    if objects.is_empty() {
+        return Ok(Duration::ZERO);
+    }
     let start = Instant::now();
-    all(1)?;
+    objects.iter().try_for_each(|&object| views.image(object, 1, side, &mut pixels))?;
     let workers = match config.loader.workers {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         workers => workers,

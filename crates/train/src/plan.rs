@@ -107,7 +107,8 @@ impl fmt::Display for Plan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = estimate::in_words(self.estimated_seconds);
         let Self { method, transform, device, data, objects, image_size, refresh, .. } = self;
-        writeln!(formatter, "{method}, trained for {transform}, on {device}")?;
+        let told = if method.learns_pose() { format!(", trained for {transform}") } else { String::new() };
+        writeln!(formatter, "{method}{told}, on {device}")?;
         writeln!(formatter, "data: {data}; {objects} objects for training, {refresh} of the views fresh")?;
         writeln!(
             formatter,

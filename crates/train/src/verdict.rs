@@ -2,7 +2,9 @@
 
 use methods::verdict::{PosePart, PoseScore, PoseVerdict, learns};
 
-use crate::config::Config;
+use pose::Space;
+
+use crate::config::{Config, SplitName};
 use crate::metrics::{Kind, Record};
 
 /// How the names of floors begin in metrics.
@@ -26,7 +28,8 @@ pub fn of_run(config: &Config, records: &[Record]) -> Option<PoseVerdict> {
     let last = looks.take(1).find(|record| record.epoch >= config.epochs)?;
     let method = &config.method;
     let parts = learns(method.name, method.transform, method.network.task);
-    PoseVerdict::of(parts.iter().filter_map(|&part| score(last, part)).collect(), Some(last.step))
+    let unseen = config.split != SplitName::Views && method.transform.group().space == Space::Object;
+    PoseVerdict::of(parts.iter().filter_map(|&part| score(last, part)).collect(), Some(last.step), unseen)
 }
 
 /// The best probe of `part`, with its floor.

@@ -1,7 +1,7 @@
 //! What is likely to go wrong with a run, said before it starts: too few steps or objects, batches that had to shrink,
 //! enlarged images, a folder of meshes of the wrong depth.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use dataset::order::{self, Cut};
@@ -21,6 +21,7 @@ pub fn warnings(config: &Config, views: &dyn Views) -> Vec<String> {
         enlarged(config, views),
         nothing_held_out(config, views),
         one_object_each(config, views),
+        one_of_a_kind(views),
         single_views(config, views),
     ];
     of_plan.chain(others).flatten().collect()
@@ -102,6 +103,21 @@ fn single_views(config: &Config, views: &dyn Views) -> Option<String> {
             train.len()
         )
     })
+}
+
+/// One class, of which everything is right, or even one object.
+fn one_of_a_kind(views: &dyn Views) -> Option<String> {
+    let objects = views.objects();
+    let classes = objects.iter().map(|object| object.label).collect::<BTreeSet<u32>>().len();
+    match (objects.len(), classes) {
+        (1, _) => Some(
+            "there is one object: class accuracy and ranks among its views say nothing, and other objects will be new to \
+             the network"
+                .to_owned(),
+        ),
+        (2.., 1) => Some("all objects are of one class: class accuracy will be 1 and say nothing".to_owned()),
+        _ => None,
+    }
 }
 
 /// Every class has one object: as a rule a folder of meshes that was named one level too deep.

@@ -190,7 +190,7 @@ impl RowReader<'_> {
             None => Ok(None),
             Some(&there) => {
                 let name = |column: usize| &self.table.columns[column];
-                let message = format!("{} is empty, but {} is not", name(missing), name(there));
+                let message = format!("{} has no number, but {} has one", name(missing), name(there));
                 Err(self.table.wrong(self.number, message))
             }
         }

@@ -94,7 +94,7 @@ fn wrong_tables_get_a_sentence() {
         ("file,tx,ty,tz\na,0,0,0\n", "t.csv: there is a translation, but no rotation"),
         ("file,qx,qy,qz,qw\na,0,0,zero,1\n", "t.csv: line 2: qz is \"zero\", expected a number"),
         ("file,qx,qy,qz,qw\na,0,0,inf,1\n", "t.csv: line 2: qz is \"inf\", expected a number"),
-        ("file,qx,qy,qz,qw\na,0,0,0,1\nb,0,0,,1\n", "t.csv: line 3: qz is empty, but qx is not"),
+        ("file,qx,qy,qz,qw\na,0,0,0,1\nb,0,0,,1\n", "t.csv: line 3: qz has no number, but qx has one"),
         (
             "file,qx,qy,qz,qw\na,0,0,0,2\n",
             "t.csv: line 2: the quaternion (0, 0, 0, 2) has length 2.0000, expected 1",

@@ -248,9 +248,11 @@ impl fmt::Display for Imported {
         self.notes.iter().try_for_each(|note| writeln!(formatter, "{note}"))?;
         match (self.latents.is_empty(), self.without_pose) {
             (true, _) => {
+                let pairs = if self.most_views > 1 { "vicreg, simclr, supervised" } else { "supervised" };
                 return write!(
                     formatter,
-                    "there are no poses: methods that need none can be trained (vicreg, simclr, supervised)"
+                    "there are no poses: methods that need none can be trained ({pairs}), or all methods on views that are made \
+                     of the photographs, without an import: equicaps train --transform image-affine --data FOLDER"
                 );
             }
             (false, 0) => writeln!(formatter, "latents: {}", self.latents.join(", "))?,
