@@ -208,7 +208,8 @@ impl Exported {
         let plural = if self.epochs == Some(1) { "" } else { "s" };
         let epochs = self.epochs.map_or_else(String::new, |epochs| format!(", {epochs} epoch{plural}"));
         let Self { method, backbone_name, transform, .. } = self;
-        format!("{} ({backbone_name}), trained for {transform}{epochs}", method.title())
+        let told = if method.learns_pose() { format!(", trained for {transform}") } else { String::new() };
+        format!("{} ({backbone_name}){told}{epochs}", method.title())
     }
 
     /// What the network is, by keys.

@@ -9,7 +9,7 @@ use dataset::card::{Counts, Format};
 use dataset::import::{self, AngleUnit, Conventions, EulerOrder, Fit, Options, PoseFrame};
 use serde::Serialize;
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 use crate::{Interrupted, UsageError, interrupt};
 
@@ -228,14 +228,17 @@ impl fmt::Display for Imported {
         let classes = self.counts.as_ref().map_or(0, |counts| counts.classes);
         let [train, val] = self.counts.as_ref().and_then(|counts| counts.images_of_sides).unwrap_or_default();
         let views = match (self.fewest_views, self.most_views) {
-            (fewest, most) if fewest == most => most.to_string(),
-            (fewest, most) => format!("{fewest} to {most}"),
+            (fewest, most) if fewest == most => count(most, "view"),
+            (fewest, most) => format!("{fewest} to {most} views"),
         };
+        let classes = if classes == 1 { "1 class".to_owned() } else { format!("{classes} classes") };
         let already = if self.was_complete { " (it was there already)" } else { "" };
         writeln!(
             formatter,
-            "{}: {images} images of {} objects in {classes} classes, {views} views of each{already}",
-            self.out, self.objects
+            "{}: {} of {} in {classes}, {views} of each{already}",
+            self.out,
+            count(images, "image"),
+            count(self.objects, "object")
         )?;
         let stored = if self.copied { "copied" } else { "left where they are" };
         let fit = match self.boxes {
