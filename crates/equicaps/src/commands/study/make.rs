@@ -193,9 +193,9 @@ impl Crew<'_> {
             },
             Err(error) => Ended::Failed(crate::sentence(&error)),
         };
-        // Before others can have the lock.
+        // Before others can have the lock. On a full disk it is said at the end all the same.
         if let Ended::Failed(why) = &ended {
-            durable::write(&failure_path(self.site, run), why.as_bytes())?;
+            let _ = durable::write(&failure_path(self.site, run), why.as_bytes());
         }
         Ok(Some(ended))
     }
