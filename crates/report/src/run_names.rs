@@ -158,6 +158,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn runs_of_the_same_name_are_called_by_their_folders() {
+        let mut names = ["a", "b", "a"].map(str::to_owned);
+        let roots = ["x/a", "x/b", "y/a"].map(Path::new);
+        distinguish(names.iter_mut().zip(roots));
+        assert_eq!(names, ["x/a", "b", "y/a"]);
+    }
+
+    #[test]
     fn runs_are_called_by_what_is_special() {
         let all = ["T-equicaps-s0", "T-equicaps-capsules16-s0", "T-equicaps-rotation+base-s0"];
         assert_eq!(all.map(|name| special(name, &all)), ["", "capsules16", "rotation+base"]);

@@ -134,10 +134,10 @@ pub struct Request<'a> {
 }
 
 impl Arguments {
-    /// Which weights are evaluated, where all words of the arguments are known.
-    pub fn checked(&self) -> anyhow::Result<Which> {
-        Wanted::parse(&self.tasks).map_err(|error| UsageError(error.to_string()))?;
-        which(self)
+    /// What is measured, and of which weights.
+    pub fn asked(&self) -> anyhow::Result<(Wanted, Which)> {
+        let wanted = Wanted::parse(&self.tasks).map_err(|error| UsageError(error.to_string()))?;
+        Ok((Wanted { frozen: self.frozen, ..wanted }, which(self)?))
     }
 
     /// What results do not say of how they were measured: those of another way would take their place.
@@ -149,9 +149,7 @@ impl Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let world = world::start()?;
-    let wanted = Wanted::parse(&arguments.tasks).map_err(|error| UsageError(error.to_string()))?;
-    let wanted = Wanted { frozen: arguments.frozen, ..wanted };
-    let which = which(arguments)?;
+    let (wanted, which) = arguments.asked()?;
     let all = weights::find(&arguments.weights, &which)?;
     let config = data_config(arguments, &all)?;
     let device = crate::device::open_of(world, &arguments.device, arguments.precision)?;

@@ -52,6 +52,12 @@ fn from_views_to_a_report() {
     finite(&last["retrieval"]["chance"]["h1"], 0.25, 0.25);
     assert_eq!(last["data"]["kind"], "3DIEBench-T");
     assert_eq!(last["subject"]["epochs"], 2);
+    // A card for others says what was measured, and on what.
+    json(root, &["export", "runs/equicaps", "--format", "hf", "--out", "hub"]);
+    let card = std::fs::read_to_string(root.join("hub/README.md")).unwrap();
+    let data = &last["data"];
+    let objects = format!("{} training and {} held-out objects", data["train_objects"], data["val_objects"]);
+    assert!(card.contains(&format!("probes on views ({objects}, latents of 3DIEBench-T)")), "{card}");
     let evaluation = root.join("runs/equicaps/evaluation/epoch_00002");
     for file in [
         "results.json",

@@ -38,6 +38,30 @@ fn the_published_rest_is_kept_where_it_does_no_harm_and_refused_where_it_does() 
 }
 
 #[test]
+fn time_is_measured_without_broken_meshes_where_they_are_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let class = folder.path().join("meshes/class");
+    std::fs::create_dir_all(&class).unwrap();
+    std::fs::write(class.join("a_broken.obj"), "v 0 0 0\nv 0 0 0\nv 0 0 0\nf 1 2 3\n").unwrap();
+    for name in ["b.obj", "c.obj", "d.obj"] {
+        std::fs::write(class.join(name), "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 1 3 4\n")
+            .unwrap();
+    }
+    let plan = |word: &str| {
+        let words = ["train", "--preset", "own", "--data", "meshes", "--dry-run", "--on-bad-sample", word];
+        let mut command = support::equicaps(&words);
+        command.current_dir(folder.path());
+        set(set(&mut command, &TINY), &["batch=8", "epochs=2"]);
+        command
+    };
+    let found = support::ok_json(&mut plan("skip"));
+    assert!(found["estimated_seconds"].as_f64().unwrap() > 0.0, "{found}");
+    assert!(found["warnings"].to_string().contains("all objects are of one class"), "{found}");
+    let (_, said) = failure(&mut plan("fail"));
+    assert!(said.contains("a_broken"), "{said}");
+}
+
+#[test]
 fn own_objects_are_trained_as_planned_and_evaluated_on_new_views() {
     let folder = tempfile::tempdir().unwrap();
     let settings = ["batch=8", "epochs=2", "procedural.views=6", "probes.held_out_passes=1"];

@@ -7,7 +7,7 @@ use train::Config;
 
 use super::file::Run;
 use super::site::{Site, parse};
-use crate::commands::Command;
+use crate::commands::{Command, evaluate as evaluating};
 
 /// Which evaluations a run has, in the order in which they were made.
 const EVALUATED: &str = "evaluation/study.json";
@@ -21,13 +21,18 @@ pub(super) fn epochs(run: &Run) -> Vec<u64> {
     named.flatten().collect()
 }
 
-/// Which weights `evaluate RUN WORDS` takes.
-fn which(words: &[String]) -> Option<Which> {
+/// What `evaluate RUN WORDS` is asked for.
+fn arguments(words: &[String]) -> Option<Box<evaluating::Arguments>> {
     let command = ["evaluate".to_owned(), "RUN".to_owned()];
     match parse(&[&command[..], words].concat()) {
-        Ok(Command::Evaluate(arguments)) => arguments.checked().ok(),
+        Ok(Command::Evaluate(arguments)) => Some(arguments),
         _ => None,
     }
+}
+
+/// Which weights it takes.
+fn which(words: &[String]) -> Option<Which> {
+    Some(arguments(words)?.asked().ok()?.1)
 }
 
 /// An evaluation as the study remembers it.
@@ -44,14 +49,8 @@ fn words_of(name: &str) -> (Vec<String>, u64) {
 
 /// Refuses evaluations of the same network of which one would take the other's place and leave nothing of it.
 pub(super) fn check_together(run: &Run, epochs: u64) -> Result<(), String> {
-    let all: Vec<_> = run
-        .evaluations
-        .iter()
-        .filter_map(|words| match parse(&[&["evaluate".to_owned(), "RUN".to_owned()][..], words].concat()) {
-            Ok(Command::Evaluate(arguments)) => Some((folders(words, epochs), arguments.way())),
-            _ => None,
-        })
-        .collect();
+    let way = |words: &Vec<String>| Some((folders(words, epochs), arguments(words)?.way()));
+    let all: Vec<_> = run.evaluations.iter().filter_map(way).collect();
     for (index, (folders, way)) in all.iter().enumerate() {
         let others = all[..index].iter().filter(|(other, _)| other.iter().any(|one| folders.contains(one)));
         if others.into_iter().any(|(_, other)| other != way) {

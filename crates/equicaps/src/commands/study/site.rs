@@ -190,7 +190,7 @@ impl Site {
             else {
                 return Err(wrong("these are no options of evaluate".to_owned()));
             };
-            arguments.checked().map_err(|error| wrong(error.to_string()))?;
+            arguments.asked().map_err(|error| wrong(error.to_string()))?;
         }
         let Command::Train(arguments) = parse(&self.begin_words(run)).map_err(wrong)? else {
             return Err(wrong("these are no options of train".to_owned()));
