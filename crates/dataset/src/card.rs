@@ -195,6 +195,13 @@ pub struct Counts {
     pub images_of_sides: Option<[usize; 2]>,
     /// Objects that could not be used, listed in `skipped.json`.
     pub skipped_objects: usize,
+    /// Images that an import left out, those of skipped objects among them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped_images: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The card.
@@ -426,6 +433,7 @@ mod tests {
             images: 1000,
             images_of_sides: None,
             skipped_objects: 0,
+            skipped_images: 0,
         });
         let text = card.to_markdown();
         for part in

@@ -50,6 +50,15 @@ impl FileError {
     pub fn content(path: &Path, message: impl Into<String>) -> Self {
         Self::Content { path: path.to_path_buf(), message: message.into() }
     }
+
+    /// What is wrong, for somebody who names the file in another way.
+    pub(crate) fn without_path(&self) -> String {
+        match self {
+            Self::Read { reason, .. } => format!("cannot be read: {}", plain(reason)),
+            Self::Write { reason, .. } => format!("cannot be written: {}", plain(reason)),
+            Self::Content { message, .. } => message.clone(),
+        }
+    }
 }
 
 /// What can go wrong with a dataset.

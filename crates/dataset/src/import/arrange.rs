@@ -24,6 +24,48 @@ pub struct Arranged {
     pub reason: &'static str,
 }
 
+impl Arranged {
+    /// Why `object` cannot be used where only `good` of its views can, if it cannot.
+    pub fn why_unusable(&self, object: usize, good: &[usize]) -> Option<String> {
+        let side = |split: Split, what: &str| {
+            let views = self.index.views_of(split, object);
+            let lost = !views.is_empty() && !good.iter().any(|view| views.contains(view));
+            lost.then(|| match views.len() {
+                1 => format!("its only {what}image cannot be used"),
+                all => format!("none of its {all} {what}images can be used"),
+            })
+        };
+        match self.split {
+            SplitBy::Objects => side(Split::Train, ""),
+            SplitBy::Views if good.is_empty() => {
+                Some(format!("none of its {} images can be used", self.rows[object].len()))
+            }
+            SplitBy::Views => side(Split::Train, "training ").or_else(|| side(Split::Val, "held-out ")),
+        }
+    }
+
+    /// What is left where only `good` of the views of every object can be used. The others keep their sides and their order.
+    /// Also the objects that are gone, with the reasons.
+    pub fn with_only(&self, good: &[Vec<usize>]) -> (Self, Vec<(usize, String)>) {
+        let why = |object: usize| self.why_unusable(object, &good[object]).map(|reason| (object, reason));
+        let gone: Vec<(usize, String)> = (0..self.objects.len()).filter_map(why).collect();
+        let is_left = |object: &usize| gone.binary_search_by_key(object, |(gone, _)| *gone).is_err();
+        let left: Vec<usize> = (0..self.objects.len()).filter(is_left).collect();
+        let held_out = |object: usize| {
+            let views = self.index.views(object) - self.index.held_out_of(object)..self.index.views(object);
+            good[object].iter().filter(|view| views.contains(view)).count()
+        };
+        let rows = |&object: &usize| good[object].iter().map(|&view| self.rows[object][view]).collect();
+        let kept = Self {
+            objects: left.iter().map(|&object| self.objects[object].clone()).collect(),
+            rows: left.iter().map(rows).collect(),
+            index: ViewIndex::new(left.iter().map(|&object| (good[object].len(), held_out(object)))),
+            ..*self
+        };
+        (kept, gone)
+    }
+}
+
 /// Groups `rows` by object. `asked` is the split that is wanted, where it is not the table that says it.
 pub fn arrange(rows: &Rows, asked: Option<SplitBy>, seed: u64) -> Result<Arranged> {
     let is_plain = |row: &Row| {
@@ -227,6 +269,38 @@ mod tests {
             "{message}"
         );
         assert!(arrange(&uneven, Some(SplitBy::Objects), 0).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_taken_out_and_the_rest_stays_in_its_place() {
+        let names = ["a", "b", "c", "d", "e"];
+        let list: Vec<_> = names.iter().flat_map(|name| [(*name, None, None); 5]).collect();
+        let all = |split| arrange(&rows(&list), Some(split), 0).unwrap();
+        let good = vec![vec![0, 1, 2, 3, 4], vec![1, 4], Vec::new(), vec![0, 1, 2], vec![3, 4]];
+        let by_objects = all(SplitBy::Objects);
+        let (kept, gone) = by_objects.with_only(&good);
+        assert_eq!(gone, [(2, "none of its 5 images can be used".to_owned())]);
+        let expected: Vec<_> = [0, 1, 3, 4].map(|object| by_objects.objects[object].clone()).into();
+        assert_eq!(
+            (kept.objects, &kept.rows[1]),
+            (expected, &vec![by_objects.rows[1][1], by_objects.rows[1][4]])
+        );
+        assert_eq!([0, 1, 2, 3].map(|object| kept.index.views(object)), [5, 2, 3, 2]);
+        let by_views = all(SplitBy::Views);
+        let (kept, gone) = by_views.with_only(&good);
+        let reasons: Vec<&str> = gone.iter().map(|(_, reason)| reason.as_str()).collect();
+        assert_eq!(
+            reasons,
+            [
+                "none of its 5 images can be used",
+                "none of its 2 held-out images can be used",
+                "none of its 3 training images can be used"
+            ]
+        );
+        let sides = Split::ALL.map(|side| [0, 1].map(|object| kept.index.views_of(side, object)));
+        assert_eq!(sides, [[0..3, 0..1], [3..5, 1..2]]);
+        let whole = by_views.with_only(&vec![vec![0, 1, 2, 3, 4]; 5]);
+        assert_eq!(whole, (by_views, Vec::new()));
     }
 
     #[test]

@@ -164,14 +164,13 @@ impl Found {
     }
 }
 
-/// The image of a number, relative to `root`.
+/// The image of a number, relative to `root`; where there is none, what it should be called.
 fn image_file(root: &Path, scene: &Path, image: u64) -> Result<String> {
     let names = ["rgb", "gray"].iter().flat_map(|folder| {
         ["png", "jpg", "jpeg", "webp"].map(|extension| format!("{folder}/{image:06}.{extension}"))
     });
-    let found = names.map(|name| scene.join(name)).find(|path| path.is_file()).ok_or_else(|| {
-        Error::content(&scene.join(TRUTH), format!("image {image}: there is no rgb/{image:06}.png or .jpg"))
-    })?;
+    let found = names.map(|name| scene.join(name)).find(|path| path.is_file());
+    let found = found.unwrap_or_else(|| scene.join(format!("rgb/{image:06}.png")));
     let relative = found.strip_prefix(root).unwrap_or(&found);
     let text = relative.to_str().ok_or_else(|| Error::content(&found, "its name is not UTF-8"))?;
     Ok(text.to_owned())
@@ -241,8 +240,9 @@ mod tests {
         );
         let sheared = wrong(&matrix("[1, 1, 0, 0, 1, 0, 0, 0, 1]"), &["000000.png"]);
         assert!(sheared.contains("image 0, object 0: cam_R_m2c is not a rotation matrix"), "{sheared}");
-        let missing = wrong(&matrix(IDENTITY), &[]);
-        assert!(missing.ends_with("image 0: there is no rgb/000000.png or .jpg"), "{missing}");
+        // A missing image is looked for later, with those of other sources.
+        let rows = read(scene(&matrix(IDENTITY), None, &[]).path()).unwrap();
+        assert_eq!(rows.rows[0].file, "000002/rgb/000000.png");
         assert!(wrong("{\"0\": 3}", &[]).contains("not as BOP has it"));
     }
 }

@@ -2,10 +2,13 @@
 //! classes ([`folders`]); copied, or named where they are.
 
 mod arrange;
+mod bad;
+mod begun;
 mod bop;
 mod columns;
 mod fit;
 mod folders;
+mod images;
 pub(crate) mod reading;
 mod readme;
 mod rotation;
@@ -22,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::error::{Error, Result};
 use crate::object::SplitBy;
+use crate::work::Skipped;
 
 pub use fit::{Fit, Region};
 pub use rotation::{AngleUnit, Conventions, EulerOrder, PoseFrame};
@@ -76,6 +80,8 @@ pub struct Options<'a> {
     pub split: Option<SplitBy>,
     /// Seed of the split.
     pub seed: u64,
+    /// Whether images that cannot be used are left out, and recorded; else they end the import, all of them named.
+    pub skip_bad: bool,
     /// Set by somebody else to stop after the images in hand.
     pub stop: &'a AtomicBool,
     /// Called once with the number of images to read.
@@ -91,6 +97,8 @@ pub struct Outcome {
     pub card: Card,
     /// What was assumed or left out, a sentence each.
     pub notes: Vec<String>,
+    /// Objects and images that are left out.
+    pub skipped: Vec<Skipped>,
     /// Whether the dataset was there already.
     pub was_complete: bool,
 }

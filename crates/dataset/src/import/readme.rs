@@ -13,6 +13,7 @@ impl Imported {
             (fewest, most) if fewest == most => format!("{most} views each"),
             (fewest, most) => format!("{fewest} to {most} views each"),
         };
+        let skipped = card.counts.as_ref().map_or(0, |counts| counts.skipped_objects);
         let fit = match self.boxes {
             0 => self.fit.words().to_owned(),
             boxes => {
@@ -23,7 +24,7 @@ impl Imported {
             "Imported by equicaps {}: {} objects, {views}. Images are {fit}, at {size}x{size} pixels; their aspect is \
              kept.\n\n",
             s.version,
-            s.objects,
+            s.objects - skipped.min(s.objects),
             size = s.size
         );
         if let Some(counts) = &card.counts {
@@ -32,6 +33,12 @@ impl Imported {
                 "| | objects | images |\n|---|---|---|\n| train | {} | {train} |\n| val | {} | {val} |\n\n{} classes.\n\n",
                 counts.train_objects, counts.val_objects, counts.classes
             );
+            if counts.skipped_images > 0 {
+                text += &format!(
+                    "Left out (`skipped.json`): images {}, objects of which nothing is left {}.\n\n",
+                    counts.skipped_images, counts.skipped_objects
+                );
+            }
         }
         text += match s.split {
             SplitBy::Objects => "Whole objects are held out.\n\n",

@@ -32,6 +32,13 @@ pub struct Row {
     pub region: Option<Region>,
 }
 
+impl Row {
+    /// Where it is said, unless that is the file itself.
+    pub fn own_place(&self) -> Option<&str> {
+        Some(self.place.as_str()).filter(|place| *place != self.file)
+    }
+}
+
 /// All images that something names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {

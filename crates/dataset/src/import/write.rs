@@ -1,29 +1,27 @@
 //! The files of an imported dataset. Objects appear one by one, each at once; the lists and the complete card come last, so
 //! that what was interrupted goes on when the same command is run again.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use rayon::prelude::*;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use crate::arrays;
 use crate::card::{CARD, Card, Counts, Format, Origin, README, Settings, json};
 use crate::checksums::{self, checksum_list};
 use crate::durable::{self, Staging};
 use crate::error::{Error, Result};
-use crate::image_file::{decode_upright, read_regular};
 use crate::import::arrange::Arranged;
-use crate::import::fit::square;
+use crate::import::bad::{none_is_usable, records};
+use crate::import::begun::{Made, as_recorded};
+use crate::import::images::{Images, Reader, refuse_missing_files};
 use crate::import::rows::{Row, Rows};
 use crate::import::sources::{SOURCES, Source, to_lines};
 use crate::import::{Imported, Options, Outcome};
-use crate::jpeg::{self, ChannelOrder};
+use crate::jpeg::ChannelOrder;
 use crate::latent_table::LatentColumns;
 use crate::lists::{CLASSES, folder_entry, image_list, label_list, latent_list, view_count_list};
 use crate::object::{Object, Split, SplitBy};
 use crate::plan::{Plan, classes, digest};
-use crate::storage::file_names;
-use crate::work::{SKIPPED, WORK, check_names, holds_something_else, remove_work};
+use crate::work::{SKIPPED, Skipped, WORK, check_names, holds_something_else, read_skipped, remove_work};
 
 /// Makes the dataset of `rows` in `root`.
 pub fn write(root: &Path, rows: &Rows, arranged: &Arranged, options: &Options<'_>) -> Result<Outcome> {
@@ -40,29 +38,50 @@ pub fn write(root: &Path, rows: &Rows, arranged: &Arranged, options: &Options<'_
                 root.display()
             )));
         }
-        Some(card) if card.settings != settings => {
-            let difference = card.settings.difference(&settings).unwrap_or_default();
-            return Err(Error::OtherSettings { path: root.to_path_buf(), difference });
+        Some(card) => {
+            let asked = as_recorded(&settings, &card);
+            if let Some(difference) = card.settings.difference(&asked) {
+                return Err(Error::OtherSettings { path: root.to_path_buf(), difference });
+            }
+            if card.is_complete() {
+                return Ok(Outcome { card, notes, skipped: read_skipped(root)?, was_complete: true });
+            }
+            if card.settings != settings {
+                notes.push(
+                    "what is imported has changed since this import was begun: what was copied of the same images is kept"
+                        .to_owned(),
+                );
+            }
         }
-        Some(card) if card.is_complete() => return Ok(Outcome { card, notes, was_complete: true }),
-        _ => {}
+        None => {}
     }
-    refuse_missing_files(rows)?;
+    refuse_missing_files(rows, options.skip_bad)?;
     durable::create_folder(root)?;
-    let writer = Writer {
-        root,
-        staging: Staging::create(&root.join(WORK).join("staging"))?,
-        rows,
-        arranged,
-        options,
-        has_failed: AtomicBool::new(false),
-    };
-    writer.staging.publish(&root.join(CARD), &Card::begun(settings.clone()).to_json())?;
-    let checksums = writer.images()?;
-    let card = writer.finish(settings, columns, &checksums)?;
+    let staging = Staging::create(&root.join(WORK).join("staging"))?;
+    let made = Made { root, staging: &staging };
+    made.remove_others(arranged)?;
+    staging.publish(&root.join(CARD), &Card::begun(settings.clone()).to_json())?;
+    let has_failed = AtomicBool::new(false);
+    let Images { good, bad } = Reader { made: &made, rows, arranged, options, has_failed }.images()?;
+    made.remove_empty_classes()?;
+    let views: Vec<Vec<usize>> =
+        good.iter().map(|views| views.iter().map(|(view, _)| *view).collect()).collect();
+    let (kept, gone) = arranged.with_only(&views);
+    if kept.objects.is_empty() {
+        return Err(none_is_usable(rows, &bad));
+    }
+    let skipped = records(rows, arranged, &gone, &bad);
+    let is_kept = |object: &usize| gone.binary_search_by_key(object, |(gone, _)| *gone).is_err();
+    let checksums: Vec<Vec<u32>> = (0..good.len())
+        .filter(is_kept)
+        .map(|object| good[object].iter().map(|(_, sum)| *sum).collect())
+        .collect();
+    let settings = counted(settings, rows, &kept);
+    let writer = Writer { root, staging, rows, all: arranged, kept: &kept };
+    let card = writer.finish(settings, columns, &checksums, &skipped)?;
     drop(writer);
     remove_work(root);
-    Ok(Outcome { card, notes, was_complete: false })
+    Ok(Outcome { card, notes, skipped, was_complete: false })
 }
 
 /// The latents that the rows have.
@@ -112,18 +131,17 @@ fn settings(
             Some(folder.canonicalize().map_err(Error::read(folder))?)
         }
     };
-    let views = |object: usize| arranged.index.views(object);
-    Ok(Settings {
+    let settings = Settings {
         preset: "imported".to_owned(),
         origin: Origin::Imported(Box::new(Imported {
             source: name,
             source_digest: format!("{:016x}", hash.value()),
             fit: options.fit,
-            boxes: rows.rows.iter().filter(|row| row.region.is_some()).count(),
+            boxes: 0,
             latents: columns.names().into_iter().map(str::to_owned).collect(),
             convention: rows.convention.clone(),
-            without_pose: rows.rows.iter().filter(|row| row.pose.is_none()).count(),
-            fewest_views: (0..arranged.objects.len()).map(views).min().unwrap_or(0),
+            without_pose: 0,
+            fewest_views: 0,
             folder,
         })),
         limit: None,
@@ -141,144 +159,47 @@ fn settings(
         objects_per_tar: None,
         ranges: None,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-    })
+    };
+    Ok(counted(settings, rows, arranged))
 }
 
-/// Names the first row whose file is not there, before anything is written.
-fn refuse_missing_files(rows: &Rows) -> Result<()> {
-    let is_missing = |row: &&Row| !rows.folder.join(&row.file).is_file();
-    match rows.rows.par_iter().find_first(is_missing) {
-        None => Ok(()),
-        Some(row) => {
-            let path = rows.folder.join(&row.file);
-            let missing = rows.rows.par_iter().filter(is_missing).count();
-            let more = if missing > 1 {
-                format!(" ({missing} rows name files that are not there)")
-            } else {
-                String::new()
-            };
-            Err(rows.wrong(row, format!("there is no file {}{more}", path.display())))
-        }
+/// `settings` with the numbers of the views of `kept`.
+fn counted(mut settings: Settings, rows: &Rows, kept: &Arranged) -> Settings {
+    let count =
+        |has: fn(&Row) -> bool| kept.rows.iter().flatten().filter(|&&row| has(&rows.rows[row])).count();
+    settings.views = kept.index.most();
+    if let Origin::Imported(imported) = &mut settings.origin {
+        imported.boxes = count(|row| row.region.is_some());
+        imported.without_pose = count(|row| row.pose.is_none());
+        imported.fewest_views = kept.rows.iter().map(Vec::len).min().unwrap_or(0);
     }
-}
-
-/// All of them, or the first failure in order; an interruption is one only where there is no other.
-fn whole<T>(mut outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
-    let failed = outcomes.iter().position(|outcome| !matches!(outcome, Ok(_) | Err(Error::Interrupted)));
-    match failed {
-        Some(failed) => outcomes.swap_remove(failed).map(|one| vec![one]),
-        None => outcomes.into_iter().collect(),
-    }
+    settings
 }
 
 struct Writer<'a> {
     root: &'a Path,
     staging: Staging,
     rows: &'a Rows,
-    arranged: &'a Arranged,
-    options: &'a Options<'a>,
-    /// Set where an image cannot be used: the others need not be looked at.
-    has_failed: AtomicBool,
+    /// What was asked for.
+    all: &'a Arranged,
+    /// What of it can be used.
+    kept: &'a Arranged,
 }
 
 impl Writer<'_> {
-    fn folder(&self, object: &Object) -> PathBuf {
-        self.root.join(&object.synset).join(&object.name)
-    }
-
-    /// Reads, and where it is to be copied writes, every image; their checksums, by object.
-    fn images(&self) -> Result<Vec<Vec<u32>>> {
-        (self.options.on_begin)(self.rows.rows.len() as u64);
-        // Collected before it is looked at, so that of all failures the first in order is reported.
-        let outcomes: Vec<Result<Vec<u32>>> = (0..self.arranged.objects.len())
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|object| self.object(object))
-            .collect();
-        whole(outcomes)
-    }
-
-    fn object(&self, number: usize) -> Result<Vec<u32>> {
-        let rows = &self.arranged.rows[number];
-        let is_stopped =
-            || self.options.stop.load(Ordering::Relaxed) || self.has_failed.load(Ordering::Relaxed);
-        if is_stopped() {
-            return Err(Error::Interrupted);
-        }
-        let folder = self.folder(&self.arranged.objects[number]);
-        if !self.options.reference
-            && let Some(checksums) = self.written(&folder, rows.len())?
-        {
-            (self.options.on_images)(rows.len() as u64);
-            return Ok(checksums);
-        }
-        let image = |&row: &usize| {
-            if is_stopped() {
-                return Err(Error::Interrupted);
-            }
-            let failed = |_: &Error| self.has_failed.store(true, Ordering::Relaxed);
-            let image = self.image(&self.rows.rows[row]).inspect_err(failed)?;
-            (self.options.on_images)(1);
-            let sum = checksums::of(&image);
-            // What stays where it is need not be held.
-            Ok((sum, if self.options.reference { Vec::new() } else { image }))
-        };
-        let outcomes: Vec<Result<(u32, Vec<u8>)>> = rows.par_iter().with_max_len(4).map(image).collect();
-        let images: Vec<(u32, Vec<u8>)> = whole(outcomes)?;
-        let sums = images.iter().map(|(sum, _)| *sum).collect();
-        let name = |view: usize| file_names(view)[0].clone();
-        let files: Vec<(String, Vec<u8>)> =
-            images.into_iter().enumerate().map(|(view, (_, image))| (name(view), image)).collect();
-        if !self.options.reference {
-            self.staging.publish_folder(&folder, &files)?;
-        }
-        Ok(sums)
-    }
-
-    /// The checksums of an object that an earlier process has written; a folder with missing files is taken away.
-    fn written(&self, folder: &Path, views: usize) -> Result<Option<Vec<u32>>> {
-        if !folder.exists() {
-            return Ok(None);
-        }
-        let paths: Vec<PathBuf> = (0..views).map(|view| folder.join(&file_names(view)[0])).collect();
-        if !paths.iter().all(|path| path.is_file()) {
-            self.staging.discard(folder)?;
-            return Ok(None);
-        }
-        let sum = |path: &PathBuf| Ok(checksums::of(&read_regular(path)?));
-        paths.iter().map(sum).collect::<Result<_>>().map(Some)
-    }
-
-    /// The bytes to be stored of an image, or, where it stays where it is, its own; it can be decoded.
-    fn image(&self, row: &Row) -> Result<Vec<u8>> {
-        let (side, path) = (self.options.size, self.rows.folder.join(&row.file));
-        let wrong = |message: String| self.rows.wrong(row, format!("{}: {message}", path.display()));
-        let bytes = read_regular(&path).map_err(|error| self.rows.wrong(row, error))?;
-        let image = decode_upright(&bytes).map_err(wrong)?;
-        let mut pixels = vec![0; side * side * 3];
-        square(&image, self.options.fit, row.region, side, &mut pixels).map_err(wrong)?;
-        if self.options.reference {
-            return Ok(bytes);
-        }
-        // What is stored as it would be, is copied: no picture is compressed twice without need.
-        let is_stored_so = bytes.starts_with(&[0xFF, 0xD8])
-            && row.region.is_none()
-            && (image.width, image.height) == (side, side)
-            && jpeg::decode(&bytes).is_ok_and(|stored| stored.pixels == pixels);
-        if is_stored_so {
-            return Ok(bytes);
-        }
-        let side = u16::try_from(side).map_err(|_| wrong("the side is too long for a JPEG".to_owned()))?;
-        jpeg::encode(&pixels, side, ChannelOrder::Rgb).map_err(wrong)
-    }
-
     fn publish(&self, name: &str, bytes: &[u8]) -> Result<()> {
         self.staging.publish(&self.root.join(name), bytes)
     }
 
     /// The lists, the tables and the card.
-    fn finish(&self, settings: Settings, columns: LatentColumns, checksums: &[Vec<u32>]) -> Result<Card> {
-        let Arranged { objects, rows, index, split, .. } = self.arranged;
+    fn finish(
+        &self,
+        settings: Settings,
+        columns: LatentColumns,
+        checksums: &[Vec<u32>],
+        skipped: &[Skipped],
+    ) -> Result<Card> {
+        let Arranged { objects, rows, index, split, .. } = self.kept;
         let by_views = *split == SplitBy::Views;
         let mut images = [0; 2];
         for (side, images) in Split::ALL.into_iter().zip(&mut images) {
@@ -299,6 +220,9 @@ impl Writer<'_> {
                 let values: Vec<f64> =
                     members.iter().flat_map(|&object| rows[object].iter().flat_map(of)).collect();
                 self.publish(&latent_list(side), &arrays::rows(columns.width(), &values))?;
+            } else {
+                // From an import that was begun with poses.
+                let _ = std::fs::remove_file(self.root.join(latent_list(side)));
             }
         }
         let sources: Vec<Source> = objects
@@ -309,18 +233,19 @@ impl Writer<'_> {
             })
             .collect();
         self.publish(SOURCES, &to_lines(sources.iter()))?;
-        let classes = classes(objects);
+        let classes = classes(&self.all.objects);
         self.publish(CLASSES, &json(&classes))?;
-        self.publish(SKIPPED, b"[]\n")?;
+        self.publish(SKIPPED, &json(&skipped))?;
         let train_objects = objects.iter().filter(|object| object.split == Split::Train).count();
         let val_objects = if by_views { objects.len() } else { objects.len() - train_objects };
         let counts = Counts {
             classes: classes.len(),
             train_objects,
             val_objects,
-            images: self.rows.rows.len(),
+            images: index.total(),
             images_of_sides: Some(images),
-            skipped_objects: 0,
+            skipped_objects: self.all.objects.len() - objects.len(),
+            skipped_images: self.rows.rows.len() - index.total(),
         };
         let card = Card { counts: Some(counts), ..Card::begun(settings) };
         self.publish(README, card.to_markdown().as_bytes())?;

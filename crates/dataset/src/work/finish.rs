@@ -138,6 +138,7 @@ fn try_finish(store: &Store) -> Result<Finished> {
             images: usable.len() * plan.settings.views,
             images_of_sides: None,
             skipped_objects: skipped.len(),
+            skipped_images: 0,
         }),
         ..Card::begun(settings)
     };

@@ -14,6 +14,6 @@ pub use finish::{Finished, finish};
 pub use produce::{Failure, Outcome, ProduceOptions, Shard, ViewSource, produce};
 pub use store::Skipped;
 
-pub(crate) use finish::SKIPPED;
+pub(crate) use finish::{SKIPPED, read_skipped};
 pub(crate) use names::check as check_names;
 pub(crate) use store::{WORK, holds_something_else, remove_work};

@@ -21,13 +21,19 @@ use crate::work::names;
 /// Name of the work folder.
 pub(crate) const WORK: &str = ".equicaps";
 
-/// An object that could not be used.
+/// An object that could not be used, or, where it names a file, an image of one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Skipped {
     /// Class folder.
     pub synset: String,
     /// Object name.
     pub name: String,
+    /// The image's file, relative to the table or folder that was imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Where the image is named: `line 7`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// Why, in one sentence.
     pub reason: String,
 }
@@ -267,7 +273,8 @@ impl Store {
     /// Object `index` cannot be used.
     pub fn skip(&self, index: usize, reason: String) -> Result<Skipped> {
         let object = &self.plan.objects[index];
-        let skipped = Skipped { synset: object.synset.clone(), name: object.name.clone(), reason };
+        let (synset, name) = (object.synset.clone(), object.name.clone());
+        let skipped = Skipped { synset, name, file: None, place: None, reason };
         self.staging.publish(&self.skip_path(index), &json(&skipped))?;
         Ok(skipped)
     }

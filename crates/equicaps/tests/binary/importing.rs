@@ -307,3 +307,54 @@ fn wrong_tables_leave_nothing_behind() {
     let (status, _) = failure(&mut equicaps(root, &["dataset", "import", "none.csv", "--out", "x"]));
     assert_eq!(status, 1);
 }
+
+#[test]
+fn images_that_cannot_be_used_are_named_together_or_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    for class in ["cups", "pans"] {
+        for k in 0..6 {
+            photograph(&root.join(format!("photos/{class}/{k}.png")), 30, 40 + k);
+        }
+    }
+    std::fs::write(root.join("photos/cups/1.png"), b"nothing").unwrap();
+    std::fs::write(root.join("photos/pans/4.png"), b"").unwrap();
+    let import = ["dataset", "import", "photos", "--out", "own", "--size", "32", "--quiet"];
+    let (status, said) = failure(&mut equicaps(root, &import));
+    assert!(status == 1 && said.trim_end().lines().count() == 1, "{said}");
+    for part in ["2 of 12 images cannot be used", "cups/1.png: ", "pans/4.png: ", "--on-bad-sample skip"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // One of them is taken away: the same command goes on, and names the other.
+    std::fs::remove_file(root.join("photos/cups/1.png")).unwrap();
+    let (_, said) = failure(&mut equicaps(root, &import));
+    assert!(!said.contains("cups/1.png") && said.contains("pans/4.png"), "{said}");
+    let said = ok_json(equicaps(root, &import).args(["--on-bad-sample", "skip"]));
+    let counts = &said["counts"];
+    assert_eq!(
+        (&counts["images"], &counts["skipped_images"], &said["objects"]),
+        (&10.into(), &1.into(), &10.into())
+    );
+    let listed: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(root.join("own/skipped.json")).unwrap()).unwrap();
+    assert_eq!(listed, said["skipped"]);
+    assert!(listed.as_array().unwrap().iter().any(|one| one["file"] == "pans/4.png"), "{listed}");
+    ok(&mut equicaps(root, &["dataset", "check", "own", "--quiet"]));
+    ok(&mut equicaps(root, &["dataset", "stats", "own", "--quiet"]));
+    ok(&mut train(root, "own", "supervised", "runs/own", &["--set", "network.task=classification"]));
+
+    // A row of a table whose file is not there.
+    std::fs::write(
+        root.join("t.csv"),
+        "file,class\nphotos/cups/0.png,cup\nphotos/cups/2.png,cup\ngone.png,cup\n",
+    )
+    .unwrap();
+    let import = ["dataset", "import", "t.csv", "--out", "table", "--size", "32", "--quiet"];
+    let (_, said) = failure(&mut equicaps(root, &import));
+    assert!(
+        said.contains("line 4: there is no file gone.png (--on-bad-sample skip leaves such rows out)"),
+        "{said}"
+    );
+    let said = ok_json(equicaps(root, &import).args(["--on-bad-sample", "skip"]));
+    assert_eq!((&said["counts"]["images"], &said["skipped"][1]["place"]), (&2.into(), &"line 4".into()));
+}

@@ -3,7 +3,8 @@
 use super::*;
 use crate::import::{Conventions, Fit, import};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Nine small images of three objects, and a table of them.
 fn photographs(root: &Path) -> PathBuf {
@@ -20,6 +21,18 @@ fn photographs(root: &Path) -> PathBuf {
 }
 
 fn run(table: &Path, out: &Path, stop: &AtomicBool, after: u64, reference: bool) -> Result<Outcome> {
+    run_where(table, out, stop, after, reference, false)
+}
+
+/// Leaves out images that cannot be used, if `skip_bad`.
+fn run_where(
+    table: &Path,
+    out: &Path,
+    stop: &AtomicBool,
+    after: u64,
+    reference: bool,
+    skip_bad: bool,
+) -> Result<Outcome> {
     let done = AtomicU64::new(0);
     let options = Options {
         conventions: Conventions::default(),
@@ -28,6 +41,7 @@ fn run(table: &Path, out: &Path, stop: &AtomicBool, after: u64, reference: bool)
         reference,
         split: Some(SplitBy::Objects),
         seed: 3,
+        skip_bad,
         stop,
         on_begin: &|_| {},
         on_images: &|images| {
@@ -77,4 +91,91 @@ fn an_interrupted_import_goes_on_to_the_same_bytes() {
     std::fs::copy(folder.path().join("1.png"), folder.path().join("0.png")).unwrap();
     let problems = crate::check::check(&referred, &|| {}).problems;
     assert!(problems.len() == 1 && problems[0].contains("0.png: is damaged"), "{problems:?}");
+}
+
+/// The table without some of its lines.
+fn without_lines(table: &Path, name: &str, left_out: &[usize]) -> PathBuf {
+    let text = std::fs::read_to_string(table).unwrap();
+    let lines = text.lines().enumerate().filter(|(number, _)| !left_out.contains(number));
+    let path = table.with_file_name(name);
+    std::fs::write(&path, lines.map(|(_, line)| format!("{line}\n")).collect::<String>()).unwrap();
+    path
+}
+
+#[test]
+fn what_cannot_be_used_is_named_together_and_left_out_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let table = photographs(root);
+    // One of object 1, all of object 2.
+    for number in [4, 2, 5, 8] {
+        std::fs::write(root.join(format!("{number}.png")), b"nothing").unwrap();
+    }
+    let go = |table: &Path, name: &str, after: u64, reference: bool, skip_bad: bool| {
+        run_where(table, &root.join(name), &AtomicBool::new(false), after, reference, skip_bad)
+    };
+    for reference in [false, true] {
+        let name = |what: &str| format!("{what}-{reference}");
+        let message = go(&table, &name("fail"), u64::MAX, reference, false).unwrap_err().to_string();
+        assert!(message.contains("4 of 9 images cannot be used"), "{message}");
+        let all = ["line 4: 2.png: ", "line 6: 4.png: ", "line 7: 5.png: ", "line 10: 8.png: "];
+        assert!(all.iter().all(|one| message.contains(one)), "{message}");
+
+        let skipping = go(&table, &name("skip"), u64::MAX, reference, true).unwrap();
+        let counts = skipping.card.counts.clone().unwrap();
+        assert_eq!((counts.images, counts.skipped_images, counts.skipped_objects), (5, 4, 1));
+        let said = |skipped: &Skipped| {
+            (skipped.name.clone(), skipped.file.clone(), skipped.place.clone(), skipped.reason.clone())
+        };
+        let said: Vec<_> = skipping.skipped.iter().map(said).collect();
+        let name_of = |object: &str| object.to_owned();
+        assert_eq!(said.len(), 5);
+        assert_eq!(said[0].1.as_deref(), Some("4.png"));
+        assert_eq!(said[1], (name_of("2"), None, None, "none of its 3 images can be used".to_owned()));
+        assert_eq!(said[2].2.as_deref(), Some("line 4"));
+        assert!(!said[2].3.contains("2.png"), "the file is named beside it: {}", said[2].3);
+        let dataset = crate::Dataset::open(&root.join(name("skip"))).unwrap();
+        assert!(crate::check::check(&dataset, &|| {}).problems.is_empty());
+        // Asked again, it says the same, whichever way it is asked.
+        for skip_bad in [true, false] {
+            let again = go(&table, &name("skip"), u64::MAX, reference, skip_bad).unwrap();
+            assert!(again.was_complete && again.skipped == skipping.skipped);
+        }
+        // An interruption, or a failure before, changes nothing.
+        assert!(go(&table, &name("parts"), 3, reference, true).is_err());
+        go(&table, &name("parts"), u64::MAX, reference, true).unwrap();
+        go(&table, &name("fail"), u64::MAX, reference, true).unwrap();
+        for other in ["parts", "fail"] {
+            assert_eq!(files(&root.join(name(other))), files(&root.join(name("skip"))), "{other}");
+        }
+    }
+    let message = go(&without_lines(&table, "t2.csv", &[1, 2, 4, 7, 8]), "none", u64::MAX, false, true);
+    let message = message.unwrap_err().to_string();
+    assert!(message.contains("none of the images can be used: line 2: 2.png"), "{message}");
+}
+
+#[test]
+fn an_import_goes_on_without_images_that_were_removed_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let table = photographs(root);
+    std::fs::write(root.join("7.png"), b"nothing").unwrap();
+    let go =
+        |table: &Path, name: &str| run(table, &root.join(name), &AtomicBool::new(false), u64::MAX, false);
+    assert!(go(&table, "parts").is_err());
+    let of_object_0 = || std::fs::metadata(root.join("parts/cup/0/image_0.jpg")).unwrap().modified().unwrap();
+    let before = of_object_0();
+    // The broken image of object 1, and all of object 2, are gone from the table.
+    let less = without_lines(&table, "less.csv", &[3, 6, 8, 9]);
+    let whole = go(&less, "whole").unwrap();
+    std::fs::rename(&less, &table).unwrap();
+    let outcome = go(&table, "parts").unwrap();
+    assert!(outcome.notes.iter().any(|note| note.contains("has changed since")), "{:?}", outcome.notes);
+    assert_eq!(of_object_0(), before, "what was copied is kept");
+    assert_eq!(outcome.card.counts, whole.card.counts);
+    let differ = |name: &Path| name.ends_with(CARD) || name.ends_with(README);
+    let only_images = |name: &str| -> BTreeMap<PathBuf, Vec<u8>> {
+        files(&root.join(name)).into_iter().filter(|(name, _)| !differ(name)).collect()
+    };
+    assert_eq!(only_images("parts"), only_images("whole"), "but for the name of the table");
 }

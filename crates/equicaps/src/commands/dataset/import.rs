@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use dataset::SplitBy;
 use dataset::card::{Counts, Format};
 use dataset::import::{self, AngleUnit, Conventions, EulerOrder, Fit, Options, PoseFrame};
+use dataset::work::Skipped;
 use serde::Serialize;
+use train::config::OnBadSample;
 
 use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
@@ -32,6 +34,7 @@ Examples:
   equicaps dataset import poses.csv --angles ZYX --unit degrees --frame opencv --out parts
   equicaps dataset import lm/test --out lm --fit pad
   equicaps dataset import flowers --reference --out flowers-dataset
+  equicaps dataset import photos --on-bad-sample skip --out photos-dataset
   equicaps dataset preview mugs --axes --out axes.png
 
 Look at the axes before you train: docs/datasets.md says what a stored rotation means.")]
@@ -72,6 +75,9 @@ pub struct Arguments {
     /// Seed of the split
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
+    /// On unreadable images: fail, naming all of them, or skip them, listed in OUT/skipped.json
+    #[arg(long, value_name = "WHAT", default_value_t = OnBadSample::Fail)]
+    on_bad_sample: OnBadSample,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -149,6 +155,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             SplitOption::Views => Some(SplitBy::Views),
         },
         seed: arguments.seed,
+        skip_bad: arguments.on_bad_sample == OnBadSample::Skip,
         stop: interrupt::flag(),
         on_begin: &|images| {
             let _ = progress.set(terminal.progress(images, "images"));
@@ -170,15 +177,17 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         Err(dataset::Error::Interrupted) => return Err(Interrupted.into()),
         outcome => outcome?,
     };
+    warn_of(&outcome.skipped, terminal);
     let settings = &outcome.card.settings;
     let Some(imported) = settings.imported() else {
         anyhow::bail!("{} holds no imported dataset", arguments.out.display());
     };
+    let skipped_objects = outcome.card.counts.as_ref().map_or(0, |counts| counts.skipped_objects);
     Outcome::new(&Imported {
         out: shown(&arguments.out),
         source: shown(&arguments.source),
         was_complete: outcome.was_complete,
-        objects: settings.objects,
+        objects: settings.objects - skipped_objects.min(settings.objects),
         fewest_views: imported.fewest_views,
         most_views: settings.views,
         size: settings.size,
@@ -191,11 +200,29 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         convention: imported.convention.clone(),
         counts: outcome.card.counts.clone(),
         notes: outcome.notes,
+        skipped: outcome.skipped,
         axes: format!(
             "equicaps dataset preview {} --axes --out axes.png",
             dataset::shell_word(&arguments.out)
         ),
     })
+}
+
+/// Warnings about images that are left out; more are only counted, all are in `skipped.json`.
+const MOST_WARNINGS: usize = 10;
+
+/// Names images that are left out.
+fn warn_of(skipped: &[Skipped], terminal: &Terminal) {
+    let said = skipped.iter().filter_map(|skipped| {
+        let place = skipped.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+        Some(format!("skipped {place}{}: {}", skipped.file.as_ref()?, skipped.reason))
+    });
+    let said: Vec<String> = said.collect();
+    said.iter().take(MOST_WARNINGS).for_each(|text| terminal.warn(text));
+    if said.len() > MOST_WARNINGS {
+        let more = said.len() - MOST_WARNINGS;
+        terminal.warn(format!("{more} more images skipped, all of them in skipped.json"));
+    }
 }
 
 /// What was imported.
@@ -217,6 +244,7 @@ struct Imported {
     convention: String,
     counts: Option<Counts>,
     notes: Vec<String>,
+    skipped: Vec<Skipped>,
     /// The command that shows how rotations were read.
     #[serde(skip)]
     axes: String,
@@ -248,6 +276,20 @@ impl fmt::Display for Imported {
         };
         writeln!(formatter, "images are {stored}, {fit}, {size}x{size} pixels", size = self.size)?;
         writeln!(formatter, "for training {train} images, held out {val}")?;
+        if let Some(counts) = self.counts.as_ref().filter(|counts| counts.skipped_images > 0) {
+            let (images, objects) = (count(counts.skipped_images, "image"), counts.skipped_objects);
+            let objects = if objects > 0 {
+                format!(", among them all of {}", count(objects, "object"))
+            } else {
+                String::new()
+            };
+            let mended = if self.was_complete {
+                "; a complete dataset is not changed: use another --out after mending them"
+            } else {
+                ""
+            };
+            writeln!(formatter, "{images} skipped{objects}, listed in skipped.json{mended}")?;
+        }
         self.notes.iter().try_for_each(|note| writeln!(formatter, "{note}"))?;
         match (self.latents.is_empty(), self.without_pose) {
             (true, _) => {
