@@ -96,6 +96,16 @@ pub trait Views: Send + Sync {
         Ok(())
     }
 
+    /// The numbers of a view (object, view) in the data that these views are of: others, where some are left out.
+    fn stored(&self, object: usize, view: usize) -> (usize, usize) {
+        (object, view)
+    }
+
+    /// How many views are left out of the data, because they cannot be read.
+    fn left_out(&self) -> usize {
+        0
+    }
+
     /// One sentence on what this is, for logs.
     fn description(&self) -> String;
 

@@ -136,6 +136,7 @@ impl<'a> Encoded<'a> {
             val_objects: truth.split(Split::Val).len(),
             views: truth.index.most(),
             held_out_views: truth.index.most_held_out(),
+            left_out: self.source.views.left_out(),
             classes: truth.classes,
             side,
             data_key: self.source.key.to_owned(),

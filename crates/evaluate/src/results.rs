@@ -164,6 +164,9 @@ pub struct Data {
     /// Those of them that are held out, with a split by views.
     #[serde(skip_serializing_if = "is_zero")]
     pub held_out_views: usize,
+    /// Views of the data that cannot be read and are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: usize,
     /// Classes.
     pub classes: usize,
     /// Side of the images as the network saw them.

@@ -227,7 +227,12 @@ pub fn conditions(all: &[Entry]) -> String {
             }
         };
         let (side, preset) = (data.side, results.protocol.preset);
-        let part = format!("{objects} at {side}x{side} pixels, {preset} probes");
+        let left_out = match data.left_out {
+            0 => String::new(),
+            1 => " (1 left out, which cannot be read)".to_owned(),
+            several => format!(" ({several} left out, which cannot be read)"),
+        };
+        let part = format!("{objects}{left_out} at {side}x{side} pixels, {preset} probes");
         if !parts.contains(&part) {
             parts.push(part);
         }

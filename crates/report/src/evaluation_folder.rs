@@ -18,8 +18,15 @@ pub(crate) const NEIGHBOURS: &str = "neighbours.json";
 const QUERIES: usize = 6;
 const NEIGHBOURS_EACH: usize = 3;
 
-/// Writes the folder; `results.json` last, so that its presence says that the folder is complete.
-pub fn write(folder: &Path, outcome: &Outcome, with_images: bool, device: &Device) -> Result<()> {
+/// Writes the folder; `results.json` last, so that its presence says that the folder is complete. Neighbours are named by the
+/// numbers that `stored` gives an object and a view: those in the whole dataset.
+pub fn write(
+    folder: &Path,
+    outcome: &Outcome,
+    with_images: bool,
+    stored: &dyn Fn(usize, usize) -> (usize, usize),
+    device: &Device,
+) -> Result<()> {
     dataset::durable::create_folder(folder)?;
     let results = &outcome.results;
     let held_out = results.data.split.held_out();
@@ -30,8 +37,14 @@ pub fn write(folder: &Path, outcome: &Outcome, with_images: bool, device: &Devic
     if with_images {
         let queries = neighbours::choose_queries(&outcome.truth, QUERIES, results.protocol.seed);
         let table = &outcome.features.representation;
-        let found: Vec<NeighbourQuery> =
+        let mut found: Vec<NeighbourQuery> =
             neighbours::find(table, &outcome.truth, &queries, NEIGHBOURS_EACH, device)?;
+        for query in &mut found {
+            (query.object, query.view) = stored(query.object, query.view);
+            for found in &mut query.found {
+                (found.object, found.view) = stored(found.object, found.view);
+            }
+        }
         let text = serde_json::to_string_pretty(&found)?;
         dataset::durable::write(&folder.join(NEIGHBOURS), text.as_bytes())?;
     }

@@ -20,6 +20,7 @@ use serde::Serialize;
 use train::config::{OnBadSample, PrecisionName, SplitName};
 use train::{Config, RunFolder, Seen, TrainedOn};
 
+use crate::commands::left_out;
 use crate::outcome::Outcome;
 use crate::terminal::{Progress, Terminal, shown};
 use crate::{Interrupted, UsageError, interrupt, world};
@@ -100,6 +101,9 @@ pub struct Arguments {
     /// Write no images (nearest neighbours, rotations in pose space)
     #[arg(long = "no-images", alias = "no-pictures")]
     no_images: bool,
+    /// On images that cannot be read: fail, or skip, which reads all images before and leaves these out [default: as the run was trained]
+    #[arg(long, value_name = "WHAT")]
+    on_bad_sample: Option<OnBadSample>,
     /// Input size in pixels [default: training size]
     #[arg(long, value_name = "PIXELS", value_parser = crate::commands::frame::image_size())]
     image_size: Option<usize>,
@@ -156,12 +160,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let mut said = Vec::new();
     let mut open = |config: &Config| open(arguments, config, &all, &device, &mut said, terminal);
     let views = open(&config)?;
-    let mut data = vec![(config.data.clone(), data_key(&*views)?, Arc::clone(&views))];
+    let key = |views: &dyn Views| data_key(views).map_err(left_out::or_without);
+    let mut data = vec![(config.data.clone(), key(&*views)?, Arc::clone(&views))];
     for also in &arguments.also {
         let (lists, split) = (String::new(), views.split_by().into());
         let config = Config { data: also.clone(), lists, split, ..config.clone() };
         let views = open(&config)?;
-        data.push((config.data, data_key(&*views)?, views));
+        data.push((config.data, key(&*views)?, views));
     }
     let data: Vec<DataSource<'_>> =
         data.iter().map(|(path, key, views)| DataSource { views, path, key }).collect();
@@ -232,6 +237,7 @@ fn data_config(arguments: &Arguments, all: &[Weights]) -> anyhow::Result<Config>
     if arguments.split != SplitName::Auto {
         config.split = arguments.split;
     }
+    config.loader.on_bad_sample = arguments.on_bad_sample.unwrap_or(config.loader.on_bad_sample);
     Ok(config)
 }
 
@@ -246,6 +252,10 @@ fn open(
     terminal: &Terminal,
 ) -> anyhow::Result<Arc<dyn Views>> {
     let views = train::data::open_views_on(config, device, &mut |text| terminal.warn(text))?;
+    let views = match config.loader.on_bad_sample {
+        OnBadSample::Skip => readable(views, terminal)?,
+        OnBadSample::Fail => views,
+    };
     terminal.note(format!("{}; held out: {}", views.description(), views.split_by().held_out()));
     if let Some(missing) = views.without_pose() {
         terminal.note(format!("{missing}; rotation is not probed and nothing is retrieved"));
@@ -259,6 +269,23 @@ fn open(
         terminal.warn(&warning);
         said.push(warning);
     }
+    Ok(views)
+}
+
+/// `views` without images that cannot be read. Meshes that cannot be used have been left out already.
+fn readable(views: Arc<dyn Views>, terminal: &Terminal) -> anyhow::Result<Arc<dyn Views>> {
+    if views.has_more_views() && views.space() == Space::Object {
+        return Ok(views);
+    }
+    let progress = terminal.progress(views.objects().len() as u64, "objects");
+    progress.message("reading all images");
+    let found = dataset::readable(views, interrupt::flag(), &|objects| progress.advance(objects));
+    progress.finish();
+    let (views, problems) = match found {
+        Err(dataset::Error::Interrupted) => return Err(Interrupted.into()),
+        other => other?,
+    };
+    left_out::warn(&problems, "", terminal);
     Ok(views)
 }
 
@@ -415,7 +442,7 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
     }
     let mut outcome = match outcome {
         Err(evaluate::Error::Interrupted) => return Err(Interrupted.into()),
-        other => other?,
+        other => other.map_err(left_out::or_without)?,
     };
     if device.precision() != Precision::F32 {
         let precision = device.precision().name();
@@ -424,12 +451,13 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
     if let Some(aside) = outcome.results.merge_from(request.out)? {
         terminal.note(format!("earlier results under other conditions are kept in {}", aside.display()));
     }
-    evaluation_folder::write(request.out, &outcome, request.images, &device)?;
+    let views = request.data.first().map(|source| &**source.views);
+    let stored = |object, view| views.map_or((object, view), |views| views.stored(object, view));
+    evaluation_folder::write(request.out, &outcome, request.images, &stored, &device)?;
     let has_poses = matches!(encoder.transformation(), Some(Transformation::PoseMatrices(_)));
     if request.images && has_poses && outcome.truth.space == Space::Object {
         terminal.note("rotating an object in pose space");
         let has_translation = outcome.truth.has[Part::Translation];
-        let views = request.data.first().map(|source| &**source.views);
         let own = request.meshes.zip(views);
         pose_sweep::write(&mut encoder, request.out, own, request.protocol.seed, has_translation)?;
     }

@@ -18,6 +18,7 @@ mod explore;
 mod export;
 mod frame;
 mod import;
+mod left_out;
 mod meshes;
 mod methods;
 mod neighbours;

@@ -7,13 +7,11 @@ use dataset::{Image, image_list};
 use engine::Device;
 use evaluate::image_features;
 use evaluate::weights::{self, Opened, Weights, Which};
-use evaluate::{Encoded, Encoder, Error, NetworkEncoder};
+use evaluate::{Encoded, Encoder, NetworkEncoder};
 use train::config::{OnBadSample, PrecisionName};
 
+use crate::commands::left_out;
 use crate::terminal::Terminal;
-
-/// Warnings about images that are left out; more are only counted.
-const MOST_WARNINGS: usize = 5;
 
 /// The network to use, and where.
 #[derive(Debug, clap::Args)]
@@ -62,22 +60,10 @@ impl OpenNetwork<'_> {
         let progress = self.terminal.progress(images.len() as u64, "images");
         let advance = |count| progress.advance(count);
         let several = images.len() > 1;
-        let (encoded, left_out) =
-            image_features::encode(&mut self.encoder, images, self.on_bad_sample, &advance).map_err(
-                |error| match error {
-                    Error::Dataset(error) if several => {
-                        anyhow::anyhow!("{error} (--on-bad-sample skip leaves such images out)")
-                    }
-                    error => error.into(),
-                },
-            )?;
+        let (encoded, bad) = image_features::encode(&mut self.encoder, images, self.on_bad_sample, &advance)
+            .map_err(|error| if several { left_out::or_without(error) } else { error.into() })?;
         progress.finish();
-        for what in left_out.iter().take(MOST_WARNINGS) {
-            self.terminal.warn(format!("left out {what}"));
-        }
-        if left_out.len() > MOST_WARNINGS {
-            self.terminal.warn(format!("{} more images are left out", left_out.len() - MOST_WARNINGS));
-        }
+        left_out::warn(&bad, "", self.terminal);
         Ok(encoded)
     }
 

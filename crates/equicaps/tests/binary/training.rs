@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use dataset::{Split, Views};
+
 #[cfg(unix)]
 use crate::support::{Signal, signal};
 use crate::support::{TINY, equicaps, failure, ok, ok_json, set};
@@ -294,6 +296,37 @@ fn bad_images_are_named_or_replaced() {
     let skipping = root.path().join("skipping");
     let result = ok_json(new_run(&skipping, 3, &more).args(["--on-bad-sample", "skip"]));
     assert!(result["epoch_means"]["bad_samples"].as_f64().unwrap() > 0.0, "{result}");
+
+    // It is evaluated without them, and without one of a held-out object, unless that is not wanted.
+    std::fs::write(lists.image_name(lists.split(Split::Val).start, 0), b"not an image").unwrap();
+    let evaluate = || {
+        let mut command = equicaps(&["evaluate", "--preset", "quick", "--quiet"]);
+        command.arg(&skipping);
+        command
+    };
+    let found = ok_json(&mut evaluate());
+    let measured = &found["results"][0];
+    assert_eq!((&measured["data"]["left_out"], &measured["data"]["views"]), (&4.into(), &3.into()));
+    assert!(measured["representations"]["rotation"].is_object(), "{measured}");
+    let (status, message) = failure(evaluate().args(["--on-bad-sample", "fail"]));
+    assert!(
+        status == 1 && message.contains("--on-bad-sample skip leaves out what cannot be used"),
+        "{message}"
+    );
+    assert!(message.contains(&object(0)) || message.contains(&object(1)), "{message}");
+    // Neighbours have the numbers of the whole dataset, with which a report draws them.
+    let neighbours = Path::new(found["folders"][0].as_str().unwrap()).join("neighbours.json");
+    let neighbours: Vec<serde_json::Value> =
+        serde_json::from_slice(&std::fs::read(neighbours).unwrap()).unwrap();
+    let number = |value: &serde_json::Value| value.as_u64().unwrap() as usize;
+    assert!(!neighbours.is_empty());
+    for view in neighbours.iter().flat_map(|query| query["found"].as_array().unwrap().iter().chain([query])) {
+        lists.read_jpeg(number(&view["object"]), number(&view["view"])).unwrap();
+    }
+    let report = root.path().join("report.html");
+    ok(equicaps(&["report"]).arg(&skipping).arg("--out").arg(&report));
+    let report = std::fs::read_to_string(report).unwrap();
+    assert!(report.contains("4 left out, which cannot be read"), "conditions say so");
 
     std::fs::remove_dir_all(&data).unwrap();
     let (_, message) = failure(&mut resume(&failing, &[]));

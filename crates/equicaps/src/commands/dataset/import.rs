@@ -11,6 +11,7 @@ use dataset::work::Skipped;
 use serde::Serialize;
 use train::config::OnBadSample;
 
+use crate::commands::left_out;
 use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 use crate::{Interrupted, UsageError, interrupt};
@@ -208,21 +209,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     })
 }
 
-/// Warnings about images that are left out; more are only counted, all are in `skipped.json`.
-const MOST_WARNINGS: usize = 10;
-
 /// Names images that are left out.
 fn warn_of(skipped: &[Skipped], terminal: &Terminal) {
     let said = skipped.iter().filter_map(|skipped| {
         let place = skipped.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
-        Some(format!("skipped {place}{}: {}", skipped.file.as_ref()?, skipped.reason))
+        Some(format!("{place}{}: {}", skipped.file.as_ref()?, skipped.reason))
     });
-    let said: Vec<String> = said.collect();
-    said.iter().take(MOST_WARNINGS).for_each(|text| terminal.warn(text));
-    if said.len() > MOST_WARNINGS {
-        let more = said.len() - MOST_WARNINGS;
-        terminal.warn(format!("{more} more images skipped, all of them in skipped.json"));
-    }
+    left_out::warn(&said.collect::<Vec<String>>(), ", all of them listed in skipped.json", terminal);
 }
 
 /// What was imported.
