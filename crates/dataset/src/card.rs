@@ -9,6 +9,7 @@ use scene::{Distributions, LatentRanges, ScaleRange};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::counted::counted;
 use crate::error::{Error, Result};
 use crate::import::Imported;
 use crate::jpeg::ChannelOrder;
@@ -253,14 +254,14 @@ impl Card {
         let s = &self.settings;
         let mut text = format!("# Views of 3D objects ({})\n\n", s.preset);
         let origin = match &s.origin {
-            Origin::Procedural { .. } => format!("{} objects of the built-in library", s.objects),
-            Origin::Meshes { .. } => format!("{} mesh files", s.objects),
+            Origin::Procedural { .. } => format!("{} of the built-in library", counted(s.objects, "object")),
+            Origin::Meshes { .. } => counted(s.objects, "mesh file"),
             Origin::Imported(imported) => return imported.readme(self),
         };
         text += &format!(
-            "Made by equicaps {} from {origin}: {} views each at {size}x{size} pixels, quality `{}`, seed {}.\n\n",
+            "Made by equicaps {} from {origin}: {} each at {size}x{size} pixels, quality `{}`, seed {}.\n\n",
             s.version,
-            s.views,
+            counted(s.views, "view"),
             s.quality,
             s.seed,
             size = s.size
@@ -272,13 +273,13 @@ impl Card {
         }
         if let Some(counts) = &self.counts {
             text += &format!(
-                "| | objects | images |\n|---|---|---|\n| train | {} | {} |\n| val | {} | {} |\n\n{} classes; {} objects skipped (`skipped.json`).\n\n",
+                "| | objects | images |\n|---|---|---|\n| train | {} | {} |\n| val | {} | {} |\n\n{}; {} skipped (`skipped.json`).\n\n",
                 counts.train_objects,
                 counts.train_objects * s.views_of(Split::Train),
                 counts.val_objects,
                 counts.val_objects * s.views_of(Split::Val),
-                counts.classes,
-                counts.skipped_objects
+                counted(counts.classes, "class"),
+                counted(counts.skipped_objects, "object")
             );
         }
         if s.split == SplitBy::Views {

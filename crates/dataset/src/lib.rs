@@ -8,6 +8,7 @@ pub mod arrays;
 pub mod card;
 pub mod check;
 mod checksums;
+mod counted;
 pub mod cuda;
 pub mod descriptors;
 pub mod durable;
@@ -43,6 +44,7 @@ mod view_index;
 mod views;
 pub mod work;
 
+pub use counted::counted;
 pub use cuda::CudaRenderer;
 pub use error::{Error, Result};
 pub use folder_depth::{WrongDepth, wrong_depth};

@@ -13,6 +13,7 @@ use pose::Part;
 use rayon::prelude::*;
 use scene::{LatentRanges, Latents};
 
+use crate::counted::counted;
 use crate::error::{Error, Result};
 use crate::object::{Class, Object, SplitBy};
 use crate::plan::classes;
@@ -254,10 +255,10 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
             views => format!(" for training and {views} held out"),
         };
         format!(
-            "{} objects of {} classes, {} views each{held_out}, rendered on the fly at {side}x{side}",
-            self.objects.len(),
-            self.classes.len(),
-            self.options.views,
+            "{} of {}, {} each{held_out}, rendered on the fly at {side}x{side}",
+            counted(self.objects.len(), "object"),
+            counted(self.classes.len(), "class"),
+            counted(self.options.views, "view"),
             side = self.options.side
         )
     }

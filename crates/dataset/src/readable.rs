@@ -9,6 +9,7 @@ use pose::{Part, Space, ViewPose};
 use rayon::prelude::*;
 use scene::Latents;
 
+use crate::counted::counted;
 use crate::error::{Error, Result};
 use crate::object::{Class, Object, Split};
 use crate::views::Views;
@@ -186,8 +187,7 @@ impl Views for Readable {
         self.left_out
     }
     fn description(&self) -> String {
-        let views = if self.left_out == 1 { "1 view is" } else { &format!("{} views are", self.left_out) };
-        format!("{}; {views} left out", self.views.description())
+        format!("{}; {} left out", self.views.description(), counted(self.left_out, "view"))
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
         );
         assert_eq!(numbers(&*views, Split::Train), [0, 2, 4, 5, 6, 7, 8, 9]);
         assert_eq!(numbers(&*views, Split::Val), [15, 16, 17, 18, 19]);
-        assert_eq!(views.description(), "fake; 7 views are left out");
+        assert_eq!(views.description(), "fake; 7 views left out");
     }
 
     #[test]

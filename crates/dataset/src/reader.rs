@@ -10,6 +10,7 @@ use pose::Part;
 use scene::Latents;
 
 use crate::card::{Card, Format};
+use crate::counted::counted;
 use crate::error::{Error, Result};
 use crate::image_file::decode_upright;
 use crate::import::{Fit, reading, square};
@@ -348,7 +349,7 @@ impl Views for Dataset {
     fn description(&self) -> String {
         let fewest = (0..self.objects.len()).map(|object| self.index.views(object)).min().unwrap_or(0);
         let views = match self.index.most() {
-            most if most == fewest => format!("{most} views each"),
+            most if most == fewest => format!("{} each", counted(most, "view")),
             most => format!("{fewest} to {most} views each"),
         };
         let held_out = match self.held_out_views() {
@@ -357,10 +358,10 @@ impl Views for Dataset {
             _ => ", the last of them held out,".to_owned(),
         };
         format!(
-            "{}: {} objects of {} classes, {views}{held_out} at {side}x{side}",
+            "{}: {} of {}, {views}{held_out} at {side}x{side}",
             self.root.display(),
-            self.objects.len(),
-            self.classes.len(),
+            counted(self.objects.len(), "object"),
+            counted(self.classes.len(), "class"),
             side = self.side
         )
     }

@@ -64,7 +64,4 @@ impl Outcome {
     }
 }
 
-/// `1 object`, `2 objects`.
-pub fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
+pub use dataset::counted as count;

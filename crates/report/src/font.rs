@@ -3,6 +3,10 @@
 //! Capitals are 8 units high (y 0 at the top, 8 on the baseline), small letters begin at y 3, descenders end at 10.
 //! A glyph is a list of strokes separated by blanks; a stroke is a list of points, each two base-36 digits `xy`.
 //! `~` before a stroke rounds its corners, `@` rounds it and closes it. A stroke of one point is a dot.
+//! Letters with marks are a letter and marks above or below it; of other scripts the font has no letters, and spells them in Latin ones.
+
+use deunicode::deunicode_char;
+use unicode_normalization::UnicodeNormalization;
 
 /// Units of the grid in an em.
 const UNITS_PER_EM: f64 = 11.0;
@@ -11,9 +15,17 @@ const SPACING: f64 = 1.8;
 /// Width of a blank, in units.
 const BLANK: f64 = 1.6;
 
+/// What is drawn for a character that the font has not, and cannot spell.
+const BOX: &str = "00 40 48 08 00";
+
 /// The strokes of `character`; a box where the font has none.
 fn glyph(character: char) -> &'static str {
-    match character {
+    own_glyph(character).unwrap_or(BOX)
+}
+
+/// The strokes of `character`, where the font has it.
+fn own_glyph(character: char) -> Option<&'static str> {
+    Some(match character {
         ' ' => "",
         'A' => "08 30 68|15 55",
         'B' => "30 00 08 38|04 34|~30 50 54 34|~34 64 68 38",
@@ -120,8 +132,72 @@ fn glyph(character: char) -> &'static str {
         '\u{2265}' => "01 43 05|08 48",
         '\u{2264}' => "41 03 45|08 48",
         '\u{2020}' => "20 28|02 42",
-        _ => "00 40 48 08 00",
+        '\u{2026}' => "08|38|68",
+        DOTLESS => "03 08",
+        _ => return None,
+    })
+}
+
+/// The i that marks are put on.
+const DOTLESS: char = '\u{131}';
+
+/// The strokes of a mark on a letter, two units wide. Those above it are between 0 and 2, as on small letters.
+fn mark(character: char) -> Option<&'static str> {
+    Some(match character {
+        '\u{300}' => "00 22",
+        '\u{301}' => "02 20",
+        '\u{302}' => "02 10 22",
+        '\u{303}' => "~02 00 22 20",
+        '\u{304}' => "01 21",
+        '\u{306}' => "~00 02 22 20",
+        '\u{307}' => "11",
+        '\u{308}' => "01|21",
+        '\u{30a}' => "@00 20 22 02",
+        '\u{30b}' => "02 10|22 30",
+        '\u{30c}' => "00 12 20",
+        '\u{323}' => "1a",
+        '\u{327}' => "~18 29 2a 0a",
+        '\u{328}' => "~18 09 0a 2a",
+        _ => return None,
+    })
+}
+
+/// A character as it is drawn, and the marks on it.
+struct Letter {
+    character: char,
+    marks: Vec<char>,
+}
+
+impl Letter {
+    /// How far marks are moved up, in units: letters that are as high as capitals have theirs above that.
+    fn lift(&self) -> f64 {
+        if self.character.is_uppercase() || "bdfhklt".contains(self.character) { 3.0 } else { 0.0 }
     }
+}
+
+/// The letters that `text` is drawn with.
+fn letters(text: &str) -> Vec<Letter> {
+    let mut letters: Vec<Letter> = Vec::new();
+    let plain = |character: char| Letter { character, marks: Vec::new() };
+    for character in text.nfd() {
+        if own_glyph(character).is_some() {
+            letters.push(plain(character));
+        } else if unicode_normalization::char::is_combining_mark(character) {
+            // A mark that the font has not is left away.
+            if let Some(last) = letters.last_mut().filter(|_| mark(character).is_some()) {
+                last.marks.push(character);
+                if last.character == 'i' && character < '\u{320}' {
+                    last.character = DOTLESS;
+                }
+            }
+        } else {
+            match deunicode_char(character) {
+                Some(spelled) => letters.extend(spelled.chars().map(plain)),
+                None => letters.push(plain(character)),
+            }
+        }
+    }
+    letters
 }
 
 /// A character's width in units, without spacing.
@@ -137,7 +213,7 @@ fn units(character: char) -> f64 {
 
 /// The width of `text` at `size_px`, as this font draws it; near enough to what browsers make of it for layout.
 pub fn width(text: &str, size_px: f64) -> f64 {
-    let units: f64 = text.chars().map(|character| units(character) + SPACING).sum();
+    let units: f64 = letters(text).iter().map(|letter| units(letter.character) + SPACING).sum();
     units * size_px / UNITS_PER_EM
 }
 
@@ -146,12 +222,21 @@ pub fn strokes(text: &str, size_px: f64) -> Vec<Vec<(f64, f64)>> {
     let unit = size_px / UNITS_PER_EM;
     let mut x = SPACING / 2.0;
     let mut lines = Vec::new();
-    for character in text.chars() {
-        for stroke in glyph(character).split('|').filter(|stroke| !stroke.is_empty()) {
-            let line = shape(stroke).into_iter().map(|(px, py)| ((px + x) * unit, (py - 8.0) * unit));
+    let mut draw = |strokes: &str, x: f64, y: f64| {
+        for stroke in strokes.split('|').filter(|stroke| !stroke.is_empty()) {
+            let line = shape(stroke).into_iter().map(|(px, py)| ((px + x) * unit, (py + y - 8.0) * unit));
             lines.push(line.collect());
         }
-        x += units(character) + SPACING;
+    };
+    for letter in letters(text) {
+        let width = units(letter.character);
+        draw(glyph(letter.character), x, 0.0);
+        for &character in &letter.marks {
+            let is_below = character >= '\u{320}';
+            let up = if is_below { 0.0 } else { letter.lift() };
+            draw(mark(character).unwrap_or_default(), x + width / 2.0 - 1.0, -up);
+        }
+        x += width + SPACING;
     }
     lines
 }
@@ -230,6 +315,49 @@ mod tests {
         // I, l, | and the quotes may look alike.
         assert!(glyphs.len() >= 92, "{} different glyphs", glyphs.len());
         assert!(!glyphs.contains(glyph('\u{4e00}')));
+    }
+
+    /// The characters of `text` as they are drawn, and how many marks are on them.
+    fn drawn(text: &str) -> (String, usize) {
+        let letters = letters(text);
+        (
+            letters.iter().map(|letter| letter.character).collect(),
+            letters.iter().map(|letter| letter.marks.len()).sum(),
+        )
+    }
+
+    #[test]
+    fn letters_have_their_marks_and_other_scripts_are_spelled() {
+        assert_eq!(
+            drawn("Stühle, naïve, Čeština, ångström"),
+            ("Stuhle, na\u{131}ve, Cestina, angstrom".to_owned(), 6)
+        );
+        // Composed or not, it is the same picture.
+        assert_eq!(strokes("\u{fc}", 20.0), strokes("u\u{308}", 20.0));
+        assert_ne!(strokes("\u{fc}", 20.0), strokes("u", 20.0));
+        assert_eq!(width("\u{fc}", 20.0), width("u", 20.0));
+        assert_eq!(drawn("Straße Øre стул"), ("Strasse Ore stul".to_owned(), 0));
+        assert!(drawn("椅子").0.starts_with("Yi"));
+        // Nothing is spelled that the font has, and nothing of it is a box.
+        let own = "R\u{b2} \u{b1} \u{b0} \u{d7} \u{b7} \u{2192} \u{2264} \u{2265} \u{2020} \u{2013} \u{2026} \u{2212}";
+        assert_eq!(drawn(own), (own.to_owned(), 0));
+        assert!(own.chars().all(|character| own_glyph(character).is_some()));
+        assert_eq!(glyph(drawn("\u{e000}").0.chars().next().unwrap()), BOX);
+    }
+
+    #[test]
+    fn marks_lie_above_and_below_their_letters() {
+        let heights = |text: &str| {
+            let points = strokes(text, 11.0).concat();
+            (
+                points.iter().map(|p| p.1).fold(f64::MAX, f64::min),
+                points.iter().map(|p| p.1).fold(f64::MIN, f64::max),
+            )
+        };
+        // Small letters begin 5 above the line, capitals 8.
+        assert_eq!((heights("u").0, heights("U").0, heights("u").1), (-5.0, -8.0, 0.0));
+        assert!(heights("ü").0 <= -6.5 && heights("Ü").0 <= -9.5 && heights("ç").1 >= 1.5);
+        assert_eq!(heights("í"), (-8.0, 0.0));
     }
 
     #[test]

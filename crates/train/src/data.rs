@@ -382,7 +382,7 @@ mod tests {
         assert!(text.starts_with("network.task translation needs views with translations"), "{text}");
         assert_eq!(
             message(&["data=procedural:1x2", "pairs_per_object=1"]),
-            "a step needs two training pairs, but of 2 objects of 1 classes, 50 views each, rendered on the \
+            "a step needs two training pairs, but of 2 objects of 1 class, 50 views each, rendered on the \
              fly at 32x32, 1 are for training"
         );
         assert_eq!(message(&["data="]), "no data are named; give --data");

@@ -20,6 +20,9 @@ use crate::jpeg::{self, ChannelOrder};
 /// A view of an object, and the checksum of its image.
 pub type Good = (usize, u32);
 
+/// The checksum of an image and its bytes to be stored, or why it cannot be used.
+type Tried = std::result::Result<(u32, Vec<u8>), Bad>;
+
 /// What came of reading all images.
 pub struct Images {
     /// Those of each object that can be used, in order.
@@ -110,8 +113,7 @@ impl Reader<'_> {
                 (sum, if self.options.reference { Vec::new() } else { image })
             }))
         };
-        let outcomes: Vec<Result<std::result::Result<(u32, Vec<u8>), Bad>>> =
-            members.par_iter().with_max_len(4).map(read).collect();
+        let outcomes: Vec<Result<Tried>> = members.par_iter().with_max_len(4).map(read).collect();
         let (mut good, mut used, mut files, mut bad) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (view, outcome) in whole(outcomes)?.into_iter().enumerate() {
             match outcome {

@@ -1,6 +1,7 @@
 //! The card of imported images for people.
 
 use crate::card::{Card, Format};
+use crate::counted::counted;
 use crate::import::Imported;
 use crate::object::SplitBy;
 
@@ -10,7 +11,7 @@ impl Imported {
         let s = &card.settings;
         let mut text = format!("# Images imported from {}\n\n", self.source);
         let views = match (self.fewest_views, s.views) {
-            (fewest, most) if fewest == most => format!("{most} views each"),
+            (fewest, most) if fewest == most => format!("{} each", counted(most, "view")),
             (fewest, most) => format!("{fewest} to {most} views each"),
         };
         let skipped = card.counts.as_ref().map_or(0, |counts| counts.skipped_objects);
@@ -21,17 +22,19 @@ impl Imported {
             }
         };
         text += &format!(
-            "Imported by equicaps {}: {} objects, {views}. Images are {fit}, at {size}x{size} pixels; their aspect is \
+            "Imported by equicaps {}: {}, {views}. Images are {fit}, at {size}x{size} pixels; their aspect is \
              kept.\n\n",
             s.version,
-            s.objects - skipped.min(s.objects),
+            counted(s.objects - skipped.min(s.objects), "object"),
             size = s.size
         );
         if let Some(counts) = &card.counts {
             let [train, val] = counts.images_of_sides.unwrap_or_default();
             text += &format!(
-                "| | objects | images |\n|---|---|---|\n| train | {} | {train} |\n| val | {} | {val} |\n\n{} classes.\n\n",
-                counts.train_objects, counts.val_objects, counts.classes
+                "| | objects | images |\n|---|---|---|\n| train | {} | {train} |\n| val | {} | {val} |\n\n{}.\n\n",
+                counts.train_objects,
+                counts.val_objects,
+                counted(counts.classes, "class")
             );
             if counts.skipped_images > 0 {
                 text += &format!(

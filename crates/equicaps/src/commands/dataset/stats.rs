@@ -15,13 +15,14 @@ use crate::terminal::shown;
 /// Arguments of `equicaps dataset stats`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  equicaps dataset stats views
   equicaps dataset stats views --out views.png")]
 pub struct Arguments {
     #[command(flatten)]
     dataset: DatasetFolder,
-    /// The PNG file to write
-    #[arg(long, value_name = "FILE", default_value = "stats.png")]
-    out: PathBuf,
+    /// Also draw them, into this PNG file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -29,13 +30,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let dataset = arguments.dataset.open()?;
     let latents = latent_histograms(&dataset);
     let classes = class_counts(&dataset);
-    dataset::durable::write(
-        &arguments.out,
-        &dataset_stats::draw(&dataset, &latents, &classes)?.to_png(1.0)?,
-    )?;
+    if let Some(out) = &arguments.out {
+        let chart = dataset_stats::draw(&dataset, &latents, &classes)?;
+        dataset::durable::write(out, &chart.to_png(1.0)?)?;
+    }
     Outcome::new(&Stats {
         folder: shown(&arguments.dataset.folder),
-        out: shown(&arguments.out),
+        out: arguments.out.as_ref().map(shown),
         objects: dataset.objects().len(),
         views: dataset.views(),
         latents,
@@ -48,7 +49,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 #[derive(Serialize)]
 struct Stats {
     folder: String,
-    out: String,
+    out: Option<String>,
     objects: usize,
     views: usize,
     latents: Vec<Histogram>,
@@ -79,6 +80,9 @@ impl fmt::Display for Stats {
             let bar = "#".repeat(((train + val) * 40).div_ceil(most) as usize);
             writeln!(formatter, "{name:<width$} {train:>6} {val:>6} {bar}")?;
         }
-        write!(formatter, "\nchart: {}", self.out)
+        match &self.out {
+            Some(out) => write!(formatter, "\nchart: {out}"),
+            None => Ok(()),
+        }
     }
 }

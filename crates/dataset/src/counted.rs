@@ -1,0 +1,23 @@
+//! Numbers of things in sentences.
+
+/// `1 object`, `2 objects`, `1 class`, `2 classes`.
+pub fn counted(number: usize, one: &str) -> String {
+    let ending = match (number, one.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{number} {one}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn one_is_one() {
+        let said = [(0, "view"), (1, "view"), (2, "view"), (1, "class"), (3, "class")]
+            .map(|(n, one)| counted(n, one));
+        assert_eq!(said, ["0 views", "1 view", "2 views", "1 class", "3 classes"]);
+    }
+}
