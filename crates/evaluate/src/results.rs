@@ -132,8 +132,14 @@ pub struct Subject {
     pub capsules: Option<usize>,
     /// What it was trained for: `rotation`, `rotation+translation-object`, `rotation+translation-base`, or empty.
     pub trained_for: String,
-    /// Epochs of pre-training.
+    /// Complete epochs of pre-training.
     pub epochs: Option<u64>,
+    /// Steps of pre-training, where they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// A number for the data it was trained on, where they are known: the same for the same views on the same sides.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub trained_on: String,
     /// The weights' file.
     pub checkpoint: String,
     /// Hash of the weights.

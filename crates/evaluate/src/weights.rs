@@ -24,6 +24,10 @@ pub struct Weights {
     pub file: Option<PathBuf>,
     /// Complete epochs of training.
     pub epochs: Option<u64>,
+    /// Steps of training, where they are known.
+    pub steps: Option<u64>,
+    /// Whether training stopped within an epoch.
+    pub is_within_epoch: bool,
     /// What they were trained on, where that is known.
     pub trained_on: Option<TrainedOn>,
     /// Name of the run or the file.
@@ -64,6 +68,8 @@ pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
         config: config.clone(),
         file,
         epochs,
+        steps: None,
+        is_within_epoch: false,
         trained_on: None,
         name: run.name(),
         other_size: None,
@@ -101,7 +107,7 @@ pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
             let checkpoint = Checkpoint::read_metadata(&file)?;
             let mut weights = weights(Some(file), Some(checkpoint.position.epoch));
             weights.config.split = checkpoint.split().into();
-            Ok(Weights { trained_on: TrainedOn::of_checkpoint(&checkpoint), ..weights })
+            Ok(weights.trained_as(&checkpoint))
         })
         .collect()
 }
@@ -126,18 +132,20 @@ fn of_file(path: &Path) -> Result<Weights> {
         }
     })?;
     let mut config = Config::of_checkpoint(path, &checkpoint)?;
-    let trained_on = TrainedOn::of_checkpoint(&checkpoint);
-    if trained_on.is_none() {
+    if TrainedOn::of_checkpoint(&checkpoint).is_none() {
         config.split = SplitName::Auto;
     }
-    Ok(Weights {
+    let weights = Weights {
         config,
         file: Some(path.to_path_buf()),
         epochs: Some(checkpoint.position.epoch),
-        trained_on,
+        steps: None,
+        is_within_epoch: false,
+        trained_on: None,
         name: path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned()),
         other_size: None,
-    })
+    };
+    Ok(weights.trained_as(&checkpoint))
 }
 
 /// A network that is ready to be used.
@@ -152,6 +160,15 @@ pub struct Opened {
 }
 
 impl Weights {
+    /// The same with what `checkpoint` says of how long and on what it was trained.
+    fn trained_as(self, checkpoint: &Checkpoint) -> Self {
+        let position = checkpoint.position;
+        // Imported weights know their epochs, but no steps.
+        let steps = Some(position.step).filter(|step| *step > 0 || position.epoch == 0);
+        let is_within_epoch = position.step_in_epoch > 0;
+        Self { steps, is_within_epoch, trained_on: TrainedOn::of_checkpoint(checkpoint), ..self }
+    }
+
     /// The same for images of another side: positions of a transformer are interpolated.
     pub fn at_size(mut self, size: Option<usize>) -> Self {
         let trained = &mut self.config.method.image_size;
@@ -211,7 +228,7 @@ impl Weights {
         Ok(weights_key(&bytes))
     }
 
-    /// What results say about it, whose hash is `key`; `several` checkpoints of one run are told apart by their epoch.
+    /// What results say about it, whose hash is `key`; `several` checkpoints of one run are told apart by their epoch, or step.
     pub fn subject(&self, key: &str, several: bool) -> Subject {
         let MethodConfig { name: method, backbone, transform, network, .. } = &self.config.method;
         let (shown, untrained) = (method.title(), self.file.is_none());
@@ -222,7 +239,10 @@ impl Weights {
             name = format!("{name} ({task})");
         }
         if several && !untrained {
-            name = format!("{name} @ {}", self.epochs.unwrap_or_default());
+            name = match self.steps.filter(|_| self.is_within_epoch) {
+                Some(steps) => format!("{name} @ step {steps}"),
+                None => format!("{name} @ {}", self.epochs.unwrap_or_default()),
+            };
         }
         let has_capsules = [MethodName::EQUICAPS, MethodName::CAPSIE].contains(method);
         Subject {
@@ -232,6 +252,8 @@ impl Weights {
             capsules: has_capsules.then_some(network.capsules),
             trained_for: transform.name().to_owned(),
             epochs: self.epochs,
+            steps: self.steps,
+            trained_on: self.trained_on.as_ref().map(TrainedOn::key).unwrap_or_default(),
             checkpoint: self.file.as_ref().map_or_else(String::new, |file| file.display().to_string()),
             weights_key: key.to_owned(),
             task,
@@ -252,20 +274,58 @@ impl Weights {
             (false, true, true) => "only-equivariance-with-mean-entropy",
             (false, true, false) => "no-invariance",
             (true, true, false) => "",
-            (true, false, _) => "no-mean-entropy",
+            (true, false, false) => "no-mean-entropy",
+            (true, false, true) => "no-mean-entropy-regularised-poses",
             (true, true, true) => "regularised-poses",
         };
         name.to_owned()
     }
 
-    /// A short name for a folder: `epoch_00060`, `untrained`.
+    /// A short name for a folder: `epoch_00060`, `step_00000277` within an epoch, `untrained`.
     pub fn folder_name(&self) -> String {
         match (&self.file, self.epochs) {
             (None, _) => UNTRAINED_FOLDER.to_owned(),
+            (Some(_), Some(_)) if self.is_within_epoch => {
+                format!("step_{:08}", self.steps.unwrap_or_default())
+            }
             (Some(_), Some(epochs)) => epoch_folder(epochs),
             (Some(file), None) => file
                 .file_stem()
                 .map_or_else(|| "weights".to_owned(), |stem| stem.to_string_lossy().into_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_within_an_epoch_have_folders_and_names_of_their_own() {
+        let config = Config::resolve(Config::settings("equicaps", "demo").unwrap()).unwrap();
+        let at = |epoch: u64, step: u64, step_in_epoch: u64| {
+            let mut checkpoint = Checkpoint::of_weights(&config, epoch).unwrap();
+            (checkpoint.position.step, checkpoint.position.step_in_epoch) = (step, step_in_epoch);
+            let weights = Weights {
+                config: config.clone(),
+                file: Some(PathBuf::from("w.safetensors")),
+                epochs: Some(epoch),
+                steps: None,
+                is_within_epoch: false,
+                trained_on: None,
+                name: "w".to_owned(),
+                other_size: None,
+            };
+            let weights = weights.trained_as(&checkpoint);
+            let subject = weights.subject("key", true);
+            (weights.folder_name(), subject.name, subject.steps)
+        };
+        let named =
+            |folder: &str, name: &str, steps| (folder.to_owned(), format!("EquiCaps @ {name}"), steps);
+        assert_eq!(at(1, 150, 0), named("epoch_00001", "1", Some(150)));
+        assert_eq!(at(1, 277, 127), named("step_00000277", "step 277", Some(277)));
+        assert_eq!(at(0, 136, 136), named("step_00000136", "step 136", Some(136)));
+        // Imported weights.
+        assert_eq!(at(100, 0, 0), named("epoch_00100", "100", None));
     }
 }

@@ -79,7 +79,11 @@ impl<'a> Convergence<'a> {
             series
         });
         let chart = LineChart {
-            title: title.to_owned(),
+            // A single curve has no legend.
+            title: match &self.runs[..] {
+                [only] => format!("{title}: {}", only.name),
+                _ => title.to_owned(),
+            },
             x: Axis::new(self.over.word()),
             y: Axis::new(label),
             series: series.collect(),

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 
 use dataset::SplitBy;
+use evaluate::Preset;
 use evaluate::Results;
 use evaluate::protocol::{Protocol, Task};
 use evaluate::results::{Measured, ProbeResult, Ranking, Retrieval, RetrievalError};
 use methods::MethodName;
+use serde::{Deserialize, Serialize};
 use train::Config;
 
 /// Under what a network was trained and evaluated.
@@ -25,6 +27,28 @@ pub struct Conditions {
     pub changed: BTreeMap<String, String>,
     /// Every setting that weights depend on, but for the seed; nothing where there is no configuration.
     pub settings: BTreeMap<String, String>,
+    /// The data of training, as the configuration names them.
+    pub data: String,
+    /// The weights that training began from, where it did not begin from random ones.
+    pub begun_from: Option<String>,
+}
+
+/// What rows must have in common to be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rivals {
+    /// Everything but the objective.
+    pub conditions: String,
+    /// The motions that poses were trained for; none for methods that know nothing of motions, which stand beside all others, as
+    /// in the paper.
+    pub objective: Option<String>,
+}
+
+impl Rivals {
+    /// Whether a row is to be compared with one of `other`.
+    pub fn include(&self, other: &Self) -> bool {
+        let objectives = self.objective.as_ref().zip(other.objective.as_ref());
+        self.conditions == other.conditions && objectives.is_none_or(|(own, other)| own == other)
+    }
 }
 
 /// Settings that conditions name by themselves, or that change nothing of what is compared.
@@ -69,6 +93,8 @@ impl Conditions {
             seeds: vec![config.seed],
             changed: changed.map(|(key, value)| (key.clone(), value.clone())).collect(),
             settings,
+            data: config.data.clone(),
+            begun_from: None,
         }
     }
 }
@@ -87,6 +113,8 @@ pub struct Entry {
     pub results: Results,
     /// Standard deviations of retrieval over seeds, where there are several.
     pub retrieval_spread: Option<Retrieval>,
+    /// The same on the further datasets of the results.
+    pub also_spread: Vec<Option<Retrieval>>,
     /// How it came about.
     pub conditions: Conditions,
     /// Names of its runs.
@@ -102,31 +130,38 @@ impl Entry {
     /// Results of which nothing else is known.
     pub fn plain(results: &Results) -> Self {
         let results = results.clone();
-        Self { results, retrieval_spread: None, conditions: Conditions::default(), runs: Vec::new() }
+        Self {
+            results,
+            retrieval_spread: None,
+            also_spread: Vec::new(),
+            conditions: Conditions::default(),
+            runs: Vec::new(),
+        }
     }
 
     /// The conditions in words; nothing where none are known.
     pub fn words(&self) -> String {
-        let Conditions { steps, batch, width, seeds, changed, settings } = &self.conditions;
-        let (subject, data) = (&self.results.subject, &self.results.data);
+        let Conditions { steps, batch, width, seeds, changed, settings, data: trained_on, begun_from } =
+            &self.conditions;
+        let (subject, data, protocol) = (&self.results.subject, &self.results.data, &self.results.protocol);
         if settings.is_empty() {
             return String::new();
         }
         let mut parts = Vec::new();
         if !self.is_untrained() {
-            let epochs = subject.epochs.map(|epochs| format!("{} epochs", grouped(epochs)));
-            let steps = steps.map(|steps| format!("{} steps", grouped(steps)));
-            parts.extend([epochs, steps].into_iter().flatten());
+            parts.extend(subject.epochs.map(|epochs| many(epochs, "epoch")));
+            parts.extend(steps.map(|steps| many(steps, "step")));
             parts.extend(batch.map(|batch| format!("batch {}", grouped(batch as u64))));
-            if subject.task.is_empty() {
-                parts.push(format!("for {}", subject.trained_for));
+            parts.extend(self.objective().map(|objective| format!("for {objective}")));
+            parts.extend(begun_from.as_ref().map(|weights| format!("from weights of {weights}")));
+            if folder_name(trained_on) != folder_name(&data.path) {
+                parts.push(format!("trained on {}", folder_name(trained_on)));
             }
         }
         parts.push(format!("{} px", data.side));
         parts.extend(width.filter(|_| subject.backbone == "resnet18").map(|width| format!("width {width}")));
         parts.push(subject.backbone.clone());
-        let folder = std::path::Path::new(&data.path).file_name().map(|name| name.to_string_lossy());
-        parts.push(format!("data {}", folder.as_deref().unwrap_or(&data.path)));
+        parts.push(format!("data {}", folder_name(&data.path)));
         parts.push(match data.split {
             SplitBy::Objects => format!(
                 "{} + {} objects",
@@ -135,12 +170,22 @@ impl Entry {
             ),
             SplitBy::Views => format!("{} known objects", grouped(data.train_objects as u64)),
         });
+        parts.push(many(data.views as u64, "view"));
+        if data.left_out > 0 {
+            parts.push(format!("{} left out", many(data.left_out as u64, "view")));
+        }
+        if protocol.preset != Preset::Paper {
+            parts.push(format!("{} probes", protocol.preset));
+        }
+        if protocol.seed != 0 {
+            parts.push(format!("evaluation seed {}", protocol.seed));
+        }
         let list: Vec<String> = seeds.iter().map(ToString::to_string).collect();
         parts.push(match seeds.len() {
             1 => format!("seed {}", list.join(", ")),
             count => format!("{count} seeds ({})", list.join(", ")),
         });
-        if self.results.protocol.frozen {
+        if protocol.frozen {
             parts.push("probes on the frozen network".to_owned());
         }
         if !self.is_untrained() {
@@ -149,17 +194,33 @@ impl Entry {
         parts.join(" \u{b7} ")
     }
 
+    /// The motions that poses were trained for; none for methods that know nothing of motions.
+    pub fn objective(&self) -> Option<&str> {
+        let subject = &self.results.subject;
+        let learns_pose = subject.method.parse().is_ok_and(MethodName::learns_pose);
+        learns_pose.then_some(subject.trained_for.as_str())
+    }
+
     /// What must be the same for two rows to be compared; none for what is no rival of others: untrained and supervised
-    /// networks.
-    pub fn rivals(&self) -> Option<String> {
+    /// networks, and those whose conditions are not known.
+    pub fn rivals(&self) -> Option<Rivals> {
         let (subject, data) = (&self.results.subject, &self.results.data);
-        if self.is_untrained() || subject.method == "supervised" {
+        if self.is_untrained() || subject.method == "supervised" || self.conditions.settings.is_empty() {
             return None;
         }
-        let Conditions { steps, batch, width, changed, .. } = &self.conditions;
+        let Conditions { steps, batch, width, changed, begun_from, .. } = &self.conditions;
         let protocol = Protocol { seed: 0, ..self.results.protocol };
         let what = (&data.data_key, data.split, data.side, subject.epochs, steps, batch, width);
-        Some(format!("{what:?} {} {} {changed:?} {protocol:?}", subject.trained_for, subject.backbone))
+        let how = (&subject.backbone, changed, begun_from, &subject.trained_on);
+        let objective = self.objective().map(str::to_owned);
+        Some(Rivals { conditions: format!("{what:?} {how:?} {protocol:?}"), objective })
+    }
+
+    /// Whether both are supervised networks of the same seeds that differ in nothing but what they were asked.
+    pub(crate) fn differs_only_in_task(&self, other: &Self) -> bool {
+        let mut same = other.clone();
+        same.results.subject.task.clone_from(&self.results.subject.task);
+        self.conditions.seeds == other.conditions.seeds && self.differs_only_in(&same, &["network.task"])
     }
 
     /// Whether both are the same but for the settings `keys`, and for the seed.
@@ -171,10 +232,14 @@ impl Entry {
         };
         let (a, b) = (&self.results, &other.results);
         let protocol = |results: &Results| Protocol { seed: 0, ..results.protocol };
+        let trained = |entry: &Self| {
+            let Entry { results: Results { subject, .. }, conditions, .. } = entry;
+            (subject.epochs, conditions.steps, subject.trained_on.clone(), conditions.begun_from.clone())
+        };
         !self.conditions.settings.is_empty()
             && without(self) == without(other)
-            && (a.subject.epochs, &a.subject.method, &a.subject.task)
-                == (b.subject.epochs, &b.subject.method, &b.subject.task)
+            && trained(self) == trained(other)
+            && (&a.subject.method, &a.subject.task) == (&b.subject.method, &b.subject.task)
             && (&a.data.data_key, a.data.split, a.data.side) == (&b.data.data_key, b.data.split, b.data.side)
             && protocol(a) == protocol(b)
     }
@@ -183,6 +248,17 @@ impl Entry {
 /// Whether these are results of a network before training.
 pub(crate) fn is_untrained(results: &Results) -> bool {
     results.subject.method == "untrained"
+}
+
+/// The last part of a path, which people know data by.
+pub(crate) fn folder_name(path: &str) -> String {
+    let name = std::path::Path::new(path).file_name();
+    name.map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// `1 step`, `4,104 steps`.
+fn many(number: u64, one: &str) -> String {
+    format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// With commas between thousands.
@@ -203,6 +279,13 @@ fn has_same_measures(a: &Results, b: &Results) -> bool {
     a.representations.keys().eq(b.representations.keys())
         && a.embeddings.keys().eq(b.embeddings.keys())
         && a.retrieval.is_some() == b.retrieval.is_some()
+        && a.also.len() == b.also.len()
+        && a.also.iter().zip(&b.also).all(|(a, b)| {
+            (&a.data.data_key, a.data.split) == (&b.data.data_key, b.data.split)
+                && a.representations.keys().eq(b.representations.keys())
+                && a.embeddings.keys().eq(b.embeddings.keys())
+                && a.retrieval.is_some() == b.retrieval.is_some()
+        })
 }
 
 /// One entry for each group of entries that differ in nothing but the seed, in the order of the first of each.
@@ -229,32 +312,50 @@ fn mean(group: &[&Entry]) -> Entry {
     if group.len() < 2 {
         return all;
     }
-    let of = |entry: &Entry, embeddings: bool, task: &Task| {
-        let table = if embeddings { &entry.results.embeddings } else { &entry.results.representations };
-        table.get(task).cloned()
+    let of = |value: &dyn Fn(&Results) -> &BTreeMap<Task, ProbeResult>| {
+        mean_probes(&group.iter().map(|entry| value(&entry.results)).collect::<Vec<_>>())
     };
-    for embeddings in [false, true] {
-        let table = if embeddings { &mut all.results.embeddings } else { &mut all.results.representations };
-        for (task, probe) in table.iter_mut() {
-            let found: Vec<ProbeResult> =
-                group.iter().filter_map(|entry| of(entry, embeddings, task)).collect();
-            let over = |value: &dyn Fn(&ProbeResult) -> Option<f64>| {
-                Measured::over(&found.iter().filter_map(value).collect::<Vec<_>>())
-            };
-            probe.value = over(&|probe| Some(probe.value.value));
-            probe.top5 = probe.top5.map(|_| over(&|probe| probe.top5.map(|top5| top5.value)));
-            probe.floor = over(&|probe| Some(probe.floor)).value;
-        }
-    }
-    let retrieval: Vec<&Retrieval> =
-        group.iter().filter_map(|entry| entry.results.retrieval.as_ref()).collect();
-    if !retrieval.is_empty() {
-        all.results.retrieval = Some(combined(&retrieval, &|values| Measured::over(values).value));
-        all.retrieval_spread = Some(combined(&retrieval, &|values| Measured::over(values).spread));
+    all.results.representations = of(&|results| &results.representations);
+    all.results.embeddings = of(&|results| &results.embeddings);
+    let retrieval = |value: &dyn Fn(&Results) -> Option<&Retrieval>| {
+        mean_retrieval(&group.iter().filter_map(|entry| value(&entry.results)).collect::<Vec<_>>())
+    };
+    (all.results.retrieval, all.retrieval_spread) = retrieval(&|results| results.retrieval.as_ref());
+    all.also_spread = Vec::new();
+    for (index, also) in all.results.also.iter_mut().enumerate() {
+        also.representations = of(&|results| &results.also[index].representations);
+        also.embeddings = of(&|results| &results.also[index].embeddings);
+        let (mean, spread) = retrieval(&|results| results.also[index].retrieval.as_ref());
+        also.retrieval = mean;
+        all.also_spread.push(spread);
     }
     all.conditions.seeds = group.iter().flat_map(|entry| entry.conditions.seeds.clone()).collect();
     all.runs = group.iter().flat_map(|entry| entry.runs.clone()).collect();
     all
+}
+
+/// The means of the same probes of several networks; spreads are those over networks.
+fn mean_probes(all: &[&BTreeMap<Task, ProbeResult>]) -> BTreeMap<Task, ProbeResult> {
+    let mut means = all[0].clone();
+    for (task, probe) in &mut means {
+        let found: Vec<&ProbeResult> = all.iter().filter_map(|table| table.get(task)).collect();
+        let over = |value: &dyn Fn(&ProbeResult) -> Option<f64>| {
+            Measured::over(&found.iter().filter_map(|probe| value(probe)).collect::<Vec<_>>())
+        };
+        probe.value = over(&|probe| Some(probe.value.value));
+        probe.top5 = probe.top5.map(|_| over(&|probe| probe.top5.map(|top5| top5.value)));
+        probe.floor = over(&|probe| Some(probe.floor)).value;
+    }
+    means
+}
+
+/// The mean and the standard deviation of retrieval over several networks, where there is any.
+fn mean_retrieval(all: &[&Retrieval]) -> (Option<Retrieval>, Option<Retrieval>) {
+    if all.is_empty() {
+        return (None, None);
+    }
+    let combined = |of: fn(Measured) -> f64| combined(all, &|values| of(Measured::over(values)));
+    (Some(combined(|over| over.value)), Some(combined(|over| over.spread)))
 }
 
 /// All numbers of several retrievals, combined one by one.
@@ -274,10 +375,16 @@ fn combined(all: &[&Retrieval], combine: &dyn Fn(&[f64]) -> f64) -> Retrieval {
     };
     let errors = |set: &String, first: &RetrievalError| {
         let found: Vec<&RetrievalError> = all.iter().filter_map(|retrieval| retrieval.pre.get(set)).collect();
-        let translations: Vec<f64> = found.iter().filter_map(|error| error.translation).collect();
+        let of = |part: fn(&RetrievalError) -> Option<f64>| {
+            let values: Vec<f64> = found.iter().filter_map(|error| part(error)).collect();
+            part(first).map(|_| combine(&values))
+        };
         RetrievalError {
             rotation: combine(&found.iter().map(|error| error.rotation).collect::<Vec<_>>()),
-            translation: first.translation.map(|_| combine(&translations)),
+            translation: of(|error| error.translation),
+            scale: of(|error| error.scale),
+            shear: of(|error| error.shear),
+            perspective: of(|error| error.perspective),
             ..*first
         }
     };
@@ -299,12 +406,26 @@ pub fn by_data(entries: &[Entry]) -> Vec<(String, Vec<Entry>)> {
             None => groups.push((entry, vec![entry.clone()])),
         }
     }
-    let name = |entry: &Entry| {
-        let data = &entry.results.data;
-        let folder = std::path::Path::new(&data.path).file_name();
-        let folder = folder.map_or_else(|| data.path.clone(), |name| name.to_string_lossy().into_owned());
-        let latents = if data.kind.is_empty() { "data".to_owned() } else { format!("{} latents", data.kind) };
-        format!("{folder} ({latents})")
+    let latents = |entry: &Entry| match entry.results.data.kind.as_str() {
+        "" => "data".to_owned(),
+        kind => format!("{kind} latents"),
     };
-    groups.into_iter().map(|(first, group)| (name(first), group)).collect()
+    // By its folder, by its whole path, by a number: the first that tells it from all others.
+    let by_folder = |entry: &Entry| format!("{} ({})", folder_name(&entry.results.data.path), latents(entry));
+    let by_path = |entry: &Entry| format!("{} ({})", entry.results.data.path, latents(entry));
+    let names = |name: &dyn Fn(&Entry) -> String| -> Vec<String> {
+        groups.iter().map(|(first, _)| name(first)).collect()
+    };
+    let (folders, paths) = (names(&by_folder), names(&by_path));
+    let is_only = |all: &[String], at: usize| all.iter().filter(|name| **name == all[at]).count() == 1;
+    let name = |at: usize| match (is_only(&folders, at), is_only(&paths, at)) {
+        (true, _) => folders[at].clone(),
+        (false, true) => paths[at].clone(),
+        (false, false) => {
+            let before = paths[..at].iter().filter(|name| **name == paths[at]).count();
+            format!("{}, {}", paths[at], before + 1)
+        }
+    };
+    let names: Vec<String> = (0..groups.len()).map(name).collect();
+    names.into_iter().zip(groups).map(|(name, (_, group))| (name, group)).collect()
 }

@@ -107,7 +107,10 @@ pub fn equivariance_over_invariance(title: &str, all: &[Entry], floor: Option<f6
         let group = match results.subject.method.as_str() {
             "untrained" => "untrained".to_owned(),
             "supervised" => "supervised".to_owned(),
-            _ => format!("trained for {}", results.subject.trained_for),
+            _ => match entry.objective() {
+                Some(objective) => format!("trained for {objective}"),
+                None => "not trained for poses".to_owned(),
+            },
         };
         let number = groups.iter().position(|known| *known == group).unwrap_or(groups.len());
         if number == groups.len() {

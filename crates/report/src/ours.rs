@@ -1,13 +1,13 @@
 //! Tables of our results alone: probes, retrieval, and studies over several runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dataset::SplitBy;
 use evaluate::protocol::Task;
 use evaluate::results::{Measured, ProbeResult, Ranking, Retrieval, RetrievalError};
 
 use crate::compare::tells_something;
-use crate::entry::Entry;
+use crate::entry::{Entry, Rivals};
 use crate::table::{About, Better, Cell, Column, Table};
 
 const PROBES: [(Task, &str, f64); 8] = [
@@ -75,15 +75,21 @@ fn rows_of(all: &[Entry]) -> Vec<Shown<'_>> {
             spread: entry.retrieval_spread.as_ref(),
             about: about.clone(),
         });
-        rows.extend(results.also.iter().map(|also| Shown {
+        rows.extend(results.also.iter().enumerate().map(|(index, also)| Shown {
             name,
             end: format!("{views}, on {}", also.data.path),
             representations: &also.representations,
             embeddings: &also.embeddings,
             retrieval: also.retrieval.as_ref(),
-            spread: None,
+            spread: entry.also_spread.get(index).and_then(Option::as_ref),
             about: About {
-                rivals: about.rivals.as_ref().map(|rivals| format!("{rivals} on {}", also.data.path)),
+                rivals: about.rivals.clone().map(|rivals| Rivals {
+                    conditions: format!(
+                        "{} on {} {}",
+                        rivals.conditions, also.data.data_key, also.data.split
+                    ),
+                    ..rivals
+                }),
                 ..about.clone()
             },
         }));
@@ -92,7 +98,7 @@ fn rows_of(all: &[Entry]) -> Vec<Shown<'_>> {
 }
 
 /// The different ends of names, in order.
-fn ends<'a>(rows: &'a [Shown<'_>]) -> Vec<&'a str> {
+fn ends<'a, 'b: 'a>(rows: impl IntoIterator<Item = &'a Shown<'b>>) -> Vec<&'a str> {
     let mut found: Vec<&str> = Vec::new();
     for row in rows {
         if !found.contains(&row.end.as_str()) {
@@ -132,7 +138,7 @@ pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> 
             std::iter::once(format!("{}{}", row.name, row.end).into()).chain(numbers).collect()
         })
         .collect();
-    for end in ends(&shown) {
+    for end in ends(with.iter().copied()) {
         let floors = tasks.iter().map(|(task, _, factor)| {
             let of_end = shown.iter().filter(|row| row.end == end);
             let floor = of_end.filter_map(|row| table(row).get(task).map(|p| p.floor * factor)).next();
@@ -142,7 +148,11 @@ pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> 
         rows.push(std::iter::once(format!("no information (floor){end}").into()).chain(floors).collect());
         about.push(About::default());
     }
-    let passes = all.first().map_or(0, |entry| entry.results.protocol.passes);
+    let numbers = |of: &dyn Fn(&Entry) -> u32| {
+        let numbers: BTreeSet<u32> = all.iter().map(of).collect();
+        numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+    };
+    let passes = numbers(&|entry| entry.results.protocol.passes);
     let seeds = if all.iter().any(|entry| entry.conditions.seeds.len() > 1) {
         ", or over seeds where a row has several"
     } else {
@@ -213,12 +223,15 @@ pub fn retrieval(all: &[Entry]) -> Vec<Table> {
     } else {
         ""
     };
+    let queries: BTreeSet<String> = with
+        .iter()
+        .map(|(_, r, _)| format!("{} training and {} held-out queries", r.train.queries, r.val.queries))
+        .collect();
+    let queries = queries.into_iter().collect::<Vec<_>>().join("; other rows: ");
     let note = format!(
         "The source is view 0 of an object, the targets are all its views; the target is ranked among the views of its \
-         object. {} training and {} held-out queries. Held out: {}.{by_views} Bold: the best of several rows of the same \
+         object. {queries}. Held out: {}.{by_views} Bold: the best of several rows of the same \
          conditions, by more than the standard deviation over seeds; rows of one seed have none, and their lead may be chance.",
-        first.train.queries,
-        first.val.queries,
         held_out(all)
     );
     let ranks = Table {
@@ -321,7 +334,16 @@ pub fn loss_terms(latest: &[Entry]) -> Vec<Table> {
     let keys = ["loss.invariance", "loss.mean_entropy", "loss.regularise"];
     ablations(latest, &keys, "loss-terms-ours", "Terms of EquiCaps' loss, our runs", |entry| {
         let place = NAMES.iter().position(|(ablation, _)| *ablation == entry.results.subject.ablation)?;
-        Some((place, NAMES[place].1.to_owned()))
+        // A term with another weight than the published one is not left out, but not the same either.
+        let weighed = keys
+            .iter()
+            .filter_map(|key| Some((key, entry.conditions.changed.get(*key)?.parse::<f64>().ok()?)));
+        let weighed: Vec<String> = weighed
+            .filter(|(_, weight)| *weight != 0.0)
+            .map(|(key, weight)| format!("{key} {weight}"))
+            .collect();
+        let end = if weighed.is_empty() { String::new() } else { format!(" ({})", weighed.join(", ")) };
+        Some((place, format!("{}{end}", NAMES[place].1)))
     })
 }
 
@@ -359,7 +381,7 @@ fn ablations(
         let mut table = probes(&name, &on, &renamed, false);
         // They differ in what the table is about, and in nothing else.
         for about in table.about.iter_mut().filter(|about| about.rivals.is_some()) {
-            about.rivals = Some(String::new());
+            about.rivals = Some(Rivals { conditions: String::new(), objective: None });
         }
         table.notes.clear();
         tables.push(table);

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use dataset::SplitBy;
 use evaluate::protocol::Task;
+use evaluate::results::Subject;
 use evaluate::{Results, results};
 use methods::verdict::PoseVerdict;
+use train::environment::Environment;
 use train::metrics::{self, Kind, Over, Record};
 use train::verdict::{self, floor_of};
 use train::{Config, RunFolder};
@@ -66,7 +68,7 @@ impl RunMaterial {
             let text = format!("{} holds neither a run nor results of an evaluation", path.display());
             return Err(Error::Request(text));
         }
-        material.evaluations.sort_by_key(|(_, results)| results.subject.epochs);
+        material.evaluations.sort_by_key(|(_, results)| (results.subject.epochs, results.subject.steps));
         Ok(material)
     }
 }
@@ -82,14 +84,26 @@ impl RunMaterial {
         accuracies.peek().is_some() && !accuracies.any(tells_something)
     }
 
-    /// The conditions of its network after so many epochs.
-    pub fn conditions(&self, epochs: Option<u64>) -> Conditions {
+    /// The conditions of its network as `subject` was evaluated.
+    pub fn conditions(&self, subject: &Subject) -> Conditions {
         let Some(config) = &self.config else { return Conditions::default() };
+        let epochs = subject.epochs;
         let records = || self.records.iter().filter(|record| record.kind == Kind::Epoch && record.epoch > 0);
         let exact = records().find(|record| Some(record.epoch) == epochs).map(|record| record.step);
         // Lines of all epochs have the same steps each.
         let scaled = || Some(records().next_back().map(|last| last.step / last.epoch)? * epochs?);
-        Conditions::of(config, exact.or_else(scaled))
+        let steps = subject.steps.or(exact).or_else(scaled);
+        Conditions { begun_from: self.begun_from(), ..Conditions::of(config, steps) }
+    }
+
+    /// The weights that training began from (`train --init-from`), where there were any.
+    fn begun_from(&self) -> Option<String> {
+        const OPTION: &str = "--init-from";
+        let sessions: Vec<Environment> = serde_json::from_str(self.environment_text.as_deref()?).ok()?;
+        let words = &sessions.first()?.command;
+        let inline = || words.iter().find_map(|word| word.strip_prefix(OPTION)?.strip_prefix('='));
+        let after = words.iter().position(|word| word == OPTION).and_then(|at| words.get(at + 1));
+        after.map(String::as_str).or_else(inline).map(str::to_owned)
     }
 }
 
@@ -167,7 +181,11 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
                 references: Vec::new(),
             };
             let plain: String = run.name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-            drawings.push((format!("{LOSS}{plain}"), chart.draw(560.0, 320.0)));
+            let mut name = format!("{LOSS}{plain}");
+            while drawings.iter().any(|(other, _)| *other == name) {
+                name.push('_');
+            }
+            drawings.push((name, chart.draw(560.0, 320.0)));
         }
     }
     drawings

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use dataset::SplitBy;
-use evaluate::Results;
+use evaluate::{Protocol, Results};
 
 use crate::entry::{Entry, over_seeds};
 use crate::run_material::RunMaterial;
@@ -50,8 +50,8 @@ pub fn named(runs: &[RunMaterial]) -> Vec<Vec<Entry>> {
         let name = plain(&results);
         let special = special(&run.name, folders.get(&name).map_or(&[][..], Vec::as_slice));
         results.subject.name = if special.is_empty() { name } else { format!("{name} ({special})") };
-        let conditions = run.conditions(results.subject.epochs);
-        Entry { results, retrieval_spread: None, conditions, runs: vec![run.name.clone()] }
+        let conditions = run.conditions(&results.subject);
+        Entry { conditions, runs: vec![run.name.clone()], ..Entry::plain(&results) }
     };
     runs.iter().map(|run| run.evaluations.iter().map(|(_, results)| rename(run, results)).collect()).collect()
 }
@@ -78,7 +78,13 @@ pub fn latest(named: &[Vec<Entry>]) -> Vec<Entry> {
     for all in named {
         if let Some(entry) = all.iter().find(|entry| entry.is_untrained()) {
             // Untrained networks with the same backbone and data say the same thing.
-            let same = untrained.iter().any(|other| is_same_data(&other.results, &entry.results));
+            let is_same = |other: &Entry| {
+                let protocol = |entry: &Entry| Protocol { seed: 0, ..entry.results.protocol };
+                is_same_data(&other.results, &entry.results)
+                    && other.conditions.width == entry.conditions.width
+                    && protocol(other) == protocol(entry)
+            };
+            let same = untrained.iter().any(is_same);
             if !same {
                 untrained.push(entry.clone());
             }
@@ -86,7 +92,7 @@ pub fn latest(named: &[Vec<Entry>]) -> Vec<Entry> {
         newest.extend(
             all.iter()
                 .filter(|entry| !entry.is_untrained())
-                .max_by_key(|entry| entry.results.subject.epochs)
+                .max_by_key(|entry| (entry.results.subject.epochs, entry.results.subject.steps))
                 .cloned(),
         );
     }
@@ -102,9 +108,7 @@ pub fn latest(named: &[Vec<Entry>]) -> Vec<Entry> {
         let partner = trained.iter_mut().find(|other| {
             !results.subject.task.is_empty()
                 && other.results.subject.method == results.subject.method
-                && is_same_data(&other.results, results)
-                && other.conditions.steps == entry.conditions.steps
-                && other.results.protocol.frozen == results.protocol.frozen
+                && other.differs_only_in_task(&entry)
                 && results
                     .representations
                     .keys()
@@ -126,6 +130,7 @@ fn is_same_data(a: &Results, b: &Results) -> bool {
     a.subject.backbone == b.subject.backbone
         && a.data.data_key == b.data.data_key
         && a.data.split == b.data.split
+        && a.data.side == b.data.side
 }
 
 /// What stands in brackets behind the method in a name that [`named`] gave.

@@ -166,12 +166,16 @@ fn results_section(
             let tables = objects::tables(&entry.results, &name);
             (name, tables)
         };
-        let found: Vec<(String, Vec<Table>)> = latest
+        let mut found: Vec<(String, Vec<Table>)> = latest
             .iter()
             .filter(|entry| !entry.is_untrained())
             .map(of)
             .filter(|(_, tables)| !tables.is_empty())
             .collect();
+        // Names of tables are their anchors, so every run has its own.
+        for (index, (_, tables)) in found.iter_mut().enumerate().skip(1) {
+            tables.iter_mut().for_each(|table| table.name.push_str(&format!("-{}", index + 1)));
+        }
         folded_if_many(page, found.len(), "The worst and the best of each run", |page| {
             found.iter().for_each(|(name, tables)| page.folded_tables(name, tables));
         });
@@ -330,15 +334,28 @@ fn method_section(page: &mut Page, runs: &[RunMaterial], latest: &[Entry]) {
          without weight decay. R\u{b2} is computed once over all held-out views and all components with a single mean. \
          Values are means over several validation passes with fresh random views.",
     );
-    if let Some(Entry { results, .. }) = latest.first() {
+    let mut protocols: Vec<String> = Vec::new();
+    for Entry { results, .. } in latest {
         let p = &results.protocol;
-        page.paragraph(&format!(
+        let said = format!(
             "Protocol {}: {} epochs ({} for colour), {} sample(s) of each object an epoch, batch {}, hidden width {}, learning \
              rate {}, {} validation passes, seed {}; device {}.",
-            p.preset, p.epochs, p.colour_epochs, p.samples_per_object, p.batch, p.hidden, p.learning_rate, p.passes, p.seed,
+            p.preset,
+            p.epochs,
+            p.colour_epochs,
+            p.samples_per_object,
+            p.batch,
+            p.hidden,
+            p.learning_rate,
+            p.passes,
+            p.seed,
             results.device
-        ));
+        );
+        if !protocols.contains(&said) {
+            protocols.push(said);
+        }
     }
+    protocols.iter().for_each(|said| page.paragraph(said));
     folded_if_many(page, runs.len(), "Configurations and environments", |page| {
         for run in runs {
             if let Some(config) = &run.config_text {

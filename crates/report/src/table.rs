@@ -9,15 +9,21 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::entry::Rivals;
 use crate::svg::{escape, prose};
 
-/// Writes `tables` as Markdown, LaTeX and CSV to the files that `path` names for each ending; returns them.
+/// Writes `tables` as Markdown, LaTeX and CSV to the files that `path` names for each ending; returns them. Where a CSV file
+/// holds several, each begins with a line of one cell, its caption.
 pub fn write_forms(tables: &[Table], path: impl Fn(&str) -> PathBuf) -> Result<Vec<PathBuf>> {
     let tables: Vec<_> = tables.iter().map(Table::with_conditions).collect();
     let join =
         |form: fn(&Table) -> String| tables.iter().map(|table| form(table)).collect::<Vec<_>>().join("\n");
-    let forms =
-        [("md", join(Table::to_markdown)), ("tex", join(Table::to_latex)), ("csv", join(Table::to_csv))];
+    let as_csv = |table: &Table| match tables.len() {
+        1 => table.to_csv(),
+        _ => format!("{}\r\n{}", csv::csv(&table.caption), table.to_csv()),
+    };
+    let all_csv = tables.iter().map(|table| as_csv(table)).collect::<Vec<_>>().join("\r\n");
+    let forms = [("md", join(Table::to_markdown)), ("tex", join(Table::to_latex)), ("csv", all_csv)];
     let mut files = Vec::new();
     for (ending, text) in forms {
         let path = path(ending);
@@ -151,8 +157,8 @@ pub struct Table {
 /// What is known about a row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct About {
-    /// Rows are compared where this is the same; a row without it is never marked.
-    pub rivals: Option<String>,
+    /// The rows that it is compared with; a row without it is never marked.
+    pub rivals: Option<Rivals>,
     /// Under which conditions its numbers were measured.
     pub conditions: String,
     /// What pictures call it.
@@ -173,10 +179,13 @@ impl Table {
             Better::Higher => 1.0,
             Better::Lower => -1.0,
         };
-        let rivals = |row: usize| self.about.get(row).map(|about| about.rivals.as_deref());
-        if rivals(row) == Some(None) {
-            return false;
-        }
+        // Tables that know nothing of their rows compare all of them.
+        let rivals = |row: usize| self.about.get(row).map(|about| about.rivals.as_ref());
+        let are_rivals = |other: usize| match (rivals(row), rivals(other)) {
+            (Some(Some(own)), Some(Some(other))) => own.include(other),
+            (None, None) => true,
+            _ => false,
+        };
         let found = |row: usize| match self.cell(row, column) {
             Cell::Number { value, decimals, spread } => {
                 let power = 10_f64.powi(*decimals as i32);
@@ -186,7 +195,7 @@ impl Table {
         };
         let Some((mine, shown, spread)) = found(row) else { return false };
         let mut others = (0..self.rows.len())
-            .filter(|&other| other != row && rivals(other) == rivals(row))
+            .filter(|&other| other != row && are_rivals(other))
             .filter_map(found)
             .peekable();
         others.peek().is_some()

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use evaluate::protocol::Task;
-use evaluate::results::{Data, FORMAT, Measured, ProbeResult, Subject};
+use evaluate::results::{
+    Also, Data, FORMAT, Measured, ProbeResult, Ranking, Retrieval, RetrievalError, Subject,
+};
 use evaluate::{Preset, Protocol, Results};
 use report::convergence::Convergence;
 use report::entry::{Conditions, by_data, over_seeds};
@@ -238,4 +240,133 @@ fn the_published_row_gets_the_run_with_the_published_capsules() {
     let row = over_epochs.rows.iter().find(|row| row[0].text() == "EquiCaps").unwrap();
     let texts: Vec<String> = row.iter().map(report::Cell::text).collect();
     assert_eq!(&texts[1..5], ["0.75", "0.75 \u{b1} 0.01", "0.78", "0.99 \u{b1} 0.01"]);
+}
+
+#[test]
+fn what_networks_were_trained_on_and_from_tells_them_apart() {
+    let run = |seed: u64, data: &str, trained_on: &str, from: Option<&str>| {
+        let mut results = results("a", "equicaps", Some(32), 20, 0.1 * seed as f64);
+        results.subject.trained_on = trained_on.into();
+        results.data.path = "data/T".into();
+        let mut entry = entry(results, &[&format!("seed={seed}"), &format!("data={data}")]);
+        entry.conditions.begun_from = from.map(str::to_owned);
+        entry
+    };
+    let all = [run(1, "x/T", "t", None), run(2, "data/B", "b", None), run(3, "data/T", "t", Some("other"))];
+    assert_eq!(over_seeds(&all).len(), 3);
+    let words = all.each_ref().map(Entry::words);
+    assert!(!words[0].contains("trained on") && words[1].contains("trained on B"), "{words:?}");
+    assert!(words[2].contains("from weights of other") && !words[2].contains("trained on"), "{words:?}");
+    let table = ours::probes("t", "", &all, false).to_markdown();
+    assert!(!table.contains("**0."), "{table}");
+    // The same twice is two seeds of one row.
+    assert_eq!(over_seeds(&[all[0].clone(), run(5, "T", "t", None)]).len(), 1);
+}
+
+#[test]
+fn steps_and_protocols_are_conditions() {
+    let run = |seed: u64, steps: u64| {
+        let mut entry = entry(results("a", "equicaps", Some(32), 1, 0.3), &[&format!("seed={seed}")]);
+        entry.conditions.steps = Some(steps);
+        entry
+    };
+    assert_eq!(over_seeds(&[run(0, 248), run(1, 163)]).len(), 2);
+    assert!(run(0, 248).words().starts_with("1 epoch \u{b7} 248 steps"), "{}", run(0, 248).words());
+    let mut quick = run(0, 248);
+    quick.results.protocol = Protocol::new(Preset::Quick, 3, 100, 100);
+    assert!(quick.words().contains("quick probes \u{b7} evaluation seed 3"), "{}", quick.words());
+    let note = ours::probes("t", "", &[run(0, 248), quick], false).notes.remove(0);
+    assert!(note.contains("over 5 or 20 validation passes"), "{note}");
+    // Nothing is known of results without a configuration, so they are compared with nothing.
+    assert!(Entry::plain(&results("a", "equicaps", Some(32), 1, 0.3)).rivals().is_none());
+    let vicreg = entry(results("v", "vicreg", None, 20, 0.3), &[]);
+    assert!(vicreg.objective().is_none() && !vicreg.words().contains("for rotation"), "{}", vicreg.words());
+}
+
+#[test]
+fn means_over_seeds_are_of_every_part_and_of_further_data() {
+    let error = |value: f64| RetrievalError {
+        rotation: value,
+        translation: Some(value),
+        scale: Some(value),
+        shear: Some(2.0 * value),
+        perspective: None,
+        queries: 1,
+        candidates: 1,
+    };
+    let run = |seed: u64, value: f64| {
+        let mut one = results("a", "equicaps", Some(32), 20, value);
+        let ranking = Ranking { mrr: value, h1: 0.0, h2: 0.0, h5: 0.0, h10: 0.0, queries: 1 };
+        let retrieval = Retrieval {
+            train: ranking,
+            val: ranking,
+            pre: BTreeMap::from([("val-val".to_owned(), error(value))]),
+            chance: ranking,
+            chance_train: None,
+            pre_chance: BTreeMap::new(),
+            by_object: Vec::new(),
+        };
+        one.also = vec![Also {
+            data: Data { path: "B".into(), data_key: "b".into(), ..Data::default() },
+            representations: one.representations.clone(),
+            embeddings: BTreeMap::new(),
+            retrieval: Some(retrieval.clone()),
+        }];
+        one.retrieval = Some(retrieval);
+        entry(one, &[&format!("seed={seed}")])
+    };
+    let all = [run(0, 0.1), run(1, 0.3)];
+    let rows = over_seeds(&all);
+    let [row] = &rows[..] else { panic!("{} rows", rows.len()) };
+    let near =
+        |found: Option<f64>, expected: f64| assert!((found.unwrap() - expected).abs() < 1e-9, "{found:?}");
+    let spread = 0.02_f64.sqrt();
+    for (retrieval, over) in [
+        (&row.results.retrieval, &row.retrieval_spread),
+        (&row.results.also[0].retrieval, &row.also_spread[0]),
+    ] {
+        let [mean, over] = [retrieval, over].map(|one| one.as_ref().unwrap());
+        near(mean.pre["val-val"].scale, 0.2);
+        near(mean.pre["val-val"].shear, 0.4);
+        near(over.pre["val-val"].scale, spread);
+        near(over.pre["val-val"].shear, 2.0 * spread);
+        assert!(mean.pre["val-val"].perspective.is_none());
+        near(Some(over.val.mrr), spread);
+    }
+    let also = &row.results.also[0].representations[&Task::Rotation].value;
+    near(Some(also.value), 0.2);
+    near(Some(also.spread), spread);
+    // Only one of them was tested on the other data.
+    let mut alone = all[1].clone();
+    alone.results.also.clear();
+    assert_eq!(over_seeds(&[all[0].clone(), alone]).len(), 2);
+}
+
+#[test]
+fn data_of_the_same_name_are_told_apart() {
+    let on = |path: &str, key: &str| {
+        let mut results = results("a", "equicaps", Some(32), 20, 0.3);
+        (results.data.path, results.data.data_key) = (path.into(), key.into());
+        entry(results, &[])
+    };
+    let names = |all: &[Entry]| -> Vec<String> { by_data(all).into_iter().map(|(name, _)| name).collect() };
+    let latents = "(3DIEBench latents)";
+    assert_eq!(names(&[on("x/A", "1"), on("x/B", "2")]), [format!("A {latents}"), format!("B {latents}")]);
+    assert_eq!(
+        names(&[on("x/A", "1"), on("y/A", "2")]),
+        [format!("x/A {latents}"), format!("y/A {latents}")]
+    );
+    let twice = [on("procedural:2x5", "1"), on("procedural:2x5", "2")];
+    assert_eq!(names(&twice), ["1", "2"].map(|number| format!("procedural:2x5 {latents}, {number}")));
+}
+
+#[test]
+fn a_term_with_another_weight_is_not_the_full_loss() {
+    let full = |value: f64, settings: &[&str]| entry(results("a", "equicaps", Some(32), 20, value), settings);
+    let mut without = results("without", "equicaps", Some(32), 20, 0.38);
+    without.subject.ablation = "no-invariance".into();
+    let all = [full(0.4, &[]), full(0.5, &["loss.invariance=0.5"]), entry(without, &["loss.invariance=0"])];
+    let tables = ours::loss_terms(&all);
+    let names: Vec<String> = (0..3).map(|row| cells(&tables[0], row)[0].clone()).collect();
+    assert_eq!(names, ["without invariance", "full EquiCaps", "full EquiCaps (loss.invariance 0.5)"]);
 }

@@ -40,6 +40,12 @@ impl TrainedOn {
         Self { split: views.split_by(), objects: plan::digest(views.objects()), views: views_digest(views) }
     }
 
+    /// A number for all of it: 16 hexadecimal digits.
+    pub fn key(&self) -> String {
+        let text = format!("{} {} {}", self.split, self.objects, self.views);
+        format!("{:016x}", random::fnv1a(text.as_bytes()))
+    }
+
     /// Whether a run that was trained on this has seen what `split` holds out of `data`, which are the data of an
     /// evaluation as this run would have split them, if that is possible.
     pub fn has_seen(&self, split: SplitBy, data: Option<&Self>) -> Seen {

@@ -41,7 +41,8 @@ impl Table {
     }
 }
 
-fn csv(text: &str) -> String {
+/// `text` as one cell.
+pub(super) fn csv(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

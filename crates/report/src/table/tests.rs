@@ -67,13 +67,17 @@ fn html_escapes() {
     assert!(html.contains("<td class=\"best\">0.25</td>"));
 }
 
+fn rivals_for(objective: Option<&str>) -> Rivals {
+    Rivals { conditions: "the same".to_owned(), objective: objective.map(str::to_owned) }
+}
+
 #[test]
 fn only_rivals_are_compared_and_only_a_lead_beyond_the_spread_is_marked() {
     let row = |name: &str, value: f64, spread: f64| {
         vec![name.into(), Cell::Number { value, decimals: 2, spread: Some(spread) }]
     };
     let about = |rivals: Option<&str>, conditions: &str| About {
-        rivals: rivals.map(str::to_owned),
+        rivals: rivals.map(|objective| rivals_for(Some(objective))),
         conditions: conditions.to_owned(),
         names: vec![conditions.to_owned()],
     };
@@ -93,8 +97,14 @@ fn only_rivals_are_compared_and_only_a_lead_beyond_the_spread_is_marked() {
     assert_eq!(best(&table), [true, false, false, false]);
     table.rows[1] = row("b", 0.6, 0.2);
     assert_eq!(best(&table), [false; 4], "a lead within the spread");
-    table.about[2].rivals = Some("x".to_owned());
+    // What was trained for no motion stands beside all others.
     table.rows[1] = row("b", 0.6, 0.01);
+    table.about[2].rivals = Some(rivals_for(None));
+    assert_eq!(best(&table), [false, false, true, false]);
+    table.about[1].rivals = Some(rivals_for(Some("z")));
+    assert_eq!(best(&table), [false, false, true, false], "b is a rival of c alone");
+    table.about[1].rivals = Some(rivals_for(Some("x")));
+    table.about[2].rivals = Some(rivals_for(Some("x")));
     assert_eq!(best(&table), [false, false, true, false]);
     let html = table.to_html(&mut String::new());
     assert!(
