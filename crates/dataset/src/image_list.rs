@@ -9,7 +9,7 @@ use std::sync::Arc;
 use alphanumeric_sort::compare_os_str;
 use walkdir::{DirEntry, WalkDir};
 
-use crate::card::Format;
+use crate::card::{CARD, Format};
 use crate::error::{Error, Result};
 use crate::image_file::{self, EXTENSIONS, OTHER_EXTENSIONS};
 use crate::pattern::{is_pattern, matching};
@@ -86,9 +86,17 @@ impl ImageList {
     fn add_lines(&mut self, list: &Path) -> Result<()> {
         let bytes = std::fs::read(list).map_err(Error::read(list))?;
         let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-        lines
-            .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
-            .try_for_each(|line| self.add_one(Path::new(&os_str(line))))
+        lines.enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#")).try_for_each(
+            |(number, line)| {
+                let place = |error| match error {
+                    Error::Request(message) => {
+                        Error::content(list, format!("line {}: {message}", number + 1))
+                    }
+                    other => other,
+                };
+                self.add_one(Path::new(&os_str(line))).map_err(place)
+            },
+        )
     }
 
     fn add_folder(&mut self, folder: &Path) -> Result<()> {
@@ -137,7 +145,7 @@ impl ImageList {
             ));
         }
         if self.images.len() == before {
-            let Some(dataset) = self.packed(folder) else {
+            let Some(dataset) = self.packed(folder)? else {
                 return Err(Error::content(folder, format!("holds no images ({})", EXTENSIONS.join(", "))));
             };
             for object in 0..dataset.objects().len() {
@@ -172,7 +180,7 @@ impl ImageList {
         let mut folders = path.ancestors().skip(1);
         let parts = (folders.next().and_then(Path::file_name), folders.next().and_then(Path::file_name));
         if let (Some(view), (Some(name), Some(synset)), Some(root)) = (view, parts, folders.next())
-            && let Some(dataset) = self.packed(root)
+            && let Some(dataset) = self.packed(root)?
         {
             let is_it = |object: &Object| *name == *object.name && *synset == *object.synset;
             let object =
@@ -186,14 +194,20 @@ impl ImageList {
     }
 
     /// The packed dataset in `folder`, if there is one.
-    fn packed(&mut self, folder: &Path) -> Option<Arc<Dataset>> {
-        let open = || {
-            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            let dataset = Dataset::open(folder).ok()?;
-            let is_packed = dataset.card().is_some_and(|card| card.settings.format != Format::Files);
-            is_packed.then(|| Arc::new(dataset))
+    fn packed(&mut self, folder: &Path) -> Result<Option<Arc<Dataset>>> {
+        if let Some(known) = self.datasets.get(folder) {
+            return Ok(known.clone());
+        }
+        let root = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let is_packed =
+            |dataset: &Dataset| dataset.card().is_some_and(|card| card.settings.format != Format::Files);
+        let found = match Dataset::open(root) {
+            Ok(dataset) => Some(dataset).filter(is_packed).map(Arc::new),
+            // A folder without a card is none; what is wrong with one that has a card is to be said.
+            Err(error) if root.join(CARD).is_file() => return Err(error),
+            Err(_) => None,
         };
-        self.datasets.entry(folder.to_path_buf()).or_insert_with(open).clone()
+        Ok(self.datasets.entry(folder.to_path_buf()).or_insert(found).clone())
     }
 }
 

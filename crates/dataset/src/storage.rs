@@ -89,9 +89,11 @@ impl Storage {
         let mut places = Vec::new();
         for (split, count) in Split::ALL.into_iter().zip(counts) {
             let before = places.len();
+            let mut next = root.to_path_buf();
             for number in 0.. {
                 let path = root.join(archive_name(split, number));
                 if !path.exists() {
+                    next = path;
                     break;
                 }
                 let rows = read_index(root, split, number)?;
@@ -112,6 +114,12 @@ impl Storage {
                 archives.push(path);
             }
             let found = places.len() - before;
+            if found < count {
+                let message = format!(
+                    "is missing: the {split} archives before it hold {found} of the {count} images that the lists name"
+                );
+                return Err(Error::content(&next, message));
+            }
             if found != count {
                 let message = format!("its {split} archives hold {found} images, the lists name {count}");
                 return Err(Error::content(&root.join(SHARDS), message));

@@ -84,6 +84,13 @@ pub fn write(file: &Path, form: Form, rows: Rows<'_>, kind: Kind) -> Result<()> 
                 let text = "this network has no such features; try --what representation";
                 return Err(Error::Request(text.to_owned()));
             };
+            let has_break = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().contains(&b'\n');
+            if let Some(path) = paths.iter().find(has_break) {
+                let shown = dataset::printable_path(path);
+                return Err(Error::Request(format!(
+                    "the name {shown} has a line break, and FILE.npy.txt has a name a line; write .safetensors or .parquet"
+                )));
+            }
             let mut list = file.as_os_str().to_owned();
             list.push(".txt");
             let lines: Vec<&[u8]> =

@@ -253,6 +253,13 @@ pub fn check(config: &Config, views: &dyn Views) -> Result<()> {
         return Err(Error::Request(format!("network.task colour needs hues, but {} has none", config.data)));
     }
     let most = views.split(Split::Train).map(|object| views.views_of(Split::Train, object).len()).max();
+    if most.is_none() {
+        let all = views.objects().len();
+        return Err(Error::Request(format!(
+            "{} has no training objects: all of its {all} are held out",
+            config.data
+        )));
+    }
     if most.unwrap_or(0) < 2 && !is_classifier(config) {
         return Err(Error::Request(format!(
             "{} has one view of every object, but a pair needs two different ones; of photographs more views are made by \

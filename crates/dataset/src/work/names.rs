@@ -29,8 +29,9 @@ pub(crate) fn check(plan: &Plan) -> Result<()> {
     if plan.settings.format == Format::Files
         && let Some(object) = plan.objects.iter().find(|object| is_reserved(&object.synset))
     {
+        let how = if plan.settings.imported().is_some() { "" } else { ", or use --format shards" };
         return Err(Error::Request(format!(
-            "a class cannot be called {:?}: the dataset has a file of this name; rename the class, or use --format shards",
+            "a class cannot be called {:?}: the dataset has a file of this name; rename the class{how}",
             object.synset
         )));
     }

@@ -1,5 +1,6 @@
 //! `equicaps evaluate`: probes and retrieval on a frozen encoder, by the published protocols.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -259,6 +260,10 @@ fn open(
     terminal.note(format!("{}; held out: {}", views.description(), views.split_by().held_out()));
     if let Some(missing) = views.without_pose() {
         terminal.note(format!("{missing}; rotation is not probed and nothing is retrieved"));
+    }
+    let held_out = views.split(Split::Val).map(|object| views.objects()[object].label);
+    if held_out.collect::<BTreeSet<u32>>().len() == 1 {
+        terminal.note("what is held out is of one class: classes are not measured");
     }
     if !views.has_light() {
         terminal.note("hues of floor and light are not known: colour is not probed");

@@ -36,6 +36,17 @@ fn looking_at_datasets() {
         report["problems"].as_array().unwrap().iter().map(|p| p.as_str().unwrap()).collect();
     assert!(problems.iter().any(|problem| problem.contains("val-000000.tar")), "{problems:?}");
     assert!(problems.iter().any(|problem| problem.contains("has label")), "{problems:?}");
+
+    // An archive that is gone is named, whoever wants its images.
+    std::fs::remove_file(&archive).unwrap();
+    for command in [&["dataset", "stats", &out][..], &["embed", "builtin", &out, "--out", &path("e.npy")]] {
+        let (status, message) = failure(command);
+        assert!(status == 1 && message.contains("val-000000.tar: is missing"), "{command:?}: {message}");
+    }
+    let list = path("list.txt");
+    std::fs::write(&list, "# images\n\nnone.png\n").unwrap();
+    let (_, message) = failure(&["embed", "builtin", &format!("@{list}"), "--out", &path("e.npy")]);
+    assert!(message.contains("list.txt: line 3: there is no image none.png"), "{message}");
 }
 
 /// The published sets have no card, no classes, no tables, and their split files lie elsewhere.
