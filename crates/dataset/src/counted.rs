@@ -1,9 +1,12 @@
 //! Numbers of things in sentences.
 
+use std::fmt::Display;
+
 /// `1 object`, `2 objects`, `1 class`, `2 classes`.
-pub fn counted(number: usize, one: &str) -> String {
-    let ending = match (number, one.ends_with('s')) {
-        (1, _) => "",
+pub fn counted(number: impl Display, one: &str) -> String {
+    let number = number.to_string();
+    let ending = match (number.as_str(), one.ends_with('s')) {
+        ("1", _) => "",
         (_, true) => "es",
         (_, false) => "s",
     };

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use dataset::counted;
 use methods::verdict::PoseVerdict;
 use serde::Serialize;
 use serde_json::Value;
 use train::Config;
 use train::metrics::Kind;
-use train::summary::Summary;
+use train::summary::{State, Summary};
 use train::verdict::FLOORS;
 
 use crate::table::{Cell, Column, Table};
@@ -20,17 +21,34 @@ pub struct RunComparison {
     pub runs: Vec<String>,
     /// Settings that are not the same in all, a value a run.
     pub settings_that_differ: BTreeMap<String, Vec<Option<String>>>,
+    /// How far each is.
+    pub progress: Vec<Progress>,
     /// The last values of everything measured, a value a run.
     pub numbers: BTreeMap<String, Vec<Option<f64>>>,
     /// Whether each, where it has come to its end and was to learn poses, has learnt them.
     pub pose: Vec<Option<PoseVerdict>>,
     #[serde(skip)]
     names: Vec<String>,
-    #[serde(skip)]
-    progress: Vec<String>,
     /// Names of `numbers` in the order of the table.
     #[serde(skip)]
     order: Vec<String>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Complete epochs.
+    pub epoch: u64,
+    /// Epochs in all.
+    pub epochs: u64,
+    /// Whether it goes on.
+    pub state: State,
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} of {}, {}", self.epoch, counted(self.epochs, "epoch"), self.state.name())
+    }
 }
 
 impl RunComparison {
@@ -57,8 +75,10 @@ impl RunComparison {
                 numbers.insert(label, runs.iter().map(|run| run.last(kind, &name)).collect());
             }
         }
-        let reached = |run: &Summary| {
-            format!("{} of {} epochs, {}", run.reached.epoch, run.config.epochs, run.state.name())
+        let reached = |run: &Summary| Progress {
+            epoch: run.reached.epoch,
+            epochs: run.config.epochs,
+            state: run.state,
         };
         Self {
             runs: runs.iter().map(|run| run.root.display().to_string()).collect(),
@@ -84,7 +104,10 @@ impl fmt::Display for RunComparison {
                 values.iter().map(|value| value.clone().unwrap_or_default().into()).collect(),
             ));
         }
-        rows.push(row("progress", self.progress.iter().map(|text| text.clone().into()).collect()));
+        rows.push(row(
+            "progress",
+            self.progress.iter().map(|progress| progress.to_string().into()).collect(),
+        ));
         for name in &self.order {
             let values = self.numbers.get(name).into_iter().flatten();
             rows.push(row(name, values.map(|value| Cell::number(*value, 4)).collect()));

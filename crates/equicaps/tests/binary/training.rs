@@ -388,6 +388,11 @@ fn runs_tell_about_themselves() {
     assert!(shown.contains("epoch 3 of 3, step 9") && shown.contains("probe/rotation_r2/poses"), "{shown}");
     let compared = ok_json(&mut equicaps(&["runs", "compare", first, second]));
     assert_eq!(compared["settings_that_differ"]["method"], serde_json::json!(["equicaps", "vicreg"]));
+    let ends = serde_json::json!([
+        { "epoch": 3, "epochs": 3, "state": "finished" },
+        { "epoch": 2, "epochs": 2, "state": "finished" },
+    ]);
+    assert_eq!(compared["progress"], ends);
 
     let twin = root.path().join("elsewhere/first");
     ok(&mut new_run(&twin, 1, &["--quiet"]));
