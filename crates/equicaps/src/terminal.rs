@@ -49,6 +49,8 @@ impl Terminal {
         let mut out = std::io::stdout();
         let written = if self.json {
             writeln!(out, "{json}")
+        } else if text.is_empty() {
+            Ok(())
         } else {
             writeln!(out, "{}", dataset::printable_lines(text))
         };

@@ -68,6 +68,20 @@ impl RunFolder {
         }
     }
 
+    /// What keeps a run from beginning at `root`: the beginning of a sentence. A folder that is absent or empty does not, nor
+    /// what a run that was killed at birth left.
+    pub fn hindrance(root: &Path) -> Result<Option<String>> {
+        let place = root.display();
+        if root.is_file() {
+            return Ok(Some(format!("{place} is a file, not a folder for a run")));
+        }
+        if !root.exists() {
+            return Ok(None);
+        }
+        let other = foreign(root)?;
+        Ok(other.map(|name| format!("{place} holds no run but other files (such as {name})")))
+    }
+
     /// All runs at or directly below `root`, by name.
     pub fn find(root: &Path) -> Result<Vec<Self>> {
         if let Ok(run) = Self::open(root) {
@@ -199,16 +213,10 @@ impl OwnedRun {
         if RunFolder::open(root).is_ok() {
             return Err(Error::RunExists { path: root.to_path_buf() });
         }
-        if root.is_file() {
-            return Err(Error::Request(format!("{} is a file, not a folder for a run", root.display())));
+        if let Some(hindrance) = RunFolder::hindrance(root)? {
+            return Err(Error::Request(format!("{hindrance}; choose an empty or a new folder")));
         }
         fs::create_dir_all(root).map_err(Error::write(root))?;
-        if let Some(name) = foreign(root)? {
-            return Err(Error::Request(format!(
-                "{} holds no run but other files (such as {name}); choose an empty or a new folder",
-                root.display()
-            )));
-        }
         let run = Self { folder: RunFolder { root: root.to_path_buf() }, _lock: lock(root)? };
         // Another process may have been faster.
         if run.folder.config_path().is_file() {

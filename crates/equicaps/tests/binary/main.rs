@@ -21,5 +21,6 @@ mod ranks;
 mod saying;
 mod storage;
 mod study;
+mod study_faults;
 mod support;
 mod training;

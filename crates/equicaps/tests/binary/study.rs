@@ -13,7 +13,7 @@ use crate::support::{equicaps, exit_status, failure, object, ok, ok_json};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Two methods on four views of twelve objects; `more` ends the file.
-fn study(root: &Path, epochs: u64, more: &str) -> PathBuf {
+pub fn study(root: &Path, epochs: u64, more: &str) -> PathBuf {
     let file = root.join("tiny.toml");
     let text = format!(
         r#"
@@ -39,7 +39,7 @@ method = ["vicreg", "equicaps"]
     file
 }
 
-fn call(root: &Path, more: &[&str]) -> Command {
+pub fn call(root: &Path, more: &[&str]) -> Command {
     let mut command = equicaps(&["study", "tiny.toml", "--quiet", "--threads", "1"]);
     command.args(more).current_dir(root);
     command

@@ -19,6 +19,7 @@ use super::share::Share;
 use super::site::{Progress, Site};
 use super::watch::Watch;
 use crate::interrupt;
+use crate::outcome::count;
 use crate::terminal::Terminal;
 
 /// What was done.
@@ -226,7 +227,7 @@ impl Crew<'_> {
             let words = self.site.train_words(run, &progress);
             match self.part(number, &words, held)? {
                 Ended::Done => {}
-                other => return Ok(other),
+                other => return Ok(self.with_a_way_on(other, run)),
             }
             progress = self.site.progress(run, config)?;
         }
@@ -235,12 +236,24 @@ impl Crew<'_> {
             let words = self.site.evaluate_words(run, evaluation);
             match self.part(number, &words, held)? {
                 Ended::Done => self.site.note_evaluated(run, config, evaluation)?,
-                other => return Ok(other),
+                other => return Ok(self.with_a_way_on(other, run)),
             }
         }
         match progress {
-            Progress::Begun(epoch) => Ok(Ended::Failed(format!("ended after {epoch} epochs"))),
+            Progress::Begun(epoch) => Ok(Ended::Failed(format!("ended after {}", count(epoch, "epoch")))),
             _ => Ok(Ended::Done),
+        }
+    }
+
+    /// `ended`, and where files of data that the study rendered are why, how to have them again: `render` takes data as
+    /// complete that once were.
+    fn with_a_way_on(&self, ended: Ended, run: &Run) -> Ended {
+        match (ended, self.site.rendered(&run.data)) {
+            (Ended::Failed(why), Some(data)) if names_file_in(&why, &data) => Ended::Failed(format!(
+                "{why} (if files in {place} are lost or damaged, remove {place}, and the same command renders it anew)",
+                place = data.display()
+            )),
+            (ended, _) => ended,
         }
     }
 
@@ -294,6 +307,11 @@ impl Crew<'_> {
             std::thread::sleep(LOOK);
         }
     }
+}
+
+/// Whether `text` names a file below `folder`.
+fn names_file_in(text: &str, folder: &Path) -> bool {
+    text.contains(&format!("{}/", folder.display()))
 }
 
 /// What came of a run.

@@ -128,12 +128,12 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         });
     }
     interrupt::flag();
-    let made = match arguments.report {
-        true => Made::default(),
-        false => make::all(&site, &runs, &share, usize::from(arguments.jobs), deadline, terminal)?,
-    };
+    if arguments.report {
+        return finish(&site, &runs, None, true, launch.ranks > 1, terminal);
+    }
+    let made = make::all(&site, &runs, &share, usize::from(arguments.jobs), deadline, terminal)?;
     let is_alone = share.shard.count == 1;
-    finish(&site, &runs, made, arguments.report || is_alone, launch.ranks > 1, terminal)
+    finish(&site, &runs, Some(made), is_alone, launch.ranks > 1, terminal)
 }
 
 /// Makes all of a study, and returns where its report is.
@@ -168,11 +168,14 @@ struct Finished {
     runs: usize,
     finished: usize,
     failed: BTreeMap<String, String>,
-    /// Runs that are neither finished nor failed.
+    /// Runs that failed the last time, where none was tried now, and why.
+    failed_before: BTreeMap<String, String>,
+    /// Runs that are neither finished nor failed now.
     left: Vec<String>,
     interrupted: bool,
+    /// Who writes the report, where that is not this process.
     #[serde(skip)]
-    report_command: String,
+    reporter: Option<String>,
 }
 
 /// So many runs that are left are named; `--json` names all.
@@ -180,9 +183,12 @@ const MOST_NAMED: usize = 8;
 
 impl fmt::Display for Finished {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { out, runs, finished, failed, left, .. } = self;
+        let Self { out, runs, finished, failed, failed_before, left, .. } = self;
         for (name, why) in failed {
             writeln!(formatter, "failed: {name}: {why}")?;
+        }
+        for (name, why) in failed_before {
+            writeln!(formatter, "failed the last time: {name}: {why}")?;
         }
         write!(formatter, "{out}: {finished} of {} finished", count(*runs, "run"))?;
         if !failed.is_empty() {
@@ -198,50 +204,58 @@ impl fmt::Display for Finished {
                 write!(formatter, " and {} more", others.len())?;
             }
         }
-        match &self.report {
-            Some(report) => write!(formatter, "\nreport: {report}"),
-            None => write!(formatter, "\nwho finishes last writes the report, or: {}", self.report_command),
+        match (&self.report, &self.reporter) {
+            (Some(report), _) => write!(formatter, "\nreport: {report}"),
+            (None, Some(reporter)) => write!(formatter, "\n{reporter}"),
+            (None, None) => formatter.write_str("\nnothing has been evaluated yet: there is no report"),
         }
     }
 }
 
-/// Writes the report, where it is due, and says what became of the study.
+/// Writes the report, where it is due, and says what became of the study. Where nothing was tried (`made` is none), what
+/// failed before is a remark.
 fn finish(
     site: &Site,
     runs: &[(&Run, &Config)],
-    made: Made,
+    made: Option<Made>,
     wants_report: bool,
     has_ranks: bool,
     terminal: &Terminal,
 ) -> anyhow::Result<Outcome> {
+    let was_tried = made.is_some();
+    let made = made.unwrap_or_default();
     let mut done = Finished {
         out: shown(&site.out),
         report: None,
         runs: runs.len(),
         finished: 0,
         failed: made.failed,
+        failed_before: BTreeMap::new(),
         left: Vec::new(),
         interrupted: made.interrupted,
-        report_command: format!(
-            "equicaps study {} --out {} --report",
-            dataset::shell_word(site.file.as_ref()),
-            dataset::shell_word(&site.out)
-        ),
+        reporter: None,
     };
     for (run, config) in runs {
         if site.progress(run, config).is_ok_and(|progress| progress == Progress::Finished) {
             // Whoever finished it.
             done.failed.remove(&run.name);
             done.finished += 1;
-        } else if let Some(why) = make::failure(site, run) {
+        } else if let Some(why) = make::failure(site, run).filter(|_| was_tried) {
             done.failed.entry(run.name.clone()).or_insert(why);
         } else if !done.failed.contains_key(&run.name) {
+            done.failed_before.extend(make::failure(site, run).map(|why| (run.name.clone(), why)));
             done.left.push(run.name.clone());
         }
     }
     let is_last = done.left.is_empty();
     if (wants_report || is_last) && !done.interrupted {
         done.report = report(site, terminal)?;
+    } else {
+        let file = dataset::shell_word(site.file.as_ref());
+        let out = dataset::shell_word(&site.out);
+        done.reporter = Some(format!(
+            "who finishes last writes the report, or: equicaps study {file} --out {out} --report"
+        ));
     }
     let failed = done.failed.len();
     let names: Vec<&str> = done.failed.keys().map(String::as_str).collect();
@@ -253,7 +267,7 @@ fn finish(
     Ok(if counts { outcome.failed(why) } else { outcome }.interrupted_if(interrupted))
 }
 
-/// Writes the report of all runs of the study that are there; where it is.
+/// Writes the report of all runs of the study that are there; where it is. None where nothing has been evaluated.
 fn report(site: &Site, terminal: &Terminal) -> anyhow::Result<Option<String>> {
     let mut found = Vec::new();
     let mut missing = Vec::new();
@@ -269,7 +283,6 @@ fn report(site: &Site, terminal: &Terminal) -> anyhow::Result<Option<String>> {
         }
     }
     if found.is_empty() {
-        terminal.warn("no run has been evaluated yet: there is no report");
         return Ok(None);
     }
     let title = if site.study.title.is_empty() { "EquiCaps study" } else { &site.study.title };

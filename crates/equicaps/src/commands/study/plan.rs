@@ -203,6 +203,18 @@ fn network(config: &Config) -> anyhow::Result<String> {
 
 impl fmt::Display for StudyPlan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
+        let parts = [self.table(), self.summary()].into_iter().flatten().chain(warnings);
+        formatter.write_str(&parts.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+impl StudyPlan {
+    /// The runs that can be made; none where there is none.
+    fn table(&self) -> Option<String> {
+        if self.runs.is_empty() {
+            return None;
+        }
         let headings = ["run", "steps", "batch", "size", "training", "evaluations", ""];
         let rows = self.runs.iter().map(|run| {
             let other = if run.own { "" } else { ", another shard's" };
@@ -222,18 +234,21 @@ impl fmt::Display for StudyPlan {
         });
         let columns = headings.map(Column::new).to_vec();
         let table = Table { columns, rows: rows.collect(), ..Table::default() };
-        write!(formatter, "{}", table.to_text())?;
+        Some(table.to_text().trim_end().to_owned())
+    }
+
+    /// What is left of the runs of this process; none where it has none.
+    fn summary(&self) -> Option<String> {
         let own = self.runs.iter().filter(|run| run.own).count();
-        let is_trained = self.problems.is_empty() && self.runs.iter().all(|run| run.left_seconds == 0.0);
         let left = match self.estimated_seconds {
-            _ if is_trained => "no training is left".to_owned(),
-            seconds => format!(
-                "about {} of training are left; rendering and evaluation come on top",
-                estimate::in_words(seconds)
-            ),
+            0.0 => "no training is left".to_owned(),
+            seconds => {
+                let time = estimate::in_words(seconds);
+                let are = if time.starts_with("1 ") { "is" } else { "are" };
+                format!("about {time} of training {are} left; rendering and evaluation come on top")
+            }
         };
-        write!(formatter, "{} on {}, into {}: {left}", count(own, "run"), self.device, self.out)?;
-        self.warnings.iter().try_for_each(|warning| write!(formatter, "\nwarning: {warning}"))
+        (own > 0).then(|| format!("{} on {}, into {}: {left}", count(own, "run"), self.device, self.out))
     }
 }
 

@@ -25,6 +25,7 @@ use super::done;
 use super::file::{Data, Run, Study};
 use crate::UsageError;
 use crate::commands::{Command, render, train as training};
+use crate::outcome::count;
 
 /// A study and where it is made.
 pub struct Site {
@@ -60,7 +61,7 @@ impl Progress {
     pub fn words(&self) -> String {
         match self {
             Self::Missing => "to do".to_owned(),
-            Self::Begun(epoch) => format!("begun, {epoch} epochs done"),
+            Self::Begun(epoch) => format!("begun, {} done", count(epoch, "epoch")),
             Self::Running => "running".to_owned(),
             Self::Trained(_) => "trained, to be evaluated".to_owned(),
             Self::Finished => "finished".to_owned(),
@@ -111,6 +112,12 @@ impl Site {
             }
             _ => vec!["--data".to_owned(), path_word(&self.out.join("data").join(name))],
         }
+    }
+
+    /// Where the data called `name` are, if the study renders them.
+    pub fn rendered(&self, name: &str) -> Option<PathBuf> {
+        let is_rendered = matches!(self.study.data.get(name), Some(Data::Rendered { .. }));
+        is_rendered.then(|| self.out.join("data").join(name))
     }
 
     /// The command that renders `name`; none where somebody else did.
@@ -213,7 +220,7 @@ impl Site {
     pub fn progress(&self, run: &Run, config: &Config) -> anyhow::Result<Progress> {
         self.check_rendered(&run.data)?;
         let root = self.root(run);
-        let Ok(folder) = RunFolder::open(&root) else { return Ok(Progress::Missing) };
+        let Some(folder) = begun(&root)? else { return Ok(Progress::Missing) };
         let there = folder.config()?;
         let config = &config.clone().chosen_as(&there);
         let other = |has: String, says: String| {
@@ -232,8 +239,8 @@ impl Site {
         let epochs = summary.position.epoch;
         if epochs > config.epochs {
             return Err(other(
-                format!("been trained for {epochs} epochs"),
-                format!("{} epochs", config.epochs),
+                format!("been trained for {}", count(epochs, "epoch")),
+                count(config.epochs, "epoch"),
             ));
         }
         let is_there = matches!(self.study.data.get(&run.data), Some(Data::There { .. }));
@@ -328,6 +335,19 @@ impl Site {
             }
             _ => None,
         }
+    }
+}
+
+/// The run at `root`, if one has begun there. An error where something else is in its place.
+fn begun(root: &Path) -> anyhow::Result<Option<RunFolder>> {
+    if let Ok(folder) = RunFolder::open(root) {
+        return Ok(Some(folder));
+    }
+    let Some(hindrance) = RunFolder::hindrance(root)? else { return Ok(None) };
+    // It may have begun meanwhile.
+    match RunFolder::open(root) {
+        Ok(folder) => Ok(Some(folder)),
+        Err(_) => anyhow::bail!("{hindrance}; move or remove it to train the run anew"),
     }
 }
 
