@@ -133,7 +133,7 @@ pub fn check_ranks(plan: &TrainingPlan, ranks: usize) -> Result<()> {
     let above = (ranks + 1..=smallest).find(fits);
     let others: Vec<String> = below.into_iter().chain(above).map(|count| count.to_string()).collect();
     let why = if plan.batch.is_multiple_of(ranks) {
-        format!("an epoch has a batch of {smallest} pairs")
+        format!("an epoch has a batch of {}", dataset::counted(smallest, "pair"))
     } else {
         format!("batch is {}", plan.batch)
     };

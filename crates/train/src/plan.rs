@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use dataset::{TrainingPlan, Views};
+use dataset::{TrainingPlan, Views, counted};
 use engine::Device;
 use methods::{MethodName, Transform};
 use serde::Serialize;
@@ -98,7 +98,7 @@ pub fn epoch_in_words(plan: &TrainingPlan) -> String {
 fn in_words(pairs: usize, sizes: &[usize]) -> String {
     let pairs = match pairs {
         1 => "one pair".to_owned(),
-        _ => format!("{pairs} pairs"),
+        _ => counted(pairs, "pair"),
     };
     format!("an epoch has {pairs} of every object, in batches of {}", batches_in_words(sizes))
 }
@@ -109,13 +109,15 @@ impl fmt::Display for Plan {
         let Self { method, transform, device, data, objects, image_size, refresh, .. } = self;
         let told = if method.learns_pose() { format!(", trained for {transform}") } else { String::new() };
         writeln!(formatter, "{method}{told}, on {device}")?;
-        writeln!(formatter, "data: {data}; {objects} objects for training, {refresh} of the views fresh")?;
+        let objects = counted(objects, "object");
+        writeln!(formatter, "data: {data}; {objects} for training, {refresh} of the views fresh")?;
         writeln!(
             formatter,
             "{}, at {image_size}x{image_size}",
             in_words(self.pairs_per_object, &self.batch_sizes)
         )?;
-        write!(formatter, "{} epochs, {} steps, about {time}", self.epochs, self.steps)?;
+        let (epochs, steps) = (counted(self.epochs, "epoch"), counted(self.steps, "step"));
+        write!(formatter, "{epochs}, {steps}, about {time}")?;
         self.warnings.iter().try_for_each(|warning| write!(formatter, "\nwarning: {warning}"))
     }
 }

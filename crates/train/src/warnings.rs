@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use dataset::order::{self, Cut};
-use dataset::{ObjectSet, Split, TrainingPlan, Views, shell_word, wrong_depth};
+use dataset::{ObjectSet, Split, TrainingPlan, Views, counted, shell_word, wrong_depth};
 use methods::MethodName;
 use methods::verdict::{PLATEAU, learns};
 
@@ -37,9 +37,10 @@ fn few_steps(config: &Config, plan: &TrainingPlan) -> Option<String> {
     (is_told && method.name != MethodName::SUPERVISED && steps < last).then(|| {
         let (epochs, enough) = ((3 * last).div_ceil(per_epoch), 3 * last);
         format!(
-            "this run has {steps} steps ({} epochs of {per_epoch}), but the first {first} to {last} teach nothing about \
+            "this run has {} ({} of {per_epoch}), but the first {first} to {last} teach nothing about \
              rotation (measured with EquiCaps and Adam); {enough} steps are --set epochs={epochs}",
-            config.epochs
+            counted(steps, "step"),
+            counted(config.epochs, "epoch")
         )
     })
 }
@@ -49,9 +50,11 @@ fn small_batches(config: &Config, plan: &TrainingPlan) -> Option<String> {
     let (sizes, batch) = (plan.batch_sizes(), config.method.batch);
     match sizes[..] {
         [only] if 2 * only < batch => Some(format!(
-            "batches have {only} pairs, not {batch}: there are {} training objects; --set pairs_per_object=0 takes as \
-             many pairs of each as a batch holds",
-            plan.objects
+            "batches have {}, not {batch}: there {} {}; --set pairs_per_object=0 takes as many pairs of each as a batch \
+             holds",
+            counted(only, "pair"),
+            if plan.objects == 1 { "is" } else { "are" },
+            counted(plan.objects, "training object")
         )),
         _ => harmful_rest(config, plan),
     }
@@ -66,8 +69,9 @@ pub(crate) fn harmful_rest(config: &Config, plan: &TrainingPlan) -> Option<Strin
     harmful.then(|| {
         let whole = order::batch_sizes(plan.objects * plan.pairs, batch, Cut::Whole);
         format!(
-            "the last batch of an epoch would have {last} pairs, less than a quarter of batch = {batch}, and undo what \
+            "the last batch of an epoch would have {}, less than a quarter of batch = {batch}, and undo what \
              the others teach; --set batches=whole makes batches of {}",
+            counted(last, "pair"),
             batches_in_words(&whole)
         )
     })
@@ -98,9 +102,9 @@ fn single_views(config: &Config, views: &dyn Views) -> Option<String> {
     let single = train.clone().filter(|&object| views.views_of(Split::Train, object).len() < 2).count();
     (single > 0 && config.method.name != MethodName::SUPERVISED).then(|| {
         format!(
-            "{single} of {} training objects have one view: their pairs are one image twice, which teach nothing about a \
-             change of view",
-            train.len()
+            "{single} of {} {} one view: such pairs are one image twice, which teach nothing about a change of view",
+            counted(train.len(), "training object"),
+            if single == 1 { "has" } else { "have" }
         )
     })
 }

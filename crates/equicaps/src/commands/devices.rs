@@ -6,7 +6,7 @@ use gpu::DeviceProperties;
 use gpu::libraries::{self, Wanted};
 use serde::Serialize;
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, count};
 
 /// Arguments of `equicaps devices`.
 #[derive(Debug, clap::Args)]
@@ -110,7 +110,9 @@ impl fmt::Display for DeviceList {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for device in &self.devices {
             match device {
-                FoundDevice::Cpu { threads, .. } => writeln!(formatter, "cpu     {threads} threads")?,
+                FoundDevice::Cpu { threads, .. } => {
+                    writeln!(formatter, "cpu     {}", count(threads, "thread"))?;
+                }
                 FoundDevice::Cuda { name, usable, refusal, properties } => {
                     let gigabytes = properties.memory_bytes as f64 / 1e9;
                     let (major, minor) = (properties.architecture.major, properties.architecture.minor);

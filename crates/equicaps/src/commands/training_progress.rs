@@ -10,6 +10,7 @@ use train::metrics::{Kind, Record};
 use train::verdict::floor_name;
 
 use crate::interrupt;
+use crate::outcome::count;
 use crate::terminal::{Progress, Terminal};
 
 /// Shows the events of a run.
@@ -45,14 +46,13 @@ impl<'a> TrainingProgress<'a> {
                 } else {
                     format!("; begun anew: {}", anew.join(", "))
                 };
-                self.terminal.note(format!("{} tensors from {}{anew}", taken.count, from.display()));
+                self.terminal.note(format!("{} from {}{anew}", count(taken.count, "tensor"), from.display()));
             }
             Event::Begin { config, device, from, plan } => {
                 self.split = config.split.or(SplitBy::Objects);
-                let (epochs, steps) = (plan.epochs, plan.steps_per_epoch());
+                let (epochs, steps) = (count(plan.epochs, "epoch"), count(plan.steps_per_epoch(), "step"));
                 let epoch = train::plan::epoch_in_words(plan);
-                let plan =
-                    format!("{} on {device}: {epochs} epochs x {steps} steps; {epoch}", config.method.name);
+                let plan = format!("{} on {device}: {epochs} x {steps}; {epoch}", config.method.name);
                 self.terminal.note(match from.step {
                     0 => plan,
                     _ => format!("{plan}; resuming from {}", from.describe()),

@@ -6,7 +6,7 @@ use dataset::Views;
 use serde::Serialize;
 
 use super::DatasetFolder;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps dataset check`.
@@ -64,10 +64,11 @@ impl fmt::Display for Checked {
         let Self { folder, objects, images, .. } = self;
         let verdict = match self.problems.len() {
             0 => "no problems".to_owned(),
-            problems => crate::outcome::count(problems, "problem"),
+            problems => count(problems, "problem"),
         };
-        write!(formatter, "{folder}: {objects} objects, {images} images, {verdict}")?;
-        if self.images_with_checksum == 0 && *images > 0 {
+        let (objects, images) = (count(objects, "object"), count(images, "image"));
+        write!(formatter, "{folder}: {objects}, {images}, {verdict}")?;
+        if self.images_with_checksum == 0 && self.images > 0 {
             write!(
                 formatter,
                 "\nThe dataset has no checksums: an image with other pixels than it was made with goes unnoticed if it \

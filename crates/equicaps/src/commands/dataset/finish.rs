@@ -8,7 +8,7 @@ use dataset::card::Counts;
 use dataset::work::{Finished, Skipped};
 use serde::Serialize;
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, count};
 use crate::terminal::shown;
 
 /// Arguments of `equicaps dataset finish`.
@@ -31,7 +31,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Outcome::new(&Completed { folder: shown(folder), counts: card.counts, skipped })
         }
         Finished::Missing { objects, first } => {
-            bail!("{}: {objects} objects are still missing, {first} among them", folder.display())
+            let (objects, are) = (count(objects, "object"), if objects == 1 { "is" } else { "are" });
+            bail!("{}: {objects} {are} still missing, {first} among them", folder.display())
         }
     }
 }
@@ -49,9 +50,10 @@ impl fmt::Display for Completed {
         let images = self.counts.as_ref().map_or(0, |counts| counts.images);
         write!(
             formatter,
-            "{}: complete, {images} images, {} objects skipped",
+            "{}: complete, {}, {} skipped",
             self.folder,
-            self.skipped.len()
+            count(images, "image"),
+            count(self.skipped.len(), "object")
         )
     }
 }

@@ -252,7 +252,7 @@ impl fmt::Display for Imported {
             (fewest, most) if fewest == most => count(most, "view"),
             (fewest, most) => format!("{fewest} to {most} views"),
         };
-        let classes = if classes == 1 { "1 class".to_owned() } else { format!("{classes} classes") };
+        let classes = count(classes, "class");
         let already = if self.was_complete { " (it was there already)" } else { "" };
         writeln!(
             formatter,
@@ -268,7 +268,7 @@ impl fmt::Display for Imported {
             boxes => format!("cut around the box of their object ({boxes}) or {}", self.fit.words()),
         };
         writeln!(formatter, "images are {stored}, {fit}, {size}x{size} pixels", size = self.size)?;
-        writeln!(formatter, "for training {train} images, held out {val}")?;
+        writeln!(formatter, "for training {}, held out {val}", count(train, "image"))?;
         if let Some(counts) = self.counts.as_ref().filter(|counts| counts.skipped_images > 0) {
             let (images, objects) = (count(counts.skipped_images, "image"), counts.skipped_objects);
             let objects = if objects > 0 {
@@ -295,7 +295,8 @@ impl fmt::Display for Imported {
             }
             (false, 0) => writeln!(formatter, "latents: {}", self.latents.join(", "))?,
             (false, without) => {
-                writeln!(formatter, "latents: {}; {without} views have no pose", self.latents.join(", "))?;
+                let (views, have) = (count(without, "view"), if without == 1 { "has" } else { "have" });
+                writeln!(formatter, "latents: {}; {views} {have} no pose", self.latents.join(", "))?;
             }
         }
         if !self.convention.is_empty() {

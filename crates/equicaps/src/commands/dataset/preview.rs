@@ -8,7 +8,7 @@ use render::Quality;
 use report::contact_sheet::{DatasetSheet, LibrarySheet, of_dataset, of_library};
 use serde::Serialize;
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps dataset preview`.
@@ -92,6 +92,6 @@ struct Sheet {
 
 impl fmt::Display for Sheet {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {} images of {}", self.out, self.images, self.what)
+        write!(formatter, "{}: {} of {}", self.out, count(self.images, "image"), self.what)
     }
 }

@@ -319,11 +319,12 @@ struct Rendered {
 impl fmt::Display for Rendered {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { out, images_rendered, seconds, images_per_s, shard, finish, objects_missing, .. } = self;
-        let done = format!("{images_rendered} images in {seconds:.1} s ({images_per_s:.1} images/s)");
+        let rendered = count(images_rendered, "image");
+        let done = format!("{rendered} in {seconds:.1} s ({images_per_s:.1} images/s)");
         if self.complete {
             let counts = self.counts.as_ref();
             let objects = self.objects - self.skipped.len();
-            let images = counts.map_or(0, |counts| counts.images);
+            let images = count(counts.map_or(0, |counts| counts.images), "image");
             let skipped = match self.skipped.len() {
                 0 => String::new(),
                 skipped => format!(", {} skipped", count(skipped, "object")),
@@ -337,15 +338,18 @@ impl fmt::Display for Rendered {
                 _ => &done,
             };
             let objects = count(objects, "object");
-            write!(formatter, "{out}: complete, {images} images of {objects}{skipped}; {now}")
+            write!(formatter, "{out}: complete, {images} of {objects}{skipped}; {now}")
         } else if self.interrupted {
             write!(formatter, "interrupted after {done}; progress is saved; rerun to resume")
         } else {
             write!(
                 formatter,
-                "{out}: shard {}/{} is done, {done}; {objects_missing} objects of other shards are missing (the last \
-                 shard completes the dataset; `{finish}` does it by hand)",
-                shard.index, shard.count
+                "{out}: shard {}/{} is done, {done}; {} of other shards {} missing (the last shard \
+                 completes the dataset; `{finish}` does it by hand)",
+                shard.index,
+                shard.count,
+                count(objects_missing, "object"),
+                if *objects_missing == 1 { "is" } else { "are" }
             )
         }
     }

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::commands::meshes;
 use crate::interrupt;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, count};
 use crate::terminal::{Progress, Terminal, shown};
 
 /// Arguments of `equicaps render views`.
@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let images = records.len() - failures.len();
     let failure = match failures.len() {
         0 => None,
-        failed => Some(format!("{failed} of {} views could not be rendered", records.len())),
+        failed => Some(format!("{failed} of {} could not be rendered", count(records.len(), "view"))),
     };
     let images_per_s = images as f64 / seconds.max(1e-9);
     let rendered = Rendered { out: shown(&arguments.out), images, failed: failures, seconds, images_per_s };
@@ -110,7 +110,8 @@ struct Rendered {
 impl fmt::Display for Rendered {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { out, images, seconds, images_per_s, .. } = self;
-        write!(formatter, "{images} images in {out} ({seconds:.1} s, {images_per_s:.1} images/s)")
+        let images = count(images, "image");
+        write!(formatter, "{images} in {out} ({seconds:.1} s, {images_per_s:.1} images/s)")
     }
 }
 
