@@ -1,9 +1,13 @@
 //! Whether a folder of meshes was named one level too deep or too high: `CLASS/OBJECT` is expected below it.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use scene::objects;
+
+use crate::counted::counted;
 
 /// A folder that looks like another one was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +56,36 @@ pub fn wrong_depth(root: &Path, ids: &[(String, String)]) -> Option<WrongDepth> 
         meant: root.join(only),
         there: format!("{} classes have {found} objects", members.len()),
     })
+}
+
+/// So many folders are looked into for objects.
+const MOST_FOLDERS: usize = 20;
+
+/// Where the objects are that `root` does not hold, if a folder in it has some: of several folders, the one with the most.
+pub fn too_high(root: &Path) -> Option<WrongDepth> {
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(root).ok()?.flatten().map(|entry| entry.path()).collect();
+    folders.retain(|path| path.is_dir() && !path.file_name().is_some_and(is_hidden));
+    folders.sort();
+    let usable = |folder: &PathBuf| -> Option<Vec<String>> {
+        let found = objects::discover(folder).ok()?;
+        let usable = found.into_iter().filter(|object| object.mesh.is_ok());
+        Some(usable.map(|object| object.class).collect())
+    };
+    let found = folders.into_iter().take(MOST_FOLDERS).filter_map(|folder| Some((usable(&folder)?, folder)));
+    // Of those with equally many the first.
+    let (found, meant) = found.min_by_key(|(found, _)| Reverse(found.len()))?;
+    let classes = found.iter().collect::<BTreeSet<_>>().len();
+    let have = if classes == 1 { "has" } else { "have" };
+    Some(WrongDepth {
+        found: format!("no meshes are CLASS/OBJECT in {}", root.display()),
+        meant,
+        there: format!("{} {have} {}", counted(classes, "class"), counted(found.len(), "object")),
+    })
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with('.')
 }
 
 /// The folder above `root`, as `root` was written where possible.
@@ -109,6 +143,25 @@ mod tests {
         assert_eq!(hint(&root.path().join("all")), None);
         // An object of one mesh and its parts in folders of their own is what it should be.
         assert_eq!(hint(meshes(&["chair/a/a.obj", "chair/b/b.obj"]).path()), None);
+    }
+
+    #[test]
+    fn a_folder_two_levels_above_the_objects_leads_into_it() {
+        let root =
+            meshes(&["all/chair/a/a.obj", "all/chair/b/x.obj", "all/table/c/c.obj", "few/desk/d/d.obj"]);
+        std::fs::create_dir_all(root.path().join(".git/a/b")).unwrap();
+        let text = ObjectSet::meshes(root.path(), None, None).unwrap_err().to_string();
+        let all = root.path().join("all");
+        let expected = format!(
+            "no meshes are CLASS/OBJECT in {}: did you mean {}, where 2 classes have 3 objects?",
+            root.path().display(),
+            all.display()
+        );
+        assert_eq!(text, expected);
+        std::fs::remove_dir_all(all).unwrap();
+        assert_eq!(too_high(root.path()).unwrap().there, "1 class has 1 object");
+        std::fs::remove_dir_all(root.path().join("few")).unwrap();
+        assert_eq!(too_high(root.path()), None);
     }
 
     #[test]

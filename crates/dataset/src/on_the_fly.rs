@@ -149,7 +149,11 @@ impl<S: ViewSource> OnTheFly<S> {
         let prepared = self.source.prepare(&self.objects[object]).map_err(|reason| {
             // Most reasons name the mesh's file.
             let id = self.objects[object].id();
-            Error::Request(if reason.starts_with(&id) { reason } else { format!("{id}: {reason}") })
+            let reason = if reason.starts_with(&id) { reason } else { format!("{id}: {reason}") };
+            Error::Request(match self.source.root() {
+                Some(root) => root.join(reason).display().to_string(),
+                None => reason,
+            })
         })?;
         self.is_good[object].store(true, Ordering::Relaxed);
         Ok(prepared)

@@ -6,10 +6,11 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use render::{PreparedMesh, Quality};
-use scene::objects::{self, ObjectSource};
+use scene::objects::{self, ObjectSource, ObjectsError};
 use scene::{Latents, LoadOptions, Mesh, Up};
 
 use crate::error::{Error, Result};
+use crate::folder_depth::too_high;
 use crate::object::Object;
 use crate::on_the_fly::{OnTheFly, OnTheFlyOptions};
 use crate::reader::Dataset;
@@ -73,7 +74,12 @@ impl ObjectSet {
 
     /// The objects below `root`, or those of them that `list` names.
     pub fn meshes(root: &Path, list: Option<&Path>, up: Option<Up>) -> Result<Self> {
-        let failed = |error: objects::ObjectsError| Error::Request(error.to_string());
+        let failed = |error: ObjectsError| match &error {
+            ObjectsError::Empty { .. } => {
+                Error::Request(too_high(root).map_or_else(|| error.to_string(), |wrong| wrong.to_string()))
+            }
+            _ => Error::Request(error.to_string()),
+        };
         if !root.is_dir() {
             let what = if root.exists() {
                 "is a file, expected a folder of CLASS/OBJECT meshes"
@@ -99,6 +105,14 @@ impl ObjectSet {
             folder.join(crate::card::CARD).exists() || folder.join(list).exists()
         };
         folder.is_dir() && !is_dataset() && objects::discover(folder).is_ok_and(|found| !found.is_empty())
+    }
+
+    /// The folder of the meshes.
+    pub fn root(&self) -> Option<&Path> {
+        match self {
+            Self::Procedural { .. } => None,
+            Self::Meshes { options, .. } => options.root.as_deref(),
+        }
     }
 
     /// All (synset, name).
@@ -187,6 +201,10 @@ impl ViewSource for CpuRenderer {
     ) -> std::result::Result<Vec<u8>, Failure> {
         let image = |latents| render::render(Some(prepared), latents, side as u32, self.quality).pixels;
         Ok(latents.iter().flat_map(image).collect())
+    }
+
+    fn root(&self) -> Option<&Path> {
+        self.set.root()
     }
 }
 

@@ -84,14 +84,7 @@ impl Skipping {
     fn passed_over(&self, error: dataset::Error) -> dataset::Result<dataset::Error> {
         match error {
             error if self.skip => Ok(error),
-            // Files that are gone are hardly to be passed over: more often all of them are.
-            error @ (dataset::Error::File(FileError::Read { .. }) | dataset::Error::Interrupted) => {
-                Err(error)
-            }
-            error => {
-                let text = format!("{error} (--on-bad-sample skip would show another view instead)");
-                Err(dataset::Error::Request(text))
-            }
+            error => Err(with_a_way_on(error, "would show another view instead")),
         }
     }
 
@@ -104,6 +97,15 @@ impl Skipping {
         let of_object = |(other, _): &(usize, String)| (*other, item.1 % self.views.views_in(*other).max(1));
         let of_view = stand_ins.views.get(&item).map(|(stand_in, _)| *stand_in);
         of_view.or_else(|| stand_ins.objects.get(&item.0).map(of_object)).unwrap_or(item)
+    }
+}
+
+/// `error`, and that `--on-bad-sample skip` would go on without the image or mesh that it names.
+pub(crate) fn with_a_way_on(error: dataset::Error, skipping: &str) -> dataset::Error {
+    match error {
+        // Files that are gone are hardly to be passed over: more often all of them are.
+        error @ (dataset::Error::File(FileError::Read { .. }) | dataset::Error::Interrupted) => error,
+        error => dataset::Error::Request(format!("{error} (--on-bad-sample skip {skipping})")),
     }
 }
 

@@ -6,6 +6,7 @@ use dataset::{Split, TrainingPlan, Views};
 use engine::Device;
 use methods::PairBatch;
 
+use crate::bad_samples::with_a_way_on;
 use crate::batches::training_plan;
 use crate::config::{Config, OnBadSample};
 use crate::data::Data;
@@ -118,7 +119,7 @@ fn rendering_time(config: &Config, data: &Data, plan: &TrainingPlan) -> Result<D
         match views.image(object, 0, side, &mut pixels) {
             Ok(()) => objects.push(object),
             Err(_) if config.loader.on_bad_sample == OnBadSample::Skip => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(with_a_way_on(error, "leaves out what cannot be used").into()),
         }
         if objects.len() == OBJECTS {
             break;

@@ -1,5 +1,6 @@
 //! Objects in the form that a GPU renders.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use render::cuda::Shot;
@@ -46,5 +47,9 @@ impl ViewSource for DeviceObjects {
     ) -> std::result::Result<Vec<u8>, Failure> {
         let mesh = self.loader.prepare(&prepared.id).map_err(Failure::Object)?;
         self.loader.render(&mesh, latents, side)
+    }
+
+    fn root(&self) -> Option<&Path> {
+        self.loader.root()
     }
 }

@@ -1,5 +1,7 @@
 //! Images of a GPU on the host, for any number of threads that load objects and encode images meanwhile.
 
+use std::path::Path;
+
 use gpu::Context;
 use render::cuda::{Renderer, Shot};
 use scene::Latents;
@@ -64,6 +66,10 @@ impl ViewSource for CudaRenderer {
             Error::Gpu(error) => Failure::Device(error.to_string()),
             error => Failure::Device(error.to_string()),
         })
+    }
+
+    fn root(&self) -> Option<&Path> {
+        self.objects.root()
     }
 
     fn batch(&self) -> usize {

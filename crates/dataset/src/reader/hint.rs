@@ -5,6 +5,7 @@ use std::path::Path;
 use scene::objects::{self, ObjectsError};
 
 use crate::card::CARD;
+use crate::folder_depth;
 use crate::import;
 
 /// Where there is no folder `root`: a sentence.
@@ -40,18 +41,19 @@ pub(super) fn instead(root: &Path, lists_folder: &Path) -> String {
         Some(parent) if parent.join(CARD).exists() => {
             format!("; its shards or images alone are not enough, the dataset is {}", parent.display())
         }
-        _ => match objects::discover(root) {
-            Ok(_) => format!(
+        _ => match (objects::discover(root), folder_depth::too_high(root)) {
+            (Ok(_), _) => format!(
                 "; it holds meshes: make views of them with equicaps render --meshes {word} --out DIR"
             ),
-            Err(ObjectsError::Empty { has_loose: true, .. }) => {
+            (Err(ObjectsError::Empty { has_loose: true, .. }), _) => {
                 "; the meshes in it belong to no class: move them into a folder of their class".to_owned()
             }
-            Err(_) if import::is_importable(root) => format!(
+            (Err(_), Some(wrong)) => format!("; {wrong}"),
+            (Err(_), None) if import::is_importable(root) => format!(
                 "; split files that are kept elsewhere are named by --lists; images without them become a dataset by \
                  equicaps dataset import {word} --out DIR"
             ),
-            Err(_) => format!(
+            (Err(_), None) => format!(
                 ", nor are there meshes (CLASS/OBJECT with {}); split files that are kept elsewhere are named by --lists",
                 objects::endings()
             ),

@@ -35,6 +35,11 @@ pub trait ViewSource: Sync {
         side: usize,
     ) -> std::result::Result<Vec<u8>, Failure>;
 
+    /// The folder that reasons name files relative to, where there is one.
+    fn root(&self) -> Option<&Path> {
+        None
+    }
+
     /// How many views of an object should be rendered at once.
     fn batch(&self) -> usize {
         1

@@ -58,7 +58,8 @@ fn time_is_measured_without_broken_meshes_where_they_are_skipped() {
     assert!(found["estimated_seconds"].as_f64().unwrap() > 0.0, "{found}");
     assert!(found["warnings"].to_string().contains("all objects are of one class"), "{found}");
     let (_, said) = failure(&mut plan("fail"));
-    assert!(said.contains("a_broken"), "{said}");
+    assert!(said.contains("meshes/class/a_broken"), "{said}");
+    assert!(said.ends_with("(--on-bad-sample skip leaves out what cannot be used)\n"), "{said}");
 }
 
 #[test]

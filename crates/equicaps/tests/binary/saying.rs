@@ -1,6 +1,6 @@
 //! What the program says about a run that learns nothing: before it starts, at its end, and whenever it is looked at.
 
-use crate::support::{TINY, equicaps, ok, ok_json, render_views, set};
+use crate::support::{TINY, equicaps, failure, ok, ok_json, render_views, set};
 
 const SAID: &str = "no pose was learnt";
 
@@ -81,6 +81,9 @@ fn a_mesh_folder_of_the_wrong_depth_leads_to_the_right_one() {
     assert!(warning.contains("did you mean objects, where chair is one class of 3 objects?"), "{warning}");
     assert!(warning.contains("(equicaps render --meshes objects ...)"), "{warning}");
 
+    let mut above = equicaps(&["train", "--preset", "own", "--data", ".", "--dry-run"]);
+    let (_, error) = failure(above.current_dir(root.path()));
+    assert!(error.ends_with("did you mean ./objects, where 2 classes have 5 objects?\n"), "{error}");
     let mut train =
         equicaps(&["train", "--quiet", "--preset", "demo", "--data", "objects/chair", "--run", "run"]);
     set(
