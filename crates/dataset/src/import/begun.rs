@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use crate::card::{Card, Origin, Settings};
 use crate::durable::Staging;
@@ -119,7 +120,8 @@ impl Made<'_> {
     }
 }
 
-/// A number for the files that the images of an object are made of, in order.
+/// A number for the files that the images of an object are made of, in order: which ones, and as they are now. A picture that
+/// was replaced by another of its name differs in its length or in when it was written.
 fn digest(rows: &Rows, members: &[usize]) -> Vec<u8> {
     let mut hash = random::Fnv1a::new();
     for row in members.iter().map(|&row| &rows.rows[row]) {
@@ -129,6 +131,12 @@ fn digest(rows: &Rows, members: &[usize]) -> Vec<u8> {
             .iter()
             .flat_map(|region| region.0)
             .for_each(|value| hash.add(&value.to_bits().to_le_bytes()));
+        // A file that is not there is found out when it is read.
+        if let Ok(found) = std::fs::metadata(rows.folder.join(&row.file)) {
+            hash.add(&found.len().to_le_bytes());
+            let written = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            hash.add(&written.map_or(0, |time| time.as_nanos()).to_le_bytes());
+        }
     }
     format!("{:016x}\n", hash.value()).into_bytes()
 }
