@@ -114,6 +114,17 @@ macro_rules! file_errors {
 
 file_errors!(Error);
 
+impl Error {
+    /// What came up while the files below `root` were listed.
+    pub(crate) fn walk(root: &Path, error: walkdir::Error) -> Self {
+        let path = error.path().unwrap_or(root).to_path_buf();
+        match error.into_io_error() {
+            Some(reason) => Self::read(&path)(reason),
+            None => Self::content(&path, "is a link to a folder above it"),
+        }
+    }
+}
+
 /// The system's words without the error number, which helps nobody.
 fn plain(error: &std::io::Error) -> String {
     match error.kind() {

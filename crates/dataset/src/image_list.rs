@@ -121,14 +121,11 @@ impl ImageList {
                 Ok(entry) => entry.into_path(),
                 // A link to a folder that leads here.
                 Err(error) if error.loop_ancestor().is_some() => continue,
-                Err(error) => {
-                    let path = error.path().unwrap_or(folder).to_path_buf();
-                    // A link to nothing is an image that cannot be read.
-                    if !path.is_symlink() {
-                        return Err(Error::read(&path)(error.into()));
-                    }
-                    path
-                }
+                // A link to nothing is an image that cannot be read.
+                Err(error) => match error.path().filter(|path| path.is_symlink()) {
+                    Some(path) => path.to_path_buf(),
+                    None => return Err(Error::walk(folder, error)),
+                },
             };
             let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
             if EXTENSIONS.contains(&extension.as_str()) {

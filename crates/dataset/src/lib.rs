@@ -34,6 +34,7 @@ mod readable;
 mod reader;
 mod resize;
 mod shell_word;
+mod side_folders;
 mod source;
 pub mod split;
 pub mod stats;

@@ -89,6 +89,11 @@ impl Columns {
                     .to_owned(),
             ));
         }
+        let has_angles = matches!(rotation, Some(RotationForm::Angles(..) | RotationForm::NamedAngles(..)));
+        if conventions.order.is_some() && !has_angles {
+            let message = "there are no columns rx ry rz or r1 r2 r3, which --angles and --unit are for";
+            return Err(wrong(message.to_owned()));
+        }
         let translations = [whole(table, &TRANSLATION)?, whole(table, &own_translation)?];
         let translation = match (translations, rotation) {
             ([None, None], _) => None,

@@ -9,6 +9,7 @@ mod columns;
 mod fit;
 mod folders;
 mod images;
+mod own_names;
 pub(crate) mod reading;
 mod readme;
 mod rotation;
@@ -32,7 +33,7 @@ pub use rotation::{AngleUnit, Conventions, EulerOrder, PoseFrame};
 pub use sources::{SOURCES, Source};
 
 pub(crate) use fit::square;
-pub(crate) use rows::places;
+pub(crate) use rows::{places, split_named};
 pub(crate) use sources::read as read_sources;
 pub(crate) use table::is_table;
 
@@ -105,9 +106,22 @@ pub struct Outcome {
 
 /// Makes a dataset in `root` of what `source` names.
 pub fn import(source: &Path, root: &Path, options: &Options<'_>) -> Result<Outcome> {
+    refuse_inside(source, root)?;
     let rows = read(source, &options.conventions)?;
     let arranged = arrange::arrange(&rows, options.split, options.seed)?;
     write::write(root, &rows, &arranged, options)
+}
+
+/// Refuses to make a dataset inside the folder that is imported: the next import would take it for a part of that.
+fn refuse_inside(source: &Path, root: &Path) -> Result<()> {
+    let Some(folder) = source.canonicalize().ok().filter(|folder| folder.is_dir()) else { return Ok(()) };
+    let absolute = std::path::absolute(root).map_err(Error::read(root))?;
+    let there = absolute.ancestors().find_map(|folder| folder.canonicalize().ok());
+    if there.is_some_and(|there| there.starts_with(&folder)) && !source.join(crate::card::CARD).exists() {
+        let message = format!("lies inside {}, which is imported; use another --out", source.display());
+        return Err(Error::content(root, message));
+    }
+    Ok(())
 }
 
 /// Whether `folder` is one that could be imported: a BOP folder, or folders of classes.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::import::columns::{Columns, RotationForm};
 use crate::import::fit::Region;
+use crate::import::own_names::{Own, tell_apart};
 use crate::import::rotation::{Conventions, Given, Pose};
 use crate::import::table::{Cell, Table};
 use crate::object::Split;
@@ -100,6 +101,10 @@ pub fn read(path: &Path, conventions: &Conventions) -> Result<Rows> {
             pose,
         });
     }
+    if columns.object.is_none() && columns.rotation.is_none() {
+        let own: Vec<Own> = (0..rows.len()).map(|row| Own { row, side: None }).collect();
+        tell_apart(&mut rows, &own);
+    }
     if let (Some(_), Some(row)) = (columns.light, rows.iter().position(|row| row.light.is_none())) {
         return Err(table
             .wrong(row, "floor_hue, spot_theta, spot_phi or spot_hue is empty, but other rows have them"));
@@ -115,7 +120,10 @@ pub fn read(path: &Path, conventions: &Conventions) -> Result<Rows> {
         notes.push(format!("there is no column class: all objects are of one class, {NO_CLASS:?}"));
     }
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-    let convention = columns.rotation.map_or(String::new(), |form| in_words(form, conventions));
+    let mut convention = columns.rotation.map_or(String::new(), |form| in_words(form, conventions));
+    if columns.translation.is_some() && conventions.scale != 1.0 {
+        convention += &format!("; translations times {}", conventions.scale);
+    }
     Ok(Rows { source: path.to_path_buf(), folder, rows, convention, notes, prefers_views: false })
 }
 

@@ -60,6 +60,36 @@ fn without_poses_an_image_is_an_object() {
 }
 
 #[test]
+fn different_images_are_different_objects_whatever_they_are_called() {
+    let found = rows("file\na_b.jpg\na/b.jpg\nc.jpg\nc.png\nd.jpg\n");
+    let objects: Vec<&str> = found.rows.iter().map(|row| row.object.as_str()).collect();
+    assert_eq!(objects, ["a_b.jpg", "a_b.jpg_2", "c.jpg", "c.png", "d"]);
+}
+
+#[test]
+fn what_is_asked_of_angles_needs_angles_and_a_scale_is_told() {
+    let angles = Conventions {
+        order: Some("zxy".parse().unwrap()),
+        unit: Some(AngleUnit::Degrees),
+        ..Conventions::default()
+    };
+    for text in ["file,qx,qy,qz,qw\na,0,0,0,1\n", "file\na.jpg\n"] {
+        let message = read_text(text, &angles).unwrap_err().to_string();
+        assert!(
+            message.ends_with("there are no columns rx ry rz or r1 r2 r3, which --angles and --unit are for"),
+            "{message}"
+        );
+    }
+    let scaled = Conventions { scale: 0.001, ..Conventions::default() };
+    let found = read_text("file,qx,qy,qz,qw,tx,ty,tz\na,0,0,0,1,1,2,3\n", &scaled).unwrap();
+    assert!(
+        found.convention.ends_with("to the renderer's world; translations times 0.001"),
+        "{}",
+        found.convention
+    );
+}
+
+#[test]
 fn angles_are_taken_by_name_or_by_number() {
     let conventions = Conventions {
         order: Some("zxy".parse().unwrap()),

@@ -11,6 +11,8 @@ use crate::image_file::read_regular;
 pub(super) fn read(path: &Path) -> Result<Table> {
     let bytes = read_regular(path)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| Error::content(path, "is not UTF-8 text"))?;
+    // Some editors begin a text with a mark of its bytes' order.
+    let text = text.trim_start_matches('\u{feff}');
     let mut records: Vec<(usize, Map<String, Value>)> = Vec::new();
     let is_array = text.trim_start().starts_with('[');
     if is_array {

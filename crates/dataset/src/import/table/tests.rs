@@ -51,6 +51,10 @@ fn json_lines_and_arrays() {
             "{\"file\": \"a.jpg\", \"qx\": 1.5}\n{\"file\": \"b.jpg\", \"qx\": null, \"class\": \"cup\"}\n",
             "line",
         ),
+        (
+            "\u{feff}{\"file\": \"a.jpg\", \"qx\": 1.5}\n{\"file\": \"b.jpg\", \"qx\": null, \"class\": \"cup\"}\n",
+            "line",
+        ),
         ("[{\"file\": \"a.jpg\", \"qx\": 1.5}, {\"file\": \"b.jpg\", \"class\": \"cup\"}]", "row"),
     ] {
         let (_folder, path) = written("t.jsonl", text.as_bytes());
