@@ -184,7 +184,7 @@ impl GroundTruth {
         let [a, b] = rows.map(|row| &self.poses[row]);
         let narrow = |values: &[f64]| values.iter().map(|&value| value as f32).collect();
         match task.part() {
-            Some((part, frame)) => narrow(&part.difference(self.space, frame, a, b)),
+            Some((part, frame)) => narrow(&part.target(self.space, frame, a, b)),
             None if task == Task::Colour => {
                 narrow(&pose::hue_difference(self.hues[rows[0]], self.hues[rows[1]]))
             }

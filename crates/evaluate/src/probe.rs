@@ -94,6 +94,18 @@ pub fn run_group(
     Ok(tested.into_iter().next().unwrap_or_default())
 }
 
+/// Whether the targets of `task` differ among what is held out; where they are all the same, there is nothing to probe, and
+/// the results lack it.
+pub fn has_spread(task: Task, truth: &GroundTruth, protocol: &Protocol) -> bool {
+    let group = Group { tasks: &[task], truth, protocol };
+    let first = u64::from(protocol.epochs_of(task));
+    let differs = |pass: u32| {
+        let targets = group.held_out_samples(first + u64::from(pass)).1.targets;
+        metrics::r2(&targets, &targets).is_some()
+    };
+    group.is_classification() || (0..protocol.passes.max(1)).all(differs)
+}
+
 /// As [`run_group`], and tests the heads on the held-out views of other datasets `also`: the results on the first one, then on
 /// each of these, where what they do not have is missing.
 #[allow(clippy::too_many_arguments)]
@@ -143,10 +155,6 @@ pub fn train_and_test(
         progress(1);
     }
     let passes = group.passes(&mut |samples| heads.predict(samples))?;
-    let missing = (0..tasks.len()).find(|&index| passes.iter().any(|pass| pass.values[index].is_none()));
-    if let Some(index) = missing {
-        return Err(all_the_same(tasks[index]));
-    }
     let mut found = vec![group.results(&passes, inputs, curves)];
     for tested in also {
         let group = Group { tasks, truth: tested.truth, protocol };

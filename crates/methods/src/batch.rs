@@ -63,7 +63,7 @@ impl TargetValues {
             values.matrices.extend(narrow(group.relative(first, second)));
             values.parameters.extend(narrow(group.difference(first, second)));
             for &part in &asked {
-                let numbers = part.difference(group.space, group.frame, first, second);
+                let numbers = part.target(group.space, group.frame, first, second);
                 values.parts[part].extend(narrow(numbers));
             }
         }

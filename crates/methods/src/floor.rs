@@ -8,14 +8,21 @@ pub const FLOOR_MARGIN: f64 = 0.03;
 /// single mean over all of them (not one for each component).
 ///
 /// A constant prediction therefore scores above 0 where components have different means, see [`constant_floor`].
-/// `None` for targets without any spread.
+/// `None` for targets that are all the same, up to rounding.
 pub fn r2(predictions: &[f32], targets: &[f32]) -> Option<f64> {
     debug_assert_eq!(predictions.len(), targets.len());
     let mean = targets.iter().map(|&y| f64::from(y)).sum::<f64>() / targets.len().max(1) as f64;
     let total: f64 = targets.iter().map(|&y| (f64::from(y) - mean).powi(2)).sum();
     let residual: f64 =
         predictions.iter().zip(targets).map(|(&p, &y)| (f64::from(y) - f64::from(p)).powi(2)).sum();
-    (total > 0.0).then(|| 1.0 - residual / total)
+    let squares: f64 = targets.iter().map(|&y| f64::from(y).powi(2)).sum();
+    has_spread(total, squares).then(|| 1.0 - residual / total)
+}
+
+/// Whether targets differ by more than rounding: the sum of their squared distances from their mean beside that of their
+/// squares. A millionth of their size is none.
+pub(crate) fn has_spread(total: f64, squares: f64) -> bool {
+    total > 1e-12 * squares
 }
 
 /// The R2 of the best constant vector: what a probe reaches that learns nothing from its input. About 0.23 for
@@ -49,6 +56,10 @@ mod tests {
         let value = r2(&[1.0, 1.0, 1.0, 3.0], &[0.0, 1.0, 2.0, 5.0]).unwrap();
         assert!((value - (1.0 - 6.0 / 14.0)).abs() < 1e-12);
         assert_eq!(r2(&[1.0, 2.0], &[3.0, 3.0]), None);
+        assert_eq!(r2(&[0.0; 3], &[0.1; 3]), None);
+        assert_eq!(r2(&[1.0, 2.0], &[0.0, 0.0]), None);
+        let small = [300.0, 300.001];
+        assert_eq!((r2(&small, &small), r2(&small, &[300.0, 300.000_03])), (Some(1.0), None));
         // Two components with means 0 and 10: the constant (0, 10) explains nearly all.
         let targets = [1.0, 10.0, -1.0, 10.0];
         let floor = constant_floor(&targets, 2).unwrap();

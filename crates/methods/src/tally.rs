@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::floor::constant_floor;
+use crate::floor::{constant_floor, has_spread};
 
 /// The sums of one score.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,11 +72,19 @@ impl Tally {
         }
     }
 
-    /// The score.
+    /// The score. An R2 of targets without spread is none, see [`Self::has_score`].
     pub fn score(&self) -> f64 {
         match *self {
             Self::Accuracy { right, count } => right / count.max(1.0),
             Self::R2 { error, sum, squares, count } => 1.0 - error / (squares - sum * sum / count.max(1.0)),
+        }
+    }
+
+    /// Whether there is anything to score: targets of an R2 that are all the same say nothing.
+    pub fn has_score(&self) -> bool {
+        match *self {
+            Self::Accuracy { .. } => true,
+            Self::R2 { sum, squares, count, .. } => has_spread(squares - sum * sum / count.max(1.0), squares),
         }
     }
 }
@@ -170,9 +178,10 @@ impl Tallies {
         Some(tallies)
     }
 
-    /// The scores by name.
+    /// The scores by name, where there is anything to score.
     pub fn scores(&self) -> impl Iterator<Item = (String, f64)> + '_ {
-        self.scores.iter().map(|(name, tally)| (name.clone(), tally.score()))
+        let scored = self.scores.iter().filter(|(_, tally)| tally.has_score());
+        scored.map(|(name, tally)| (name.clone(), tally.score()))
     }
 
     /// What is reached without information, by task.
@@ -232,6 +241,19 @@ mod tests {
         assert_eq!(values[0], ("probe/rotation_r2/h".to_owned(), 1.0));
         assert_eq!(values[1].0, "floor/rotation_r2");
         assert!((values[1].1 - (1.0 - 2.0 / 102.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn targets_that_are_all_the_same_have_no_score() {
+        let mut tallies = Tallies::default();
+        for (name, targets) in
+            [("scale_r2/h", [0.0; 4]), ("shear_r2/h", [0.7; 4]), ("rotation_r2/h", [0.0, 1.0, 2.0, 3.0])]
+        {
+            tallies.add(name, Tally::r2(&[0.5; 4], &targets));
+            tallies.add_targets(name.trim_end_matches("/h"), 2, &targets);
+        }
+        let names: Vec<String> = tallies.values().map(|(name, _)| name).collect();
+        assert_eq!(names, ["probe/rotation_r2/h", "floor/rotation_r2"]);
     }
 
     #[test]

@@ -8,6 +8,10 @@ use serde::Serialize;
 
 use crate::{FrameKind, Matrix, Rotation, ViewPose, rotation_distance};
 
+/// What differences may owe to rounding, beside the size of what is subtracted: angles have the published precision, which
+/// is that of 32 bits.
+const ROUNDING: f64 = 2e-6;
+
 /// What a group moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
@@ -82,6 +86,25 @@ impl Part {
             Self::Shear => minus(&a.shear, &b.shear),
             Self::Perspective => minus(&a.perspective, &b.perspective),
         }
+    }
+
+    /// The same numbers for scores, with zeros where two numbers differ by no more than rounding: else what does not change
+    /// would leave noise to be predicted. Rotations are not differences of numbers and stay as they are.
+    pub fn target(self, space: Space, frame: FrameKind, first: &ViewPose, second: &ViewPose) -> Vec<f64> {
+        let mut numbers = self.difference(space, frame, first, second);
+        let norm = |pose: &ViewPose| {
+            let values: &[f64] = match self {
+                Self::Rotation => &[],
+                Self::Translation => &pose.translation,
+                Self::Scale => &pose.deformation.log_scale,
+                Self::Shear => &pose.deformation.shear,
+                Self::Perspective => &pose.deformation.perspective,
+            };
+            values.iter().map(|value| value * value).sum::<f64>().sqrt()
+        };
+        let rounding = ROUNDING * norm(first).max(norm(second));
+        numbers.iter_mut().filter(|number| number.abs() < rounding).for_each(|number| *number = 0.0);
+        numbers
     }
 
     /// How far two views are apart in it: `1 - <q1, q2>^2` for rotations, else a squared difference.

@@ -12,8 +12,9 @@ use engine::{Device, Precision};
 use evaluate::evaluation::{self, DataSource, Event, Wanted};
 use evaluate::features::{Extraction, data_key, extract};
 use evaluate::prediction::Transformation;
+use evaluate::probe::has_spread;
 use evaluate::weights::{self, Opened, Weights, Which};
-use evaluate::{Encoder, Preset, Protocol, Results};
+use evaluate::{Encoder, GroundTruth, Preset, Protocol, Results, Task};
 use methods::verdict::PoseVerdict;
 use pose::{Part, Space};
 use report::{evaluation_folder, pose_sweep};
@@ -171,6 +172,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     }
     let data: Vec<DataSource<'_>> =
         data.iter().map(|(path, key, views)| DataSource { views, path, key }).collect();
+    let protocol = Protocol::new(
+        arguments.preset,
+        arguments.seed,
+        views.split(Split::Train).len(),
+        views.split(Split::Val).len(),
+    );
+    refuse_without_spread(arguments, &*views, &protocol)?;
     let all: Vec<Weights> = all.into_iter().map(|weights| weights.at_size(arguments.image_size)).collect();
     let base = match (&arguments.out, arguments.weights.is_dir()) {
         (Some(out), _) => out.clone(),
@@ -197,12 +205,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             several: all.len() > 1,
             data: &data,
             wanted: &wanted,
-            protocol: Protocol::new(
-                arguments.preset,
-                arguments.seed,
-                views.split(Split::Train).len(),
-                views.split(Split::Val).len(),
-            ),
+            protocol,
             device: &arguments.device,
             meshes: meshes.as_ref(),
             out: &out,
@@ -221,6 +224,28 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     }
     let pose = found.iter().map(Results::pose_verdict).collect();
     Outcome::new(&Evaluated { results: found, folders: folders.iter().map(shown).collect(), pose })
+}
+
+/// Refuses tasks that are named and ask for what is the same in all held-out views.
+fn refuse_without_spread(
+    arguments: &Arguments,
+    views: &dyn Views,
+    protocol: &Protocol,
+) -> anyhow::Result<()> {
+    let is_named = |task: &Task| arguments.tasks.iter().any(|name| name == task.name());
+    let named: Vec<Task> = Task::ALL.into_iter().filter(is_named).collect();
+    if named.iter().all(|task| *task == Task::Classification) {
+        return Ok(());
+    }
+    let truth = GroundTruth::read(views);
+    match named.into_iter().find(|&task| truth.has_targets(task) && !has_spread(task, &truth, protocol)) {
+        Some(task) => bail!("--tasks {task}: {}", nothing_to_probe(task)),
+        None => Ok(()),
+    }
+}
+
+fn nothing_to_probe(task: Task) -> String {
+    format!("the {task} targets of what is held out are all the same, so there is nothing to probe")
 }
 
 /// The configuration of the first of `all`, with the data and the split that are asked for.
@@ -449,6 +474,14 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
         Err(evaluate::Error::Interrupted) => return Err(Interrupted.into()),
         other => other.map_err(left_out::or_without)?,
     };
+    if encoder.own_task().is_none() || request.wanted.frozen {
+        let truth = &outcome.truth;
+        let is_left_out =
+            |task: &&Task| truth.has_targets(**task) && !outcome.results.representations.contains_key(*task);
+        for task in request.wanted.probes.iter().filter(is_left_out) {
+            terminal.note(format!("{task} is left out: {}", nothing_to_probe(*task)));
+        }
+    }
     if device.precision() != Precision::F32 {
         let precision = device.precision().name();
         outcome.results.device = format!("{}, features in {precision}", outcome.results.device);

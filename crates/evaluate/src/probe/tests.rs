@@ -102,3 +102,26 @@ fn heads_have_an_output_for_every_number_of_their_targets() {
         assert_eq!((heads.outputs, heads.is_classification), (wanted, false));
     }
 }
+
+#[test]
+fn what_does_not_change_but_for_rounding_has_no_spread() {
+    let protocol = Protocol::new(Preset::Paper, 5, 5000, 5000);
+    let mut truth = truth();
+    let spread = |truth: &GroundTruth, task| has_spread(task, truth, &protocol);
+    for task in
+        [Task::Classification, Task::Rotation, Task::TranslationObject, Task::TranslationBase, Task::Colour]
+    {
+        assert!(spread(&truth, task), "{task}");
+    }
+    // The object stands at one place before the camera, however it is turned: known in its own frame, with rounding.
+    for pose in &mut truth.poses {
+        let rotation = pose::Rotation::from(pose.rotation);
+        let exact = rotation.transpose().apply([0.0, 0.0, 0.7]);
+        pose.translation = exact.map(|value| f64::from(value as f32));
+    }
+    truth.hues.fill([0.25, 0.75]);
+    assert!(spread(&truth, Task::TranslationObject));
+    assert!(!spread(&truth, Task::TranslationBase) && !spread(&truth, Task::Colour));
+    let values = |task| truth.target(task, 6, 0, 1);
+    assert_eq!(values(Task::TranslationBase), [0.0; 3]);
+}
