@@ -1,7 +1,7 @@
 //! Labels and the 80/20 split, from the full list of objects: whoever holds the list gets the same answer, whatever
 //! is rendered or skipped later. And how many views of an object are held out, where the split is one of views.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use random::{Random, Stream, fnv1a};
 
@@ -66,8 +66,22 @@ pub fn assign(seed: u64, ids: &[(String, String)]) -> Vec<Object> {
     in_order(seed, objects)
 }
 
+/// The objects `(synset, name)` whose sides are given, with their labels, in the order of the lists.
+pub(crate) fn as_given(seed: u64, sides: impl Iterator<Item = ((String, String), Split)>) -> Vec<Object> {
+    let given: Vec<_> = sides.collect();
+    let classes: BTreeSet<&str> = given.iter().map(|((synset, _), _)| synset.as_str()).collect();
+    let labels: BTreeMap<&str, u32> = classes.into_iter().zip(0..).collect();
+    let object = |((synset, name), split): &((String, String), Split)| Object {
+        synset: synset.clone(),
+        name: name.clone(),
+        label: labels[synset.as_str()],
+        split: *split,
+    };
+    in_order(seed, given.iter().map(object).collect())
+}
+
 /// The objects in the order of the lists: all of training, then all of validation, each side shuffled by `seed`.
-pub(crate) fn in_order(seed: u64, objects: Vec<Object>) -> Vec<Object> {
+fn in_order(seed: u64, objects: Vec<Object>) -> Vec<Object> {
     // A key of its own for the order, or the smallest keys of every class would come first in validation.
     let order = |object: &Object| Random::new(seed, ORDER, fnv1a(object.id().as_bytes())).next_u64();
     let mut keyed: Vec<(u64, Object)> = objects.into_iter().map(|object| (order(&object), object)).collect();

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::import::rows::{Row, Rows};
 use crate::lists::parse_folder_entry;
 use crate::object::{Object, Split, SplitBy};
-use crate::split::{FEWEST_VIEWS, assign_by, held_out_views, in_order};
+use crate::split::{FEWEST_VIEWS, as_given as given_sides, assign_by, held_out_views};
 use crate::view_index::ViewIndex;
 
 /// The objects of a dataset, and the rows that are their views.
@@ -149,21 +149,8 @@ fn as_given(rows: &Rows, groups: BTreeMap<(String, String), Vec<usize>>, seed: u
             ),
         ));
     }
-    let labels: HashMap<String, u32> = {
-        let mut classes: Vec<&String> = groups.keys().map(|(class, _)| class).collect();
-        classes.dedup();
-        classes.into_iter().cloned().zip(0..).collect()
-    };
-    let objects = groups
-        .iter()
-        .map(|((class, name), members)| Object {
-            synset: class.clone(),
-            name: name.clone(),
-            label: labels[class],
-            split: if by_views { Split::Train } else { side(members[0]) },
-        })
-        .collect();
-    let objects = in_order(seed, objects);
+    let side_of = |members: &[usize]| if by_views { Split::Train } else { side(members[0]) };
+    let objects = given_sides(seed, groups.iter().map(|(id, members)| (id.clone(), side_of(members))));
     let mut ordered = Vec::with_capacity(objects.len());
     for object in &objects {
         let mut members = groups[&key(object)].clone();

@@ -21,11 +21,14 @@ pub use picture::Picture;
 pub use ranges::WarpRanges;
 pub use warp::{Warp, Warps};
 
+use crate::counted::counted;
 use crate::error::{Error, Result};
 use crate::image_file::{decode_upright, read_regular};
 use crate::image_list;
-use crate::object::{Class, Object, SplitBy};
+use crate::import::split_named;
+use crate::object::{Class, Object, Split, SplitBy};
 use crate::plan::classes;
+use crate::side_folders::SideFolders;
 use crate::split;
 use crate::views::Views;
 
@@ -61,6 +64,7 @@ pub struct Photos {
     objects: Vec<Object>,
     classes: Vec<Class>,
     files: Vec<PathBuf>,
+    sides: SideFolders,
     kept: Vec<OnceLock<Arc<Picture>>>,
     bytes: AtomicUsize,
     /// Those that were prepared, until somebody asks for them.
@@ -70,7 +74,8 @@ pub struct Photos {
 }
 
 impl Photos {
-    /// The photographs in `folder` and in all folders below it: `CLASS/PHOTO.jpg`, or all of one class.
+    /// The photographs in `folder` and in all folders below it: `CLASS/PHOTO.jpg`, or all of one class; below `train/` and
+    /// `val/` where there are such, which are the split then.
     pub fn open(folder: &Path, options: PhotosOptions) -> Result<Self> {
         options.ranges.validate().map_err(Error::Request)?;
         let warps = Warps::within(options.group, options.ranges);
@@ -82,20 +87,33 @@ impl Photos {
             )));
         }
         let list = image_list::collect(&[OsString::from(folder)])?;
-        let mut named: Vec<((String, String), PathBuf)> = list
+        let files: Vec<PathBuf> = list
             .images
             .into_iter()
             .filter(|image| image.packed().is_none())
-            .map(|image| (name_below(folder, &image.path), image.path))
+            .map(|image| image.path)
             .collect();
-        if named.is_empty() {
+        if files.is_empty() {
             let what = "holds no image files to be warped; views of a packed dataset are none";
             return Err(Error::content(folder, what));
         }
+        let below: Vec<Vec<String>> = files.iter().map(|path| parts_below(folder, path)).collect();
+        let folders = below.iter().filter(|parts| parts.len() > 1).map(|parts| parts[0].as_str());
+        let sides = SideFolders::of(folders);
+        if let Some(at) = below.iter().position(|parts| sides.are_sides && parts.len() == 1) {
+            let what =
+                "lies on no side of the split: expected it in one of the folders of the sides beside it";
+            return Err(Error::content(&files[at], what));
+        }
+        let mut named: Vec<((String, String), PathBuf)> =
+            below.iter().map(|parts| named(parts, sides.are_sides)).zip(files).collect();
         named.sort();
-        let ids: Vec<(String, String)> = named.iter().map(|(id, _)| id.clone()).collect();
-        let by = if options.held_out_views > 0 { SplitBy::Views } else { SplitBy::Objects };
-        let objects = split::assign_by(by, options.seed, &ids);
+        let ids = || named.iter().map(|(id, _)| id.clone());
+        let objects = match options.held_out_views {
+            0 if sides.are_sides => split::as_given(options.seed, ids().map(|id| (id.clone(), side(&id)))),
+            0 => split::assign_by(SplitBy::Objects, options.seed, &ids().collect::<Vec<_>>()),
+            _ => split::assign_by(SplitBy::Views, options.seed, &ids().collect::<Vec<_>>()),
+        };
         let file = |object: &Object| {
             let id = (object.synset.clone(), object.name.clone());
             named.binary_search_by(|(other, _)| other.cmp(&id)).map(|at| named[at].1.clone())
@@ -111,6 +129,7 @@ impl Photos {
             is_handed_over: objects.iter().map(|_| AtomicBool::new(false)).collect(),
             objects,
             files,
+            sides,
             options,
         })
     }
@@ -167,13 +186,29 @@ impl Photos {
     }
 }
 
-/// The class and the name of a file in `folder`.
-fn name_below(folder: &Path, path: &Path) -> (String, String) {
+/// The parts of a path below `folder`.
+fn parts_below(folder: &Path, path: &Path) -> Vec<String> {
     let below = path.strip_prefix(folder).unwrap_or(path);
-    let mut parts: Vec<String> =
-        below.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
-    let class = if parts.len() > 1 { parts.remove(0) } else { NO_CLASS.to_owned() };
-    (class, parts.join("/"))
+    below.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
+}
+
+/// The class and the name of a photograph; where folders are sides, the name begins with that of its side.
+fn named(parts: &[String], are_sides: bool) -> (String, String) {
+    let (side, below) = match parts {
+        [side, below @ ..] if are_sides => (Some(side), below),
+        all => (None, all),
+    };
+    let (class, name) = match below {
+        [class, name @ ..] if !name.is_empty() => (class.as_str(), name),
+        all => (NO_CLASS, all),
+    };
+    let name: Vec<&str> = side.into_iter().chain(name).map(String::as_str).collect();
+    (class.to_owned(), name.join("/"))
+}
+
+/// The side of the split that the name of a photograph begins with.
+fn side((_, name): &(String, String)) -> Split {
+    name.split('/').next().and_then(split_named).unwrap_or(Split::Train)
 }
 
 impl Views for Photos {
@@ -256,10 +291,20 @@ impl Views for Photos {
 
     fn description(&self) -> String {
         let PhotosOptions { side, group, .. } = &self.options;
-        let (photographs, classes) = (self.objects.len(), self.classes.len());
-        format!(
-            "{photographs} photographs of {classes} classes, warped on the fly ({group}) at {side}x{side}"
-        )
+        let photographs = counted(self.objects.len(), "photograph");
+        let classes = counted(self.classes.len(), "class");
+        let folders = match &self.sides {
+            SideFolders { are_sides: true, .. } if self.options.held_out_views == 0 => {
+                "; the split is that of the folders".to_owned()
+            }
+            SideFolders { beside: Some(beside), .. } => {
+                format!(
+                    "; all folders are taken for classes, also those of a split, as {beside} lies beside them"
+                )
+            }
+            _ => String::new(),
+        };
+        format!("{photographs} of {classes}, warped on the fly ({group}) at {side}x{side}{folders}")
     }
 }
 

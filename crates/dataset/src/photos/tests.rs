@@ -11,6 +11,40 @@ fn options(group: Group) -> PhotosOptions {
     PhotosOptions { group, ranges, views: 6, held_out_views: 0, side: 16, seed: 4, memory: 1 << 20 }
 }
 
+#[test]
+fn folders_of_sides_are_the_split_and_not_classes() {
+    let open = |files: &[&str], held_out_views: usize| {
+        let root = tempfile::tempdir().unwrap();
+        for name in files {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, b"x").unwrap();
+        }
+        let photos =
+            Photos::open(root.path(), PhotosOptions { held_out_views, ..options(Group::IMAGE_AFFINE) });
+        let photos = photos.map_err(|error| error.to_string())?;
+        let objects = photos.objects().iter().map(|object| (object.id(), object.split == Split::Val));
+        Ok::<_, String>((objects.collect::<std::collections::BTreeMap<_, _>>(), photos))
+    };
+    let files = ["train/cats/a.png", "train/dogs/b.png", "val/cats/a.png", "notes/x.txt"];
+    let (objects, photos) = open(&files, 0).unwrap();
+    let expected = [("cats/train/a.png", false), ("cats/val/a.png", true), ("dogs/train/b.png", false)];
+    assert_eq!(objects, expected.map(|(id, held_out)| (id.to_owned(), held_out)).into());
+    assert_eq!((photos.classes().len(), photos.split(Split::Val).len()), (2, 1));
+    assert!(photos.description().starts_with("3 photographs of 2 classes, "), "{}", photos.description());
+    assert!(photos.description().ends_with("; the split is that of the folders"));
+    assert!(photos.files[photos.split(Split::Val).start].ends_with("val/cats/a.png"));
+    // Views of all photographs are held out where that is asked for.
+    assert!(open(&files, 2).unwrap().0.values().all(|held_out| !held_out));
+    // Without classes there is one; a third folder of images makes all of them classes.
+    let (objects, _) = open(&["train/a.png", "test/b.png"], 0).unwrap();
+    assert!(objects["photographs/test/b.png"]);
+    let (_, photos) = open(&["train/a.png", "test/b.png", "extra/c.png"], 0).unwrap();
+    assert!(photos.classes().len() == 3 && photos.description().ends_with("as extra lies beside them"));
+    let wrong = open(&["train/a.png", "test/b.png", "c.png"], 0).err().unwrap();
+    assert!(wrong.contains("c.png: lies on no side of the split"), "{wrong}");
+}
+
 /// A photograph of smooth noise, which looks alike in every direction.
 fn noise(seed: u64, side: usize) -> Image {
     let mut random = Random::new(seed, Stream::new("test-photographs"), 0);
