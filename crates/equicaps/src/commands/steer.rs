@@ -8,7 +8,7 @@ use dataset::origin::origins;
 use evaluate::Encoder;
 use evaluate::nearest::Similarity;
 use evaluate::prediction::Transformation;
-use pose::{Deformation, Degrees, Group, Matrix, Part, TaitBryan, ViewPose};
+use pose::{Deformation, Degrees, Group, Matrix, Part, Space, TaitBryan, ViewPose};
 use report::nearest_images;
 use serde::Serialize;
 
@@ -129,6 +129,43 @@ impl Arguments {
         let lost = asked.into_iter().filter(|&(part, _, is_asked)| is_asked && !group.has(part));
         lost.map(|(_, option, _)| option).collect()
     }
+
+    /// Refuses motions that do not exist in the plane of an image.
+    fn refuse_out_of_plane(&self) -> Result<(), UsageError> {
+        let ([turn_x, turn_y, _], [_, xz, yz]) = (self.rotate.0, self.shear.0);
+        let asked = [
+            ("--rotate", "turn about z only", [turn_x, turn_y] != [0.0; 2]),
+            ("--translate", "move along x and y only", self.translate.0[2] != 0.0),
+            ("--scale", "scale along x and y only", self.scale.0[2] != 1.0),
+            ("--shear", "have the shear xy only", [xz, yz] != [0.0; 2]),
+        ];
+        match asked.into_iter().find(|(.., is_asked)| *is_asked) {
+            Some((option, can, _)) => {
+                Err(UsageError(format!("{option}: this network was trained for images, which {can}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What the image is steered by, in words: the options that are not as they are by default.
+    fn motion(&self) -> String {
+        let listed = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
+        let parts: [(&str, &[f64], &[f64]); 5] = [
+            ("rotation", &self.rotate.0, &[0.0; 3]),
+            ("translation", &self.translate.0, &[0.0; 3]),
+            ("scale", &self.scale.0, &[1.0; 3]),
+            ("shear", &self.shear.0, &[0.0; 3]),
+            ("perspective", &self.perspective.0, &[0.0; 2]),
+        ];
+        let given = parts.into_iter().filter(|(_, numbers, none)| numbers != none);
+        let said: Vec<String> =
+            given.map(|(name, numbers, _)| format!("{name} ({})", listed(numbers))).collect();
+        match (&self.matrix, said.is_empty()) {
+            (Some(_), _) => "a matrix".to_owned(),
+            (None, true) => "nothing".to_owned(),
+            (None, false) => said.join(", "),
+        }
+    }
 }
 
 /// Runs the command.
@@ -153,6 +190,9 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         );
     };
     let group = network.weights.config.method.transform.group();
+    if group.space == Space::Image {
+        arguments.refuse_out_of_plane()?;
+    }
     for option in arguments.without_effect(group) {
         let only = if group == Group::ROTATION { "rotations".to_owned() } else { group.to_string() };
         terminal.warn(format!("this network was trained for {only} only: {option} has no effect"));
@@ -174,11 +214,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let is_source = |query: usize, candidate: usize| from[query] == places[candidate];
     let found = similarity.nearest(&prediction, &rows, width, arguments.k.into(), is_source)?;
     if let Some(out) = &arguments.out {
-        let [x, y, z] = arguments.rotate.0;
-        let title = match &arguments.matrix {
-            Some(_) => "Steered by a matrix".to_owned(),
-            None => format!("Steered by rotation ({x}, {y}, {z})"),
-        };
+        let title = format!("Steered by {}", arguments.motion());
         nearest_images::draw(&title, &source, &candidates, &found, network.side())?.write(out)?;
     }
     let (origin, origins) = (origins(&source).remove(0), origins(&candidates));
@@ -187,6 +223,9 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         image: shown(&source[0].path),
         rotate: arguments.rotate.0,
         translate: arguments.translate.0,
+        scale: arguments.scale.0,
+        shear: arguments.shear.0,
+        perspective: arguments.perspective.0,
         matrix: arguments.matrix.as_ref().map(|matrix| matrix.to_rows()),
         nearest: neighbours::list(found, &candidates, origin.as_ref(), &origins),
         out: arguments.out.as_ref().map(shown),
@@ -221,6 +260,9 @@ struct Steered {
     image: String,
     rotate: [f64; 3],
     translate: [f64; 3],
+    scale: [f64; 3],
+    shear: [f64; 3],
+    perspective: [f64; 2],
     #[serde(skip_serializing_if = "Option::is_none")]
     matrix: Option<Vec<f64>>,
     nearest: Vec<Near>,
@@ -231,5 +273,56 @@ impl fmt::Display for Steered {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<String> = self.nearest.iter().map(ToString::to_string).collect();
         formatter.write_str(&lines.join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn parsed(options: &[&str]) -> Arguments {
+        let words = ["steer", "run", "a.jpg", "--among", "b.jpg"];
+        Command::try_parse_from(words.iter().chain(options)).unwrap().arguments
+    }
+
+    #[test]
+    fn images_follow_motions_of_their_plane_only() {
+        for (option, numbers) in [
+            ("--rotate", "90,0,0"),
+            ("--rotate", "0,1,0"),
+            ("--translate", "0,0,5"),
+            ("--scale", "1,1,7"),
+            ("--shear", "0,3,0"),
+            ("--shear", "0,0,3"),
+        ] {
+            let message = parsed(&[option, numbers]).refuse_out_of_plane().unwrap_err().0;
+            assert!(
+                message.starts_with(&format!("{option}: this network was trained for images")),
+                "{message}"
+            );
+        }
+        let plane = ["--rotate", "0,0,9", "--translate", "1,2,0", "--scale", "2,3,1", "--shear", "1,0,0"];
+        assert!(parsed(&plane).refuse_out_of_plane().is_ok());
+    }
+
+    #[test]
+    fn titles_say_what_is_asked_for() {
+        let motion = |options: &[&str]| parsed(options).motion();
+        assert_eq!(
+            motion(&["--scale", "1.3,1,1", "--perspective", "0.1,0"]),
+            "scale (1.3, 1, 1), perspective (0.1, 0)"
+        );
+        assert_eq!(motion(&["--rotate", "0,0,45"]), "rotation (0, 0, 45)");
+        assert_eq!(
+            (motion(&[]), motion(&["--matrix", "1,0,0,0,1,0,0,0,1"])),
+            ("nothing".into(), "a matrix".into())
+        );
     }
 }
