@@ -1,12 +1,13 @@
 //! An image file of any origin: JPEG, PNG or WebP, turned upright, at the size a network takes.
 
-use std::io::Cursor;
+use std::error::Error as _;
+use std::io::{Cursor, ErrorKind};
 use std::path::Path;
 
 use image::codecs::png::PngDecoder;
 use image::codecs::webp::WebPDecoder;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageReader, Rgb, RgbImage};
+use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, Rgb, RgbImage};
 
 use crate::error::{Error, Result};
 use crate::jpeg;
@@ -83,11 +84,24 @@ fn decode(bytes: &[u8], side: usize) -> std::result::Result<Vec<u8>, String> {
     Ok(square.into_rgb8().into_raw())
 }
 
+/// What a decoder says, for people: without the names of its types.
+fn plain(error: &ImageError) -> String {
+    let text = match error {
+        ImageError::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => "it is cut off".to_owned(),
+        ImageError::Decoding(error) => error.source().map_or_else(|| error.to_string(), ToString::to_string),
+        other => other.to_string(),
+    };
+    if text.contains("CRC") {
+        return "a checksum is wrong, it is damaged".to_owned();
+    }
+    if text.contains(['{', '(', '\n']) { "it is damaged".to_owned() } else { text }
+}
+
 /// DEFLATE makes at most 1032 bytes of one, and a byte is at most eight pixels.
 const MOST_PNG_PIXELS_A_BYTE: u64 = 8 * 1032;
 
 fn decode_png(bytes: &[u8]) -> std::result::Result<RgbImage, String> {
-    let broken = |error: image::ImageError| format!("not a readable PNG: {error}");
+    let broken = |error: ImageError| format!("not a readable PNG: {}", plain(&error));
     let decoder = PngDecoder::new(Cursor::new(bytes)).map_err(broken)?;
     // Asked before memory is taken: a small file can claim a huge image.
     let (width, height) = decoder.dimensions();
@@ -119,7 +133,7 @@ fn on_white(image: DynamicImage) -> RgbImage {
 const MOST_WEBP_PIXELS: u64 = 1 << 26;
 
 fn decode_webp(bytes: &[u8]) -> std::result::Result<RgbImage, String> {
-    let broken = |error: image::ImageError| format!("not a readable WebP: {error}");
+    let broken = |error: ImageError| format!("not a readable WebP: {}", plain(&error));
     let decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(broken)?;
     let (width, height) = decoder.dimensions();
     if u64::from(width) * u64::from(height) > MOST_WEBP_PIXELS {
@@ -233,6 +247,15 @@ mod tests {
         assert!(wrong(b"RIFF\x04\0\0\0WEBP").contains("not a readable WebP"));
         assert_eq!(wrong(b""), "the file is empty");
         assert!(wrong(b"\x89PNG\r\n\x1a\n").contains("not a readable PNG"));
+        // A bit that changed.
+        let mut png = Vec::new();
+        let encoder = image::codecs::png::PngEncoder::new(&mut png);
+        image::ImageEncoder::write_image(encoder, &[9; 12], 2, 2, image::ExtendedColorType::Rgb8).unwrap();
+        let end = png.len() - 16;
+        let message = wrong(&png[..end]);
+        assert_eq!(message, "not a readable PNG: it is cut off");
+        png[end] ^= 1;
+        assert_eq!(wrong(&png), "not a readable PNG: a checksum is wrong, it is damaged");
         // A header alone, with its checksum: 16384 x 8192 and 65536 x 65536 pixels.
         let png = |width: u32, height: u32| {
             let header =

@@ -21,6 +21,7 @@ pub struct Readable {
     /// Of every object that is left: its number, its views that are left, and how many of these are held out.
     kept: Vec<(usize, Vec<usize>, usize)>,
     left_out: usize,
+    without_pose: Option<String>,
 }
 
 /// Reads all images of `views`, and returns those that can be read (the same ones where all can) and what is wrong with each
@@ -98,8 +99,29 @@ impl Readable {
             })
             .collect();
         let objects = kept.iter().map(|(object, ..)| views.objects()[*object].clone()).collect();
-        let left_out = all - kept.iter().map(|(_, good, _)| good.len()).sum::<usize>();
-        Self { views, objects, kept, left_out }
+        let left_out = match views.has_more_views() {
+            // Of one picture any number of views can be made.
+            true => views.objects().len() - kept.len(),
+            false => all - kept.iter().map(|(_, good, _)| good.len()).sum::<usize>(),
+        };
+        let without_pose = views.without_pose().filter(|_| {
+            let items = |(object, good, _): &(usize, Vec<usize>, usize)| {
+                good.iter().map(|&view| (*object, view)).collect::<Vec<_>>()
+            };
+            kept.iter().flat_map(items).any(|(object, view)| may_lack_pose(&views.latents(object, view)))
+        });
+        let without_pose = without_pose.map(|text| format!("{text} (those that are left out among them)"));
+        Self { views, objects, kept, left_out, without_pose }
+    }
+
+    /// What is left out, in words.
+    fn left_out_in_words(&self) -> String {
+        let one = match (self.views.has_more_views(), self.views.space()) {
+            (false, _) => "view",
+            (true, Space::Image) => "photograph",
+            (true, Space::Object) => "object",
+        };
+        counted(self.left_out, one)
     }
 
     /// The numbers of a view among all.
@@ -136,7 +158,7 @@ impl Views for Readable {
         self.views.has_light()
     }
     fn without_pose(&self) -> Option<String> {
-        self.views.without_pose()
+        self.without_pose.clone()
     }
     fn images_digest(&self) -> Option<u64> {
         // Which ones are left tells sets apart whose latents are the same.
@@ -158,7 +180,15 @@ impl Views for Readable {
         self.views.space()
     }
     fn has(&self, part: Part) -> bool {
-        self.views.has(part)
+        if self.views.without_pose().is_none() || self.without_pose.is_some() {
+            return self.views.has(part);
+        }
+        // All that had no pose are left out: the others have all that imported data may have.
+        match part {
+            Part::Rotation => true,
+            Part::Translation => self.has_translation(),
+            Part::Scale | Part::Shear | Part::Perspective => false,
+        }
     }
     fn latents(&self, object: usize, view: usize) -> Latents {
         let (object, view) = self.item(object, view);
@@ -187,8 +217,14 @@ impl Views for Readable {
         self.left_out
     }
     fn description(&self) -> String {
-        format!("{}; {} left out", self.views.description(), counted(self.left_out, "view"))
+        format!("{}; {} left out", self.views.description(), self.left_out_in_words())
     }
+}
+
+/// Whether the pose of a view may be one that is not known, which is all zeros.
+fn may_lack_pose(latents: &Latents) -> bool {
+    let translation = latents.translation.unwrap_or_default();
+    latents.rotation.iter().chain(&translation).all(|value| *value == 0.0)
 }
 
 #[cfg(test)]
@@ -201,14 +237,21 @@ mod tests {
         objects: Vec<Object>,
         held_out: usize,
         bad: fn(usize, usize) -> bool,
+        /// An object whose poses are not known.
+        unposed: Option<usize>,
+        is_warped: bool,
     }
 
     fn fake(held_out: usize, bad: fn(usize, usize) -> bool) -> Arc<dyn Views> {
+        Arc::new(plain(held_out, bad))
+    }
+
+    fn plain(held_out: usize, bad: fn(usize, usize) -> bool) -> Fake {
         let object = |number: usize| {
             let split = if number == 3 && held_out == 0 { Split::Val } else { Split::Train };
             Object { synset: "cup".to_owned(), name: number.to_string(), label: 0, split }
         };
-        Arc::new(Fake { objects: (0..4).map(object).collect(), held_out, bad })
+        Fake { objects: (0..4).map(object).collect(), held_out, bad, unposed: None, is_warped: false }
     }
 
     impl Views for Fake {
@@ -231,7 +274,8 @@ mod tests {
             false
         }
         fn latents(&self, object: usize, view: usize) -> Latents {
-            Latents { floor_hue: (object * 5 + view) as f64, ..Latents::default() }
+            let rotation = if self.unposed == Some(object) { [0.0; 3] } else { [0.0, 0.1, 0.2] };
+            Latents { rotation, floor_hue: (object * 5 + view) as f64, ..Latents::default() }
         }
         fn image(&self, object: usize, view: usize, _side: usize, pixels: &mut [u8]) -> Result<()> {
             if (self.bad)(object, view) {
@@ -239,6 +283,15 @@ mod tests {
             }
             pixels.fill((object * 5 + view) as u8);
             Ok(())
+        }
+        fn without_pose(&self) -> Option<String> {
+            self.unposed.map(|object| format!("object {object} has no poses"))
+        }
+        fn has_more_views(&self) -> bool {
+            self.is_warped
+        }
+        fn space(&self) -> Space {
+            if self.is_warped { Space::Image } else { Space::Object }
         }
         fn description(&self) -> String {
             "fake".to_owned()
@@ -304,6 +357,20 @@ mod tests {
         // Sets with the same latents are told apart by what is left out.
         let [a, b] = [bad, |object, _| object == 1].map(|bad| read(fake(2, bad)).unwrap().0.images_digest());
         assert!(a.is_some() && a != b);
+    }
+
+    #[test]
+    fn what_is_left_is_said_of_what_is_left() {
+        let bad = |object: usize, view: usize| object == 2 && view != 1;
+        let some = read(Arc::new(Fake { unposed: Some(2), ..plain(0, bad) })).unwrap().0;
+        let said = some.without_pose().unwrap();
+        assert_eq!(said, "object 2 has no poses (those that are left out among them)");
+        assert!(!some.has(Part::Rotation));
+        let none = read(Arc::new(Fake { unposed: Some(2), ..plain(0, |object, _| object == 2) })).unwrap().0;
+        assert_eq!((none.without_pose(), none.has(Part::Rotation)), (None, true));
+        // Three views of one picture are one picture.
+        let warped = read(Arc::new(Fake { is_warped: true, ..plain(0, |object, _| object == 1) })).unwrap().0;
+        assert_eq!((warped.left_out(), warped.description().as_str()), (1, "fake; 1 photograph left out"));
     }
 
     #[test]

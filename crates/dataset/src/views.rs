@@ -101,7 +101,8 @@ pub trait Views: Send + Sync {
         (object, view)
     }
 
-    /// How many views are left out of the data, because they cannot be read.
+    /// How many views are left out of the data, because they cannot be read; of views that are made of pictures, how many
+    /// pictures.
     fn left_out(&self) -> usize {
         0
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dataset::SplitBy;
+use dataset::{SplitBy, counted};
 use evaluate::Preset;
 use evaluate::Results;
 use evaluate::protocol::{Protocol, Task};
@@ -258,7 +258,7 @@ pub(crate) fn folder_name(path: &str) -> String {
 
 /// `1 step`, `4,104 steps`.
 fn many(number: u64, one: &str) -> String {
-    format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" })
+    counted(grouped(number), one)
 }
 
 /// With commas between thousands.

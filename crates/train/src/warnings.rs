@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use dataset::card::Card;
 use dataset::order::{self, Cut};
 use dataset::{ObjectSet, Split, TrainingPlan, Views, counted, shell_word, wrong_depth};
 use methods::MethodName;
 use methods::verdict::{PLATEAU, learns};
+use pose::Space;
 
 use crate::batches::training_plan;
 use crate::config::{BatchesName, Config};
@@ -136,11 +138,16 @@ fn one_object_each(config: &Config, views: &dyn Views) -> Option<String> {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     views.objects().iter().for_each(|object| *counts.entry(object.label).or_default() += 1);
     (counts.len() > 1 && counts.values().all(|&count| count == 1)).then(|| {
-        format!(
-            "every class has one object ({} classes): classes cannot be learnt; if the meshes are \
-             CLASS/OBJECT/MESH, render them with --meshes and the folder of the classes",
-            counts.len()
-        )
+        let card = Card::read(folder).ok().flatten();
+        let has_no_meshes =
+            views.space() == Space::Image || card.is_some_and(|card| card.settings.imported().is_some());
+        let how = match has_no_meshes {
+            true => "",
+            false => {
+                "; if the meshes are CLASS/OBJECT/MESH, render them with --meshes and the folder of the classes"
+            }
+        };
+        format!("every class has one object ({} classes): classes cannot be learnt{how}", counts.len())
     })
 }
 

@@ -60,15 +60,16 @@ pub fn read(root: &Path) -> Result<Rows> {
         found.scene(root, &scene, &conventions)?;
     }
     let Found { rows, hidden, boxed, whole } = found;
+    // How many, the card says when it is known which of them can be used.
     if rows.is_empty() {
         return Err(Error::content(root, "its scenes show no objects"));
     }
     let mut notes = Vec::new();
-    if boxed > 0 {
-        notes.push(format!("{boxed} views are cut around the object's box (bbox_obj of {INFO})"));
+    if boxed {
+        notes.push(format!("views are cut around the object's box (bbox_obj of {INFO})"));
     }
-    if whole > 0 {
-        notes.push(format!("{whole} views are whole images: there is no {INFO} beside them"));
+    if whole {
+        notes.push(format!("views of scenes without {INFO} are whole images"));
     }
     if hidden > 0 {
         notes.push(format!(
@@ -92,8 +93,8 @@ pub fn read(root: &Path) -> Result<Rows> {
 struct Found {
     rows: Vec<Row>,
     hidden: usize,
-    boxed: usize,
-    whole: usize,
+    boxed: bool,
+    whole: bool,
 }
 
 impl Found {
@@ -139,8 +140,8 @@ impl Found {
                     continue;
                 }
                 match info {
-                    Some(_) => self.boxed += 1,
-                    None => self.whole += 1,
+                    Some(_) => self.boxed = true,
+                    None => self.whole = true,
                 }
                 let name = format!("obj_{:06}", object.obj_id);
                 self.rows.push(Row {
@@ -224,7 +225,7 @@ mod tests {
         let plain = scene(&truth, None, &["000000.png", "000012.jpg"]);
         let rows = read(plain.path()).unwrap();
         assert!(rows.rows.len() == 3 && rows.rows.iter().all(|row| row.region.is_none()));
-        assert!(rows.notes[0].contains("3 views are whole images"));
+        assert!(rows.notes[0].contains("views of scenes without scene_gt_info.json are whole images"));
     }
 
     #[test]

@@ -96,6 +96,8 @@ pub struct Options<'a> {
 pub struct Outcome {
     /// The card of the dataset.
     pub card: Card,
+    /// Classes that have objects: those of which nothing can be used keep their label only.
+    pub classes: usize,
     /// What was assumed or left out, a sentence each.
     pub notes: Vec<String>,
     /// Objects and images that are left out.

@@ -1,6 +1,7 @@
 //! The files of an imported dataset. Objects appear one by one, each at once; the lists and the complete card come last, so
 //! that what was interrupted goes on when the same command is run again.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -44,7 +45,9 @@ pub fn write(root: &Path, rows: &Rows, arranged: &Arranged, options: &Options<'_
                 return Err(Error::OtherSettings { path: root.to_path_buf(), difference });
             }
             if card.is_complete() {
-                return Ok(Outcome { card, notes, skipped: read_skipped(root)?, was_complete: true });
+                let skipped = read_skipped(root)?;
+                let classes = classes_left(arranged, &skipped);
+                return Ok(Outcome { card, classes, notes, skipped, was_complete: true });
             }
             if card.settings != settings {
                 notes.push(
@@ -81,7 +84,17 @@ pub fn write(root: &Path, rows: &Rows, arranged: &Arranged, options: &Options<'_
     let card = writer.finish(settings, columns, &checksums, &skipped)?;
     drop(writer);
     remove_work(root);
-    Ok(Outcome { card, notes, skipped, was_complete: false })
+    let classes = classes_left(arranged, &skipped);
+    Ok(Outcome { card, classes, notes, skipped, was_complete: false })
+}
+
+/// How many classes have objects when those that are `skipped` as a whole are gone.
+fn classes_left(arranged: &Arranged, skipped: &[Skipped]) -> usize {
+    let gone = skipped.iter().filter(|record| record.file.is_none());
+    let gone: HashSet<(&str, &str)> = gone.map(|gone| (gone.synset.as_str(), gone.name.as_str())).collect();
+    let objects = arranged.objects.iter();
+    let left = objects.filter(|object| !gone.contains(&(object.synset.as_str(), object.name.as_str())));
+    left.map(|object| object.label).collect::<HashSet<u32>>().len()
 }
 
 /// The latents that the rows have.

@@ -139,6 +139,12 @@ impl Store {
             remove_work(root);
             return Ok(Opened::Complete(Box::new(card)));
         }
+        if card.settings.imported().is_some() {
+            return Err(Error::Request(format!(
+                "the import in {} is not complete: run the command that imports it again to go on",
+                root.display()
+            )));
+        }
         let path = objects_path(root);
         let bytes = fs::read(&path).map_err(Error::read(&path))?;
         let objects: Vec<Object> = serde_json::from_slice(&bytes)

@@ -123,6 +123,7 @@ fn what_cannot_be_used_is_named_together_and_left_out_where_that_is_asked_for() 
 
         let skipping = go(&table, &name("skip"), u64::MAX, reference, true).unwrap();
         let counts = skipping.card.counts.clone().unwrap();
+        assert_eq!((counts.classes, skipping.classes), (1, 1));
         assert_eq!((counts.images, counts.skipped_images, counts.skipped_objects), (5, 4, 1));
         let said = |skipped: &Skipped| {
             (skipped.name.clone(), skipped.file.clone(), skipped.place.clone(), skipped.reason.clone())

@@ -199,6 +199,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         latents: imported.latents.clone(),
         without_pose: imported.without_pose,
         convention: imported.convention.clone(),
+        classes: outcome.classes,
         counts: outcome.card.counts.clone(),
         notes: outcome.notes,
         skipped: outcome.skipped,
@@ -235,6 +236,9 @@ struct Imported {
     latents: Vec<String>,
     without_pose: usize,
     convention: String,
+    /// Those that have objects.
+    #[serde(skip)]
+    classes: usize,
     counts: Option<Counts>,
     notes: Vec<String>,
     skipped: Vec<Skipped>,
@@ -246,13 +250,12 @@ struct Imported {
 impl fmt::Display for Imported {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let images = self.counts.as_ref().map_or(0, |counts| counts.images);
-        let classes = self.counts.as_ref().map_or(0, |counts| counts.classes);
         let [train, val] = self.counts.as_ref().and_then(|counts| counts.images_of_sides).unwrap_or_default();
         let views = match (self.fewest_views, self.most_views) {
             (fewest, most) if fewest == most => count(most, "view"),
             (fewest, most) => format!("{fewest} to {most} views"),
         };
-        let classes = count(classes, "class");
+        let classes = count(self.classes, "class");
         let already = if self.was_complete { " (it was there already)" } else { "" };
         writeln!(
             formatter,

@@ -68,7 +68,10 @@ struct Class {
 
 impl fmt::Display for Stats {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "{}\n", self.description)?;
+        writeln!(formatter, "{}", self.description)?;
+        if !self.latents.is_empty() {
+            writeln!(formatter)?;
+        }
         let width = self.latents.iter().map(|latent| latent.name.len()).max().unwrap_or(0).max(10);
         for latent in &self.latents {
             writeln!(formatter, "{}", latent.to_line(width))?;
