@@ -248,6 +248,34 @@ fn all_methods_train_on_a_folder_of_pictures() {
         assert!(found["representations"][task]["value"]["value"].is_number(), "{task}: {found}");
     }
     assert!(found["retrieval"]["val"]["mrr"].is_number(), "{found}");
+    // What a network of images cannot do is refused, and all that was asked for is said.
+    let steer = |more: &[&str]| {
+        let classes = std::fs::read_dir(&photos).unwrap();
+        let class = classes.map(|class| class.unwrap().path()).next().unwrap();
+        let image = std::fs::read_dir(class).unwrap().next().unwrap().unwrap().path();
+        let mut command = equicaps(&["steer"]);
+        command.arg(&equicaps_run).arg(image).arg("--among").arg(&photos).args(more);
+        command
+    };
+    let (status, message) = failure(&mut steer(&["--rotate", "90,0,0"]));
+    assert!(status == 2 && message.contains("--rotate: this network was trained for images"), "{message}");
+    let found = ok_json(&mut steer(&["--scale", "1.5,1,1", "--shear", "0.25,0,0"]));
+    assert_eq!(
+        (&found["scale"][0], &found["shear"][0], &found["perspective"][1]),
+        (&1.5.into(), &0.25.into(), &0.0.into())
+    );
+    // A part that does not change is not probed, or an error where it is named.
+    let still = root.path().join("still");
+    ok(set(&mut train(&still, &photos, "image-affine", "equicaps"), &["photos.shear=[0,0]"]));
+    let results = ok_json(equicaps(&["evaluate", "--preset", "quick", "--quiet"]).arg(&still));
+    let found = &results["results"][0]["representations"];
+    assert!(found["scale"].is_object() && found.get("shear").is_none(), "{found}");
+    let mut named = equicaps(&["evaluate", "--preset", "quick", "--quiet", "--tasks", "scale,shear"]);
+    let (_, message) = failure(named.arg(&still));
+    assert!(
+        message.contains("--tasks shear: the shear targets of what is held out are all the same"),
+        "{message}"
+    );
     // Ranges are kept in the run, also for evaluations; other ones are another run.
     let small = root.path().join("small");
     let ranges = ["photos.angle=[-0.25,0.25]", "photos.hue=[0,0]"];

@@ -358,3 +358,45 @@ fn images_that_cannot_be_used_are_named_together_or_left_out() {
     let said = ok_json(equicaps(root, &import).args(["--on-bad-sample", "skip"]));
     assert_eq!((&said["counts"]["images"], &said["skipped"][1]["place"]), (&2.into(), &"line 4".into()));
 }
+
+#[test]
+fn folders_with_sides_keep_every_image_and_say_what_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    for (number, name) in
+        ["train/cups/a.png", "train/cups/b.png", "train/cups/b.jpg", "val/cups/a.png", "train/pans/a.png"]
+            .iter()
+            .enumerate()
+    {
+        photograph(&root.join("photos").join(name), 30, 40 + number as u32);
+    }
+    std::fs::create_dir(root.join("photos/notes")).unwrap();
+    // Inside the folder it would be found by the next import.
+    for out in ["photos", "photos/out", "./photos/new/out", "photos/../photos/train/out"] {
+        let (_, said) = failure(&mut equicaps(root, &["dataset", "import", "photos", "--out", out]));
+        assert!(said.contains("lies inside photos, which is imported; use another --out"), "{out}: {said}");
+    }
+    // The only image of a class, and a link to nothing.
+    std::fs::write(root.join("photos/train/pans/a.png"), b"nothing").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("nothing", root.join("photos/train/cups/gone.png")).unwrap();
+    let import = ["dataset", "import", "photos", "--out", "own", "--size", "32", "--quiet"];
+    failure(&mut equicaps(root, &import));
+    // One of them is a file that is not there, which is found before anything is written.
+    let _ = std::fs::remove_file(root.join("photos/train/cups/gone.png"));
+    failure(&mut equicaps(root, &import));
+    let (_, said) = failure(&mut equicaps(root, &["dataset", "finish", "own"]));
+    assert!(said.contains("run the command that imports it again"), "{said}");
+    let said = ok(equicaps(root, &import).args(["--on-bad-sample", "skip"]));
+    for part in ["own: 4 images of 4 objects in 1 class, 1 view of each", "for training 3 images, held out 1"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let dataset = Dataset::open(&root.join("own")).unwrap();
+    let held_out: Vec<&str> =
+        dataset.split(Split::Val).map(|object| dataset.objects()[object].name.as_str()).collect();
+    assert_eq!(held_out, ["val_a"]);
+    ok(&mut equicaps(root, &["dataset", "check", "own", "--quiet"]));
+    let said = ok(&mut equicaps(root, &["dataset", "stats", "own", "--quiet"]));
+    assert!(!said.contains("\n\n\n"), "{said}");
+}
