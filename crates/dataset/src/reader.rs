@@ -56,10 +56,13 @@ impl Dataset {
             return Err(Error::Request(hint::no_folder(root)));
         }
         let card = Card::read(root)?;
-        if card.as_ref().is_some_and(|card| !card.is_complete()) {
+        if let Some(card) = card.as_ref().filter(|card| !card.is_complete()) {
+            let or_finish = match card.settings.imported() {
+                Some(_) => "",
+                None => ", or, when all its shards are there, `equicaps dataset finish`",
+            };
             return Err(Error::Request(format!(
-                "the dataset in {} is not complete: run the command that makes it again to go on, \
-                 or, when all its shards are there, `equicaps dataset finish`",
+                "the dataset in {} is not complete: run the command that makes it again to go on{or_finish}",
                 root.display()
             )));
         }

@@ -212,6 +212,8 @@ impl Store {
         }
     }
 
+    /// Whether the folder of an object has all its files. Where it can be made again (`repair`), the checksums of its images must
+    /// have been noted, too: what a kill left before that may have been damaged since, and nobody would know.
     fn folder_is_complete(&self, index: usize, object: &Object, repair: bool) -> Result<bool> {
         let folder = self.object_folder(object);
         let entries = match fs::read_dir(&folder) {
@@ -222,7 +224,8 @@ impl Store {
         let names: std::collections::HashSet<_> =
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         let complete = (0..self.plan.settings.views)
-            .all(|view| file_names(view).iter().all(|name| names.contains(name)));
+            .all(|view| file_names(view).iter().all(|name| names.contains(name)))
+            && (!repair || self.checksums_path(index).is_file());
         if !complete && repair {
             remove_if_there(&self.checksums_path(index))?;
             self.staging.discard(&folder)?;
@@ -259,7 +262,7 @@ impl Store {
     }
 
     /// The checksums of the images of object `index`, whose folder is there: those of its images when they were
-    /// written or, where the process was killed before it had noted them, of what is in the folder.
+    /// written or, where there is no such note that can be read, of what is in the folder.
     pub fn checksums(&self, index: usize) -> Result<Vec<u32>> {
         let views = self.plan.settings.views;
         let path = self.checksums_path(index);

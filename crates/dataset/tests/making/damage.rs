@@ -163,3 +163,25 @@ fn damage_before_the_end_is_not_made_good_by_a_checksum() {
     make(folder.path(), Format::Files, 1, Shard::WHOLE, u64::MAX).unwrap();
     assert_eq!(problems(folder.path()).len(), 1);
 }
+
+/// Killed after an object's images were written and before their checksums were noted.
+#[test]
+fn what_was_damaged_before_its_checksums_were_noted_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), Format::Files, 2, Shard::WHOLE, 4).unwrap();
+    let images: Vec<PathBuf> = tree(folder.path())
+        .into_keys()
+        .map(PathBuf::from)
+        .filter(|name| name.ends_with("image_1.jpg"))
+        .collect();
+    let image = folder.path().join(&images[0]);
+    let mut bytes = fs::read(&image).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(&image, bytes).unwrap();
+    for note in fs::read_dir(folder.path().join(".equicaps/checksums")).unwrap() {
+        fs::remove_file(note.unwrap().path()).unwrap();
+    }
+    make(folder.path(), Format::Files, 2, Shard::WHOLE, u64::MAX).unwrap();
+    assert_same(&tree(folder.path()), &reference(Format::Files));
+}
