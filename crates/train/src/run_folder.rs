@@ -18,6 +18,7 @@ use crate::checkpoint::{self, Checkpoint};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::plan;
+use crate::saver;
 use dataset::{TrainingPlan, durable};
 
 const CONFIG: &str = "config.toml";
@@ -174,6 +175,16 @@ impl RunFolder {
         let Some(path) = self.last_checkpoint()? else { return Ok(None) };
         let is_last = Checkpoint::read_metadata(&path).is_ok_and(|newest| newest.position.epoch >= epochs);
         Ok((is_last && Checkpoint::read(&path).is_ok() && !self.is_running()).then_some(path))
+    }
+
+    /// Removes what a kill right after the last checkpoint left of a finished run: checkpoints that need not stay, and what was
+    /// being written. Does nothing while a process works on it.
+    pub fn tidy(&self, config: &Config) -> Result<()> {
+        if self.is_running() {
+            return Ok(());
+        }
+        let run = self.clone().acquire()?;
+        saver::rotate(&run.folder.checkpoints_path(), &config.checkpoints, config.epochs)
     }
 
     /// Takes the run for this process, to continue it.

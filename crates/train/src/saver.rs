@@ -1,7 +1,7 @@
 //! Writes checkpoints while training goes on: the state is copied first, the file is written by a thread. One at a
 //! time; code that needs a checkpoint on disk waits for it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use crate::checkpoint::{self, Checkpoint};
@@ -30,9 +30,7 @@ impl Saver {
         let (folder, settings, last) = (self.folder.clone(), self.settings.clone(), self.last_epoch);
         let write = move || {
             let path = checkpoint.write(&folder)?;
-            checkpoint::rotate(&folder, settings.keep, |epoch| {
-                epoch == last || settings.milestones.contains(&epoch)
-            })?;
+            rotate(&folder, &settings, last)?;
             Ok(path)
         };
         let thread = std::thread::Builder::new().name("saver".to_owned()).spawn(write);
@@ -48,6 +46,13 @@ impl Saver {
             Err(_) => Err(Error::Request("the thread that writes checkpoints failed".to_owned())),
         }
     }
+}
+
+/// Removes the checkpoints in `folder` that need not stay; that of `last_epoch` always does.
+pub(crate) fn rotate(folder: &Path, settings: &Checkpoints, last_epoch: u64) -> Result<()> {
+    checkpoint::rotate(folder, settings.keep, |epoch| {
+        epoch == last_epoch || settings.milestones.contains(&epoch)
+    })
 }
 
 impl Drop for Saver {

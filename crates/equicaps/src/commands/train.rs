@@ -205,7 +205,12 @@ fn finished(arguments: &Arguments, root: &Path, config: &Config) -> anyhow::Resu
             Err(_) => Ok(String::new()),
         };
     }
-    let done = RunFolder::open(root)?.finished(config.epochs)?;
+    let folder = RunFolder::open(root)?;
+    let done = folder.finished(config.epochs)?;
+    if done.is_some() {
+        // A folder that cannot be written to is as finished.
+        let _ = folder.tidy(config);
+    }
     Ok(done.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default())
 }
 

@@ -427,3 +427,16 @@ fn runs_tell_about_themselves() {
     let (status, _) = failure(&mut equicaps(&["runs", "plot", first, "--metric", "no such number"]));
     assert_eq!(status, 2);
 }
+
+/// Killed between the last checkpoint and the removal of the one before it.
+#[test]
+fn a_kill_right_after_the_last_checkpoint_leaves_nothing_behind() {
+    let root = tempfile::tempdir().unwrap();
+    let run = root.path().join("run");
+    ok(&mut new_run(&run, 2, &["--set", "checkpoints.keep=1", "--quiet"]));
+    let [before, last] = [1, 2].map(|epoch| run.join(format!("checkpoints/epoch_{epoch:05}.safetensors")));
+    assert!(!before.exists());
+    std::fs::copy(&last, &before).unwrap();
+    assert!(ok(&mut resume(&run, &[])).starts_with("already finished"));
+    assert!(!before.exists() && last.exists());
+}

@@ -230,6 +230,8 @@ impl Crew<'_> {
                 other => return Ok(self.with_a_way_on(other, run)),
             }
             progress = self.site.progress(run, config)?;
+        } else if matches!(progress, Progress::Trained(_)) {
+            self.site.tidy(run)?;
         }
         for evaluation in self.site.missing(run, config) {
             self.watch.says(number, &format!("evaluation ({})", evaluation.join(" ")));

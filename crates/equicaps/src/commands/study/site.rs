@@ -216,6 +216,16 @@ impl Site {
         there.map_or_else(|_| config.clone(), |there| config.clone().chosen_as(&there))
     }
 
+    /// Removes what a kill after the last checkpoint of a trained run left, where it can be.
+    pub fn tidy(&self, run: &Run) -> anyhow::Result<()> {
+        let folder = RunFolder::open(&self.root(run))?;
+        let config = folder.config()?;
+        if folder.finished(config.epochs)?.is_some() {
+            let _ = folder.tidy(&config);
+        }
+        Ok(())
+    }
+
     /// How far `run`, which is to have `config`, is. An error where there is a run with other settings.
     pub fn progress(&self, run: &Run, config: &Config) -> anyhow::Result<Progress> {
         self.check_rendered(&run.data)?;
