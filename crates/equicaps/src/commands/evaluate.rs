@@ -1,13 +1,14 @@
 //! `equicaps evaluate`: probes and retrieval on a frozen encoder, by the published protocols.
 
-use std::collections::BTreeSet;
+mod data;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::bail;
-use dataset::{ObjectSet, Split, SplitBy, Views};
+use dataset::{ObjectSet, Split, Views};
 use engine::{Device, Precision};
 use evaluate::evaluation::{self, DataSource, Event, Wanted};
 use evaluate::features::{Extraction, data_key, extract};
@@ -20,7 +21,7 @@ use pose::{Part, Space};
 use report::{evaluation_folder, pose_sweep};
 use serde::Serialize;
 use train::config::{OnBadSample, PrecisionName, SplitName};
-use train::{Config, RunFolder, Seen, TrainedOn};
+use train::{Config, RunFolder};
 
 use crate::commands::left_out;
 use crate::outcome::Outcome;
@@ -160,7 +161,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let config = data_config(arguments, &all)?;
     let device = crate::device::open_of(world, &arguments.device, arguments.precision)?;
     let mut said = Vec::new();
-    let mut open = |config: &Config| open(arguments, config, &all, &device, &mut said, terminal);
+    let mut open =
+        |config: &Config| data::open(&arguments.weights, config, &all, &device, &mut said, terminal);
     let views = open(&config)?;
     let key = |views: &dyn Views| data_key(views).map_err(left_out::or_without);
     let mut data = vec![(config.data.clone(), key(&*views)?, Arc::clone(&views))];
@@ -265,80 +267,6 @@ fn data_config(arguments: &Arguments, all: &[Weights]) -> anyhow::Result<Config>
     }
     config.loader.on_bad_sample = arguments.on_bad_sample.unwrap_or(config.loader.on_bad_sample);
     Ok(config)
-}
-
-/// Opens the data that `config` names, to be rendered on `device` where they are objects, unless `all` were trained on what
-/// they hold out. Warnings that were `said` before are not repeated.
-fn open(
-    arguments: &Arguments,
-    config: &Config,
-    all: &[Weights],
-    device: &Device,
-    said: &mut Vec<String>,
-    terminal: &Terminal,
-) -> anyhow::Result<Arc<dyn Views>> {
-    let views = train::data::open_views_on(config, device, &mut |text| terminal.warn(text))?;
-    let views = match config.loader.on_bad_sample {
-        OnBadSample::Skip => readable(views, terminal)?,
-        OnBadSample::Fail => views,
-    };
-    terminal.note(format!("{}; held out: {}", views.description(), views.split_by().held_out()));
-    if let Some(missing) = views.without_pose() {
-        terminal.note(format!("{missing}; rotation is not probed and nothing is retrieved"));
-    }
-    let held_out = views.split(Split::Val).map(|object| views.objects()[object].label);
-    if held_out.collect::<BTreeSet<u32>>().len() == 1 {
-        terminal.note("what is held out is of one class: classes are not measured");
-    }
-    if !views.has_light() {
-        terminal.note("hues of floor and light are not known: colour is not probed");
-    }
-    if let Some(warning) = check_unseen(arguments, config, all, views.split_by())?
-        && !said.contains(&warning)
-    {
-        terminal.warn(&warning);
-        said.push(warning);
-    }
-    Ok(views)
-}
-
-/// `views` without images that cannot be read. Meshes that cannot be used have been left out already.
-fn readable(views: Arc<dyn Views>, terminal: &Terminal) -> anyhow::Result<Arc<dyn Views>> {
-    if views.has_more_views() && views.space() == Space::Object {
-        return Ok(views);
-    }
-    let progress = terminal.progress(views.objects().len() as u64, "objects");
-    progress.message("reading all images");
-    let found = dataset::readable(views, interrupt::flag(), &|objects| progress.advance(objects));
-    progress.finish();
-    let (views, problems) = match found {
-        Err(dataset::Error::Interrupted) => return Err(Interrupted.into()),
-        other => other?,
-    };
-    left_out::warn(&problems, "", terminal);
-    Ok(views)
-}
-
-/// Refuses to test on what was trained on; the warning is for where nobody can know.
-fn check_unseen(
-    arguments: &Arguments,
-    config: &Config,
-    all: &[Weights],
-    split: SplitBy,
-) -> anyhow::Result<Option<String>> {
-    // All of them are checkpoints of one run.
-    let Some(trained) = all.iter().find_map(|weights| weights.trained_on.as_ref()) else { return Ok(None) };
-    // The data as that run would have them, with all objects.
-    let mut as_trained = Config { split: trained.split.into(), ..config.clone() };
-    as_trained.loader.on_bad_sample = OnBadSample::Fail;
-    let data = train::data::open_views(&as_trained, &mut |_| ()).ok();
-    let data = data.map(|views| TrainedOn::of_views(&*views));
-    let run = arguments.weights.display();
-    match trained.has_seen(split, data.as_ref()) {
-        Seen::No => Ok(None),
-        Seen::Yes(why) => bail!("{run} {why}"),
-        Seen::Unknown(why) => Ok(Some(format!("{run} {why}"))),
-    }
 }
 
 /// What was measured, and where it lies.
