@@ -166,7 +166,7 @@ pub(crate) fn comparable(all: &[Entry]) -> Vec<Entry> {
 }
 
 /// Whether the value of a setting is nothing.
-pub(crate) fn is_zero(value: &str) -> bool {
+fn is_zero(value: &str) -> bool {
     value.parse() == Ok(0.0)
 }
 

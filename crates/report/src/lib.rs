@@ -23,6 +23,7 @@ mod neighbour_grid;
 pub mod object_axes;
 pub mod objects;
 pub mod ours;
+pub mod over_seeds;
 mod page;
 pub mod paper;
 mod pictures;

@@ -6,7 +6,8 @@ use std::path::Path;
 use dataset::SplitBy;
 use evaluate::{Protocol, Results};
 
-use crate::entry::{Entry, over_seeds};
+use crate::entry::Entry;
+use crate::over_seeds::over_seeds;
 use crate::run_material::RunMaterial;
 
 /// Gives every run a name of its own, by its name and its folder: folders of the same name are called by their whole path.

@@ -9,7 +9,8 @@ use evaluate::results::{
 };
 use evaluate::{Preset, Protocol, Results};
 use report::convergence::Convergence;
-use report::entry::{Conditions, by_data, over_seeds};
+use report::entry::{Conditions, by_data};
+use report::over_seeds::over_seeds;
 use report::paper::{Metric, TABLES};
 use report::{Entry, Table, compare, ours};
 use train::Config;
