@@ -139,8 +139,9 @@ pub struct Protocol {
     pub learning_rate: f64,
     /// Validation passes after the last epoch, each with fresh views; the result is their mean.
     pub passes: u32,
-    /// Objects whose views are queries of retrieval, drawn at random where there are more.
-    pub query_objects: usize,
+    /// Objects whose views are queries of retrieval, drawn at random where there are more; nothing: all.
+    #[serde(default, deserialize_with = "where_limited")]
+    pub query_objects: Option<usize>,
     /// Whether a supervised network was probed as the others are, instead of asked by its own head.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub frozen: bool,
@@ -149,6 +150,11 @@ pub struct Protocol {
 /// What the published protocol has, and results from before there was another number.
 fn one() -> u32 {
     1
+}
+
+/// Results from before had the largest of all numbers, which many readers of JSON cannot hold, for "all".
+fn where_limited<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    Ok(Option::<u64>::deserialize(from)?.filter(|&limit| limit != u64::MAX).map(|limit| limit as usize))
 }
 
 /// An epoch of a probe, and a validation pass, have at least about so many samples: a head that saw each of forty
@@ -174,7 +180,7 @@ impl Protocol {
             hidden: 1024,
             learning_rate: 1e-3,
             passes: 5,
-            query_objects: usize::MAX,
+            query_objects: None,
             frozen: false,
         };
         match preset {
@@ -187,7 +193,7 @@ impl Protocol {
                 hidden: 256,
                 held_out_samples: 1,
                 passes: 20,
-                query_objects: 100,
+                query_objects: Some(100),
                 ..paper
             },
         }
@@ -216,7 +222,7 @@ mod tests {
         let quick = Protocol::new(Preset::Quick, 7, 41_920, 10_480);
         says(&format!("means over {passes} validation passes (`quick`: {})", quick.passes));
         says("The full set is queried with `--preset paper`, 100 random objects of each side with `quick`.");
-        assert_eq!((paper.query_objects, quick.query_objects), (usize::MAX, 100));
+        assert_eq!((paper.query_objects, quick.query_objects), (None, Some(100)));
         assert_eq!((paper.samples_per_object, paper.epochs_of(Task::Colour)), (1, colour_epochs));
         says("sets of fewer than 1,024 objects");
         let few = Protocol::new(Preset::Paper, 7, 37, 600);
@@ -242,5 +248,18 @@ mod tests {
     fn small_sets_give_more_samples_an_epoch_in_the_quick_preset() {
         let samples = |objects| Protocol::new(Preset::Quick, 0, objects, 1).samples_per_object;
         assert_eq!([0, 10, 200, 1999, 41_920].map(samples), [16, 16, 10, 1, 1]);
+    }
+
+    #[test]
+    fn all_queries_are_written_as_nothing_and_the_largest_number_of_older_results_is_read_as_that() {
+        let paper = Protocol::new(Preset::Paper, 7, 41_920, 10_480);
+        let written = serde_json::to_value(paper).unwrap();
+        assert_eq!(written["query_objects"], serde_json::Value::Null);
+        for (value, wanted) in [(serde_json::json!(u64::MAX), None), (serde_json::json!(100), Some(100))] {
+            let mut older = written.clone();
+            older["query_objects"] = value;
+            let read: Protocol = serde_json::from_value(older).unwrap();
+            assert_eq!(read, Protocol { query_objects: wanted, ..paper });
+        }
     }
 }

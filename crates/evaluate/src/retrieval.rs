@@ -230,9 +230,9 @@ pub fn query_objects(truth: &GroundTruth, split: Split, protocol: &Protocol) -> 
     if objects.is_empty() {
         objects = truth.split(split).collect();
     }
-    if objects.len() > protocol.query_objects {
+    if let Some(limit) = protocol.query_objects.filter(|&limit| limit < objects.len()) {
         Random::new(protocol.seed, QUERIES, split as u64).shuffle(&mut objects);
-        objects.truncate(protocol.query_objects);
+        objects.truncate(limit);
         objects.sort_unstable();
     }
     objects

@@ -298,7 +298,7 @@ fn queries_are_a_random_part_of_the_objects_where_there_are_many() {
     let views: Arc<dyn Views> = synthetic(60, 40, 3, 2, 9);
     let truth = GroundTruth::read(&*views);
     let chosen = |split, seed| {
-        let protocol = Protocol { query_objects: 5, ..Protocol::new(Preset::Quick, seed, 100, 100) };
+        let protocol = Protocol { query_objects: Some(5), ..Protocol::new(Preset::Quick, seed, 100, 100) };
         retrieval::query_objects(&truth, split, &protocol)
     };
     let objects = chosen(Split::Val, 1);
@@ -331,7 +331,7 @@ fn chance_levels_are_those_of_the_angle_distribution() {
     let mut truth = GroundTruth::read(&*views);
     let mut encoder = Knowing { truth: truth.clone(), group: Group::ROTATION };
     let table = encoder.table();
-    let protocol = Protocol { query_objects: 3, ..Protocol::new(Preset::Quick, 1, 100, 100) };
+    let protocol = Protocol { query_objects: Some(3), ..Protocol::new(Preset::Quick, 1, 100, 100) };
     let found = retrieve(&mut encoder, &table, &truth, &protocol);
     let chance = found.pre_chance["val-all"];
     assert!((chance.rotation - 0.63).abs() < 0.02, "{chance:?}");

@@ -118,7 +118,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let protocol = Protocol {
         epochs: arguments.epochs,
         colour_epochs: arguments.epochs.min(50),
-        query_objects: arguments.queries.unwrap_or(usize::MAX),
+        query_objects: arguments.queries,
         ..Protocol::new(Preset::Paper, 0, truth.train_objects, truth.train_objects)
     };
     let layout = PoseMatrices {
