@@ -249,14 +249,14 @@ impl Card {
         json(self)
     }
 
-    /// The text of `README.md`.
-    pub fn to_markdown(&self) -> String {
+    /// The text of `README.md`; `classes` is how many have objects, skipped ones not counted.
+    pub fn to_markdown(&self, classes: usize) -> String {
         let s = &self.settings;
         let mut text = format!("# Views of 3D objects ({})\n\n", s.preset);
         let origin = match &s.origin {
             Origin::Procedural { .. } => format!("{} of the built-in library", counted(s.objects, "object")),
             Origin::Meshes { .. } => counted(s.objects, "mesh file"),
-            Origin::Imported(imported) => return imported.readme(self),
+            Origin::Imported(imported) => return imported.readme(self, classes),
         };
         text += &format!(
             "Made by equicaps {} from {origin}: {} each at {size}x{size} pixels, quality `{}`, seed {}.\n\n",
@@ -278,7 +278,7 @@ impl Card {
                 counts.train_objects * s.views_of(Split::Train),
                 counts.val_objects,
                 counts.val_objects * s.views_of(Split::Val),
-                counted(counts.classes, "class"),
+                counted(classes, "class"),
                 counted(counts.skipped_objects, "object")
             );
         }
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(recorded.continuing(&joined, false), Some(joined.clone()));
         assert_eq!(asked.continuing(&joined, false), Some(joined.clone()));
         assert_eq!(Settings { seed: 1, ..asked }.continuing(&recorded, true), None);
-        assert!(Card::begun(joined).to_markdown().contains("Rendered on: cpu, NVIDIA H200."));
+        assert!(Card::begun(joined).to_markdown(5).contains("Rendered on: cpu, NVIDIA H200."));
     }
 
     #[test]
@@ -436,7 +436,7 @@ mod tests {
             skipped_objects: 0,
             skipped_images: 0,
         });
-        let text = card.to_markdown();
+        let text = card.to_markdown(5);
         for part in
             ["20 objects of the built-in library", "| train | 16 | 800 |", "| trans_z | -0.5 to 0.5 |"]
         {

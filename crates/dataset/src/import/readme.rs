@@ -6,8 +6,8 @@ use crate::import::Imported;
 use crate::object::SplitBy;
 
 impl Imported {
-    /// The text of `README.md`.
-    pub(crate) fn readme(&self, card: &Card) -> String {
+    /// The text of `README.md`, where `classes` have objects.
+    pub(crate) fn readme(&self, card: &Card, classes: usize) -> String {
         let s = &card.settings;
         let mut text = format!("# Images imported from {}\n\n", self.source);
         let views = match (self.fewest_views, s.views) {
@@ -34,11 +34,15 @@ impl Imported {
                 "| | objects | images |\n|---|---|---|\n| train | {} | {train} |\n| val | {} | {val} |\n\n{}.\n\n",
                 counts.train_objects,
                 counts.val_objects,
-                counted(counts.classes, "class")
+                counted(classes, "class")
             );
             if counts.skipped_images > 0 {
+                let empty = match counts.classes - classes.min(counts.classes) {
+                    0 => String::new(),
+                    empty => format!(", classes {empty}, which keep their labels"),
+                };
                 text += &format!(
-                    "Left out (`skipped.json`): images {}, objects of which nothing is left {}.\n\n",
+                    "Left out (`skipped.json`): images {}, objects of which nothing is left {}{empty}.\n\n",
                     counts.skipped_images, counts.skipped_objects
                 );
             }

@@ -80,11 +80,11 @@ pub fn write(root: &Path, rows: &Rows, arranged: &Arranged, options: &Options<'_
         .map(|object| good[object].iter().map(|(_, sum)| *sum).collect())
         .collect();
     let settings = counted(settings, rows, &kept);
-    let writer = Writer { root, staging, rows, all: arranged, kept: &kept };
+    let classes = classes_left(arranged, &skipped);
+    let writer = Writer { root, staging, rows, all: arranged, kept: &kept, classes };
     let card = writer.finish(settings, columns, &checksums, &skipped)?;
     drop(writer);
     remove_work(root);
-    let classes = classes_left(arranged, &skipped);
     Ok(Outcome { card, classes, notes, skipped, was_complete: false })
 }
 
@@ -197,6 +197,8 @@ struct Writer<'a> {
     all: &'a Arranged,
     /// What of it can be used.
     kept: &'a Arranged,
+    /// Classes that this has.
+    classes: usize,
 }
 
 impl Writer<'_> {
@@ -261,7 +263,7 @@ impl Writer<'_> {
             skipped_images: self.rows.rows.len() - index.total(),
         };
         let card = Card { counts: Some(counts), ..Card::begun(settings) };
-        self.publish(README, card.to_markdown().as_bytes())?;
+        self.publish(README, card.to_markdown(self.classes).as_bytes())?;
         self.publish(CARD, &card.to_json())?;
         Ok(card)
     }

@@ -1,5 +1,7 @@
 //! The last step of making a dataset: its lists, tables and card, once every object is settled.
 
+use std::collections::HashSet;
+
 use rayon::prelude::*;
 
 use crate::arrays;
@@ -142,7 +144,8 @@ fn try_finish(store: &Store) -> Result<Finished> {
         }),
         ..Card::begun(settings)
     };
-    store.publish(crate::card::README, card.to_markdown().as_bytes())?;
+    let labels: HashSet<u32> = usable.iter().map(|object| object.label).collect();
+    store.publish(crate::card::README, card.to_markdown(labels.len()).as_bytes())?;
     store.publish(crate::card::CARD, &card.to_json())?;
     Ok(Finished::Complete { card: Box::new(card), skipped })
 }

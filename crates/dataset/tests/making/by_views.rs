@@ -35,7 +35,7 @@ fn both_sides_have_all_objects_and_every_row_is_right() {
         assert_eq!(dataset::stats::class_counts(dataset)[0].1, [7, 7]);
         let counts = dataset.card().unwrap().counts.clone().unwrap();
         assert_eq!((counts.train_objects, counts.val_objects, counts.images), (28, 28, 28 * VIEWS));
-        let text = dataset.card().unwrap().to_markdown();
+        let text = dataset.card().unwrap().to_markdown(dataset.classes().len());
         assert!(text.contains("| train | 28 | 112 |\n| val | 28 | 56 |"), "{text}");
         assert!(text.contains("views 0 to 3 are for training, views 4 to 5 are held out"), "{text}");
     }

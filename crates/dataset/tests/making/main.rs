@@ -130,6 +130,28 @@ fn reference(format: Format) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
+fn the_readme_counts_the_classes_that_have_objects() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Fake::new(u64::MAX);
+    let options = ProduceOptions {
+        jobs: 1,
+        shard: Shard::WHOLE,
+        allow_mixed_devices: false,
+        stop: &source.stop,
+        on_begin: &|_, _| {},
+        on_images: &|_| {},
+    };
+    let ids = [("a", "1"), ("a", "2"), ("b", "bad.1"), ("b", "bad.2"), ("c", "1"), ("c", "bad.2")];
+    let ids = ids.map(|(class, object)| (class.to_owned(), object.to_owned()));
+    produce(folder.path(), Plan::new(settings(Format::Files), &ids), &source, &options).unwrap();
+    let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
+    assert!(readme.contains("\n2 classes; 3 objects skipped"), "{readme}");
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(dataset.classes().len(), 3, "labels stay");
+    assert!(dataset::check::check(&dataset, &|| {}).problems.is_empty());
+}
+
+#[test]
 fn jobs_shards_and_interruptions_do_not_change_a_byte() {
     for format in [Format::Files, Format::Shards] {
         let expected = reference(format);

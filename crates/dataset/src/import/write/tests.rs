@@ -156,6 +156,31 @@ fn what_cannot_be_used_is_named_together_and_left_out_where_that_is_asked_for() 
 }
 
 #[test]
+fn the_readme_counts_the_classes_of_which_something_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = photographs(folder.path());
+    let text = std::fs::read_to_string(&table).unwrap();
+    // Objects 1 and 2 become classes of their own, and nothing of the last one can be read.
+    std::fs::write(&table, text.replace("cup,1", "jug,1").replace("cup,2", "pan,2")).unwrap();
+    let go = |name: &str| {
+        let out = folder.path().join(name);
+        let outcome = run_where(&table, &out, &AtomicBool::new(false), u64::MAX, false, true).unwrap();
+        (outcome, std::fs::read_to_string(out.join(README)).unwrap())
+    };
+    let (whole, said) = go("whole");
+    assert_eq!(whole.classes, 3);
+    assert!(said.contains("\n3 classes.\n") && !said.contains("Left out"), "{said}");
+    for number in [1, 2, 5, 8] {
+        std::fs::write(folder.path().join(format!("{number}.png")), b"nothing").unwrap();
+    }
+    let (part, said) = go("part");
+    assert_eq!((part.classes, part.card.counts.unwrap().classes), (2, 3));
+    let left_out = "\n2 classes.\n\nLeft out (`skipped.json`): images 4, objects of which nothing is left 1, classes 1, which \
+                    keep their labels.\n";
+    assert!(said.contains(left_out), "{said}");
+}
+
+#[test]
 fn an_import_goes_on_without_images_that_were_removed_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
