@@ -255,6 +255,11 @@ impl Group {
         Self::IMAGE_HOMOGRAPHY,
     ];
 
+    /// The groups whose matrices have this side, the published ones first.
+    pub fn of_side(side: usize) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |group| group.side == side)
+    }
+
     const fn object(
         name: &'static str,
         summary: &'static str,

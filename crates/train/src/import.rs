@@ -6,6 +6,7 @@ use std::path::Path;
 
 use engine::{Device, StoreBuilder};
 use methods::{MethodConfig, MethodName, Model, Network};
+use pose::Group;
 
 use crate::checkpoint::{Checkpoint, Numbers, Stored};
 use crate::config::Config;
@@ -42,7 +43,7 @@ pub struct Imported {
 pub enum Guess {
     /// The method: there is a backbone and nothing else.
     Method,
-    /// The transformation: two have the same shapes.
+    /// The transformation: several have poses of the same shape.
     Transform,
     /// The size of the images: only projectors of capsules depend on it.
     ImageSize,
@@ -152,8 +153,10 @@ fn configure(
         // A lower capsule of every type at every place of the map, which is a 32nd of the image.
         side = Some(32 * (lower / capsules).isqrt());
         if method == "equicaps" {
-            transform = Some(if pose == 9 { "rotation" } else { "rotation+object" });
-            if pose != 9 && wishes.transform.is_none() {
+            // Published files are of rotations of objects, exported ones may be of any group, image groups among them.
+            let group = Group::of_side(pose.isqrt()).find(|group| group.side.pow(2) == pose);
+            transform = group.map(|group| group.name);
+            if transform.is_some() && wishes.transform.is_none() {
                 guesses.push(Guess::Transform);
             }
         } else {
@@ -212,7 +215,9 @@ mod tests {
         assert_eq!((method.name.name(), method.transform.name()), ("equicaps", "rotation"));
         assert_eq!((method.network.width, method.network.capsules, method.image_size), (8, 16, 32));
         assert_eq!(checkpoint.position.epoch, 1999);
-        assert!(taken.anew.is_empty() && guesses.is_empty(), "{taken:?} {guesses:?}");
+        assert!(taken.anew.is_empty(), "{taken:?}");
+        // Poses of 3x3 may as well be those of photographs.
+        assert_eq!(guesses, [Guess::Transform]);
         // Six of the first layer, 12 of each of 8 blocks, 6 of each of 4 shortcuts, 15 of the projector; no probes.
         assert_eq!(checkpoint.tensors.len(), 6 + 8 * 12 + 4 * 6 + 15);
         let Stored { shape, numbers: Numbers::F32(values) } = &checkpoint.tensors["projector.fc.W2"] else {
@@ -256,9 +261,16 @@ mod tests {
         let wrong = Wishes { method: Some("equicap".to_owned()), ..Wishes::default() };
         assert!(text(wrong).contains("equicaps"));
         // Poses of 3x3 cannot hold translations: the projector stays as initialised.
-        let motion = Wishes { transform: Some("rotation+object".to_owned()), ..Wishes::default() };
-        let imported = import(file(), &motion).unwrap();
-        assert_eq!(imported.taken.anew.into_iter().collect::<Vec<_>>(), ["projector"]);
+        let trained_for = |transform: &str| {
+            let wishes = Wishes { transform: Some(transform.to_owned()), ..Wishes::default() };
+            import(file(), &wishes).unwrap()
+        };
+        let motion = trained_for("rotation+object");
+        assert_eq!(motion.taken.anew.into_iter().collect::<Vec<_>>(), ["projector"]);
+        // Those of photographs can.
+        let photographs = trained_for("image-affine");
+        assert_eq!(photographs.config.method.transform.name(), "image-affine");
+        assert!(photographs.taken.anew.is_empty() && photographs.guesses.is_empty());
         // Where a checkpoint is expected, the message says how to make one.
         for text in [Checkpoint::read(file()).unwrap_err(), Checkpoint::read_metadata(file()).unwrap_err()] {
             assert!(text.to_string().contains("equicaps import"), "{text}");

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::bail;
+use pose::Group;
 use serde::Serialize;
 use train::import::{Guess, Wishes};
 
@@ -16,6 +17,7 @@ use crate::terminal::{Terminal, shown};
 #[command(after_help = "Examples:
   equicaps import equicaps_3diebench.pth --out equicaps_3diebench.safetensors
   equicaps import motion.pth --transform rotation+base --out motion.safetensors
+  equicaps import photos.pth --transform image-affine --out photos.safetensors
   equicaps import vicreg.pth --method vicreg --out vicreg.safetensors
 
 Files of torch.save are read without executing anything in them. Method and sizes follow from
@@ -31,7 +33,7 @@ pub struct Arguments {
     /// The method, where the names of the tensors do not decide it (vicreg or simclr)
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
-    /// Trained for: rotation, rotation+object or rotation+base [default: by the shape of the poses]
+    /// Trained for: rotation, rotation+base, image-affine, ... as in train --transform [default: by the shape of the poses]
     #[arg(long, value_name = "TRANSFORM")]
     transform: Option<String>,
     /// Input size in pixels [default: by the shape of the projector, or 256]
@@ -62,10 +64,17 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
                 "there is a backbone and nothing else: assuming {}; give --method otherwise",
                 config.name.name()
             ),
-            Guess::Transform => format!(
-                "the poses are 4x4: assuming training for {}; give --transform rotation+base otherwise",
-                config.transform
-            ),
+            Guess::Transform => {
+                let taken = config.transform.group();
+                let others = Group::of_side(taken.side).map(|group| group.name);
+                let others: Vec<&str> = others.filter(|name| *name != taken.name).collect();
+                format!(
+                    "the poses are {side}x{side}: assuming training for {}; otherwise give --transform with one of {}",
+                    taken.name,
+                    others.join(", "),
+                    side = taken.side
+                )
+            }
             Guess::ImageSize => format!(
                 "nothing tells the size of the images: assuming {size}x{size}; give --image-size otherwise"
             ),

@@ -392,6 +392,10 @@ fn folders_with_sides_keep_every_image_and_say_what_is_left() {
     {
         assert!(said.contains(part), "{part}: {said}");
     }
+    let readme = std::fs::read_to_string(root.join("own/README.md")).unwrap();
+    for part in ["\n1 class.\n", "objects of which nothing is left 1, classes 1, which keep their labels."] {
+        assert!(readme.contains(part), "{part}: {readme}");
+    }
     let dataset = Dataset::open(&root.join("own")).unwrap();
     let held_out: Vec<&str> =
         dataset.split(Split::Val).map(|object| dataset.objects()[object].name.as_str()).collect();
