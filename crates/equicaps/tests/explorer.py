@@ -146,6 +146,20 @@ class Page:
         picture = self.call("Page.captureScreenshot", format="jpeg", quality=88)
         path.write_bytes(base64.b64decode(picture["data"]))
 
+    def colours(self, x, y, height):
+        """The colours of a column of pixels, from the top, as styles have them: rgb(1, 2, 3)."""
+        clip = {"x": x, "y": y, "width": 1, "height": height, "scale": 1}
+        picture = self.call("Page.captureScreenshot", format="png", clip=clip)["data"]
+        return self.ask(f"""(async () => {{
+          const image = new Image();
+          image.src = "data:image/png;base64,{picture}";
+          await image.decode();
+          const context = new OffscreenCanvas(1, {height}).getContext("2d");
+          context.drawImage(image, 0, 0);
+          const {{ data }} = context.getImageData(0, 0, 1, {height});
+          return [...Array({height}).keys()].map((i) => `rgb(${{data[4 * i]}}, ${{data[4 * i + 1]}}, ${{data[4 * i + 2]}})`);
+        }})()""")
+
     def quiet(self):
         """Nothing was complained about, and nobody else was asked."""
         self.ask("1")
@@ -294,8 +308,26 @@ def check_errors(page):
     page.ask("location.hash = 'errors'")
     count = int(page.wait(f"{VIEW}.errors"))
     page.wait("document.querySelectorAll('.errors-grid tbody tr').length > 1")
+    check_headings(page)
     page.ask("document.querySelector('.errors-grid tbody tr').click()")
     page.wait(f"Number({VIEW}.errors) < {count}")
+
+
+def check_headings(page):
+    """The headings of a table that is scrolled stay, and so does the line under them."""
+    # Half a row is scrolled away, so that no line of a row is near.
+    left, bottom, colour = page.ask("""(() => {
+      const box = [...document.querySelectorAll('.errors-grid .scroll')].at(-1);
+      const [heading, row] = [box.querySelector('th'), box.querySelector('tbody tr')];
+      box.style.maxHeight = '6rem';
+      box.scrollTop = 1.5 * row.getBoundingClientRect().height;
+      if (box.scrollTop === 0) throw new Error('the table does not scroll');
+      box.scrollIntoView({ block: 'center' });
+      const place = heading.getBoundingClientRect();
+      return [Math.round(place.left + scrollX), Math.round(place.bottom + scrollY), getComputedStyle(heading).borderBottomColor];
+    })()""")
+    found = page.colours(left + 2, bottom - 4, 7)
+    assert colour in found, f"no line of {colour} under the headings: {found}"
 
 
 def check_narrow_tables(page):
