@@ -80,6 +80,8 @@ pub struct Outcome {
     pub features: Features,
     /// What is known about the views.
     pub truth: GroundTruth,
+    /// What was to be measured and is left out, and why: one sentence each.
+    pub left_out: Vec<String>,
 }
 
 /// A dataset to evaluate on.
@@ -246,20 +248,22 @@ pub fn run(
     let own = encoder.own_task().filter(|_| !protocol.frozen);
     let mut representations = match own {
         Some(task) => {
-            if !all.iter().all(|data| data.truth.has_targets(task)) {
-                return Err(Error::Request(format!(
-                    "the network was trained for {task}, which the data do not say; --frozen probes it for others"
-                )));
-            }
             event(Event::Begin(format!("{task}, end to end"), 1, "passes"));
             let mut found = Vec::new();
             for Encoded { truth, features, .. } in &all {
-                let result = probe::end_to_end(encoder, task, &features.representation, truth, protocol)?;
-                found.push([(task, result)].into_iter().collect());
+                let result = match truth.has_targets(task) {
+                    true => probe::end_to_end(encoder, task, &features.representation, truth, protocol)?,
+                    false => None,
+                };
+                found.push(result.into_iter().map(|result| (task, result)).collect());
             }
             found
         }
         None => probe_all(&probes, &all, |f| &f.representation, "", protocol, device, &mut event, stop)?,
+    };
+    let left_out = match own {
+        Some(task) => not_answered(task, &all, &representations),
+        None => not_probed(&probes, &representations[0]),
     };
     seconds.insert("probes".to_owned(), began.elapsed().as_secs_f64());
     let began = Instant::now();
@@ -324,9 +328,33 @@ pub fn run(
         Some(what) => Err(Error::Request(format!("{what} is not a number; nothing was written"))),
         None => {
             let Encoded { truth, features, .. } = all.swap_remove(0);
-            Ok(Outcome { results, features, truth })
+            Ok(Outcome { results, features, truth, left_out })
         }
     }
+}
+
+/// Why some of the tasks that the first of the datasets allows are not among what was `found` on it.
+fn not_probed(tasks: &[Task], found: &BTreeMap<Task, ProbeResult>) -> Vec<String> {
+    let missing = tasks.iter().filter(|task| !found.contains_key(task));
+    missing.map(|&task| format!("{task} is left out: {}", probe::nothing_to_probe(task))).collect()
+}
+
+/// Why a network's own head for `task` was not asked about some of the datasets.
+fn not_answered(task: Task, all: &[Encoded<'_>], found: &[BTreeMap<Task, ProbeResult>]) -> Vec<String> {
+    let missing = all.iter().zip(found).filter(|(_, found)| !found.contains_key(&task));
+    let sentence = |(Encoded { source, truth, .. }, _): (&Encoded<'_>, _)| {
+        let path = source.path;
+        let has_pairs = task == Task::Classification || truth.paired(Split::Val).next().is_some();
+        let why = match (truth.has_targets(task), has_pairs) {
+            (true, true) => probe::all_the_same(task),
+            (true, false) => "no held-out object has two views".to_owned(),
+            (false, _) => "the data do not say it".to_owned(),
+        };
+        format!(
+            "{path}: {task}, which the network was trained for, is left out: {why}; --frozen probes it for other tasks"
+        )
+    };
+    missing.map(sentence).collect()
 }
 
 /// Refuses features with a NaN or an infinity, which every metric would hide or spread.

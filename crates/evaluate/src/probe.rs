@@ -169,18 +169,25 @@ pub fn train_and_test(
     Ok(found)
 }
 
-fn all_the_same(task: Task) -> Error {
-    Error::Request(format!("the {task} targets of what is held out are all the same"))
+/// Why a task without a spread ([`has_spread`]) has no value: the first half of a sentence.
+pub(crate) fn all_the_same(task: Task) -> String {
+    format!("the {task} targets of what is held out are all the same")
 }
 
-/// The value of a network's own head for the task it was trained for end to end; no probe is trained.
+/// Why such a task has no probe.
+pub fn nothing_to_probe(task: Task) -> String {
+    format!("{}, so there is nothing to probe", all_the_same(task))
+}
+
+/// The value of a network's own head for the task it was trained for end to end; nothing where its targets are all the same, or no
+/// object has a pair of views. No probe is trained.
 pub(crate) fn end_to_end(
     encoder: &mut dyn Encoder,
     task: Task,
     table: &Table,
     truth: &GroundTruth,
     protocol: &Protocol,
-) -> Result<ProbeResult> {
+) -> Result<Option<ProbeResult>> {
     if truth.split(Split::Val).is_empty() {
         return Err(Error::Request("there are no held-out objects".to_owned()));
     }
@@ -201,7 +208,7 @@ pub(crate) fn end_to_end(
     };
     let passes = group.passes(&mut answer)?;
     let mut found = group.results(&passes, views * table.width, vec![Vec::new()]);
-    found.remove(&task).ok_or_else(|| all_the_same(task))
+    Ok(found.remove(&task))
 }
 
 /// A task's value in one pass, and top-5 for classification.

@@ -43,8 +43,10 @@ pub enum Which {
     Newest,
     /// All that were kept.
     All,
-    /// Those of these epochs.
+    /// Those at the end of these epochs.
     Epochs(Vec<u64>),
+    /// The one of this epoch, be it at its end or within it.
+    Within(u64),
     /// None: the network before training.
     Untrained,
 }
@@ -80,18 +82,8 @@ pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
     let all = checkpoint::list(&run.checkpoints_path())?;
     let chosen: Vec<(u64, PathBuf)> = match which {
         Which::Newest => all.last().cloned().into_iter().collect(),
-        Which::Epochs(epochs) => {
-            let missing = epochs.iter().find(|epoch| !all.iter().any(|(kept, _)| kept == *epoch));
-            if let Some(epoch) = missing {
-                let kept: Vec<String> = all.iter().map(|(epoch, _)| epoch.to_string()).collect();
-                return Err(Error::Request(format!(
-                    "{} keeps no checkpoint of epoch {epoch} (kept: {})",
-                    path.display(),
-                    kept.join(", ")
-                )));
-            }
-            all.into_iter().filter(|(epoch, _)| epochs.contains(epoch)).collect()
-        }
+        Which::Epochs(epochs) => of_epochs(epochs, false, all, path)?,
+        Which::Within(epoch) => of_epochs(&[*epoch], true, all, path)?,
         _ => all,
     };
     if chosen.is_empty() {
@@ -110,6 +102,42 @@ pub fn find(path: &Path, which: &Which) -> Result<Vec<Weights>> {
             Ok(weights.trained_as(&checkpoint))
         })
         .collect()
+}
+
+/// Those of `all` checkpoints of the run at `path` that belong to `epochs`: written at their ends or, if `within`, wherever. What
+/// was written within an epoch, by an interruption, has the name that the end of the epoch would have.
+fn of_epochs(
+    epochs: &[u64],
+    within: bool,
+    all: Vec<(u64, PathBuf)>,
+    path: &Path,
+) -> Result<Vec<(u64, PathBuf)>> {
+    let position = |file: &Path| Checkpoint::read_metadata(file).map(|checkpoint| checkpoint.position);
+    // A file that cannot be read is complained about where it is asked for.
+    let is_begun = |file: &Path| position(file).is_ok_and(|at| at.step_in_epoch > 0);
+    let newest = all.last().map(|(_, file)| file.clone());
+    let (begun, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, file)| !within && is_begun(file));
+    let Some(missing) = epochs.iter().find(|epoch| !kept.iter().any(|(kept, _)| kept == *epoch)) else {
+        return Ok(kept.into_iter().filter(|(epoch, _)| epochs.contains(epoch)).collect());
+    };
+    let path = path.display();
+    let kept = match &kept[..] {
+        [] => "none".to_owned(),
+        kept => kept.iter().map(|(epoch, _)| epoch.to_string()).collect::<Vec<_>>().join(", "),
+    };
+    Err(Error::Request(match begun.into_iter().find(|(epoch, _)| epoch == missing) {
+        Some((_, file)) => {
+            let taken = match newest.as_ref() == Some(&file) {
+                true => "--epochs newest takes".to_owned(),
+                false => format!("is evaluated by its own name, {}", dataset::shell_word(&file)),
+            };
+            let at = position(&file)?.describe();
+            format!(
+                "{path} keeps no checkpoint of the end of epoch {missing} (kept: {kept}), only one of {at}, which {taken}"
+            )
+        }
+        None => format!("{path} keeps no checkpoint of epoch {missing} (kept: {kept})"),
+    }))
 }
 
 /// A checkpoint knows its own configuration.
@@ -327,5 +355,58 @@ mod tests {
         assert_eq!(at(0, 136, 136), named("step_00000136", "step 136", Some(136)));
         // Imported weights.
         assert_eq!(at(100, 0, 0), named("epoch_00100", "100", None));
+    }
+
+    #[test]
+    fn an_epoch_is_its_end_and_what_was_left_within_it_is_told_of() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("run");
+        let config = Config::resolve(Config::settings("equicaps", "demo").unwrap()).unwrap();
+        drop(train::OwnedRun::create(&path, &config).unwrap());
+        let folder = RunFolder::open(&path).unwrap().checkpoints_path();
+        let save = |epoch: u64, step: u64, step_in_epoch: u64| {
+            let mut checkpoint = Checkpoint::of_weights(&config, epoch).unwrap();
+            (checkpoint.position.step, checkpoint.position.step_in_epoch) = (step, step_in_epoch);
+            checkpoint.write(&folder).unwrap()
+        };
+        let steps = |which: &Which| -> Vec<Option<u64>> {
+            find(&path, which).unwrap().iter().map(|weights| weights.steps).collect()
+        };
+        let refused = |epochs: &[u64]| find(&path, &Which::Epochs(epochs.to_vec())).unwrap_err().to_string();
+        let run = path.display();
+        // Interrupted within the first epoch.
+        save(0, 3, 3);
+        assert_eq!(
+            refused(&[1]),
+            format!(
+                "{run} keeps no checkpoint of the end of epoch 1 (kept: none), only one of step 3 of epoch 1, which \
+                 --epochs newest takes"
+            )
+        );
+        // Gone on with, and interrupted within the second.
+        save(1, 5, 0);
+        let within = save(1, 7, 2);
+        assert_eq!(steps(&Which::Epochs(vec![1])), [Some(5)]);
+        assert_eq!([Which::Newest, Which::Within(2)].map(|which| steps(&which)), [[Some(7)], [Some(7)]]);
+        assert_eq!(steps(&Which::All), [Some(5), Some(7)]);
+        let message = refused(&[1, 2]);
+        assert!(
+            message.contains("epoch 2 (kept: 1), only one of step 2 of epoch 2, which --epochs newest"),
+            "{message}"
+        );
+        assert_eq!(refused(&[9]), format!("{run} keeps no checkpoint of epoch 9 (kept: 1)"));
+        // What an interruption left stays where no checkpoint was due at the end of its epoch.
+        save(3, 15, 0);
+        let message = refused(&[2]);
+        let named = format!(
+            "(kept: 1, 3), only one of step 2 of epoch 2, which is evaluated by its own name, {}",
+            within.display()
+        );
+        assert!(message.ends_with(&named), "{message}");
+        // Someone keeps the end of it under a name of their own.
+        let mut ended = Checkpoint::of_weights(&config, 2).unwrap();
+        ended.position.step = 10;
+        ended.write_to(&folder.join("epoch_2.safetensors")).unwrap();
+        assert_eq!(steps(&Which::Epochs(vec![2])), [Some(10)]);
     }
 }

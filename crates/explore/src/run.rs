@@ -75,7 +75,7 @@ impl Run {
 
     /// The weights of one checkpoint.
     pub fn weights(&self, epoch: u64) -> Result<Weights> {
-        let which = if self.folder.is_some() { Which::Epochs(vec![epoch]) } else { Which::Newest };
+        let which = if self.folder.is_some() { Which::Within(epoch) } else { Which::Newest };
         Ok(weights::find(&self.path, &which)?.remove(0))
     }
 

@@ -55,12 +55,9 @@ pub fn write(
 /// The tables of some results: probes on representations, on embeddings, retrieval.
 fn tables(all: &[Results], captions: [String; 2]) -> Vec<Table> {
     let entries: Vec<Entry> = all.iter().map(Entry::plain).collect();
-    let mut tables = vec![ours::probes("probes", &captions[0], &entries, false)];
-    if all.iter().any(|results| !results.embeddings.is_empty()) {
-        tables.push(ours::probes("embeddings", &captions[1], &entries, true));
-    }
-    tables.extend(ours::retrieval(&entries));
-    tables
+    let representations = ours::probes("probes", &captions[0], &entries, false);
+    let embeddings = ours::probes("embeddings", &captions[1], &entries, true);
+    representations.into_iter().chain(embeddings).chain(ours::retrieval(&entries)).collect()
 }
 
 /// The tables of some results as plain text.

@@ -108,8 +108,9 @@ fn ends<'a, 'b: 'a>(rows: impl IntoIterator<Item = &'a Shown<'b>>) -> Vec<&'a st
     found
 }
 
-/// Probes of all results, one row each and for each further dataset, with the floor (no information at all) as the last row.
-pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> Table {
+/// Probes of all results, one row each and for each further dataset, with the floor (no information at all) as the last row;
+/// nothing where no result has any.
+pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> Option<Table> {
     let shown = rows_of(all);
     let table = |row: &Shown<'_>| {
         if of_embeddings { row.embeddings.clone() } else { row.representations.clone() }
@@ -128,6 +129,9 @@ pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> 
         })
     }));
     let with: Vec<&Shown<'_>> = shown.iter().filter(|row| !table(row).is_empty()).collect();
+    if with.is_empty() {
+        return None;
+    }
     let mut about: Vec<About> = with.iter().map(|row| row.about.clone()).collect();
     let mut rows: Vec<Vec<Cell>> = with
         .iter()
@@ -171,8 +175,9 @@ pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> 
         held_out(all)
     );
     // Said once: tables of embeddings stand below those of representations.
-    let notes = if of_embeddings { Vec::new() } else { vec![note] };
-    Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows, notes, about }
+    let is_said = of_embeddings && shown.iter().any(|row| !row.representations.is_empty());
+    let notes = if is_said { Vec::new() } else { vec![note] };
+    Some(Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows, notes, about })
 }
 
 /// Retrieval metrics of all results that have them, with chance as the last row: ranks, then errors.
@@ -378,7 +383,7 @@ fn ablations(
         };
         let renamed: Vec<Entry> = group.iter().map(renamed).collect();
         let name = if several { format!("{name}-{}", index + 1) } else { name.to_owned() };
-        let mut table = probes(&name, &on, &renamed, false);
+        let Some(mut table) = probes(&name, &on, &renamed, false) else { continue };
         // They differ in what the table is about, and in nothing else.
         for about in table.about.iter_mut().filter(|about| about.rivals.is_some()) {
             about.rivals = Some(Rivals { conditions: String::new(), objective: None });

@@ -193,13 +193,16 @@ fn results_on(
     files: &mut Files,
 ) -> Result<()> {
     let held_out = ours::held_out(entries);
+    let before = tables.len();
     let mut show = |page: &mut Page, mut table: Table| {
         table.name.push_str(end);
         page.table(&table);
         tables.push(table);
     };
     let caption = format!("Probes on frozen representations, {held_out}");
-    show(page, ours::probes("ours", &caption, entries, false));
+    if let Some(table) = ours::probes("ours", &caption, entries, false) {
+        show(page, table);
+    }
     let rotation = floor(entries, Task::Rotation);
     let title = "Equivariance over invariance";
     if let Some(drawing) = figures::equivariance_over_invariance(title, entries, rotation) {
@@ -222,12 +225,15 @@ fn results_on(
         }
     }
     page.drawings(&bars);
-    if entries.iter().any(|entry| !entry.results.embeddings.is_empty()) {
-        let caption = format!("Probes on embeddings, {held_out}");
-        show(page, ours::probes("ours-embeddings", &caption, entries, true));
-    }
-    for table in ours::retrieval(entries) {
+    let caption = format!("Probes on embeddings, {held_out}");
+    for table in
+        ours::probes("ours-embeddings", &caption, entries, true).into_iter().chain(ours::retrieval(entries))
+    {
         show(page, table);
+    }
+    if tables.len() == before {
+        let names: Vec<&str> = entries.iter().map(|entry| entry.results.subject.name.as_str()).collect();
+        page.paragraph(&format!("Nothing could be measured on these data: {}.", names.join(", ")));
     }
     Ok(())
 }

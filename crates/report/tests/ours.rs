@@ -140,8 +140,12 @@ fn of_one_class_no_accuracy_is_told() {
         let value = Measured { value: 1.0, spread: 0.0 };
         let accuracy = ProbeResult { value, floor, ..one.results.representations[&Task::Rotation].clone() };
         one.results.representations.insert(Task::Classification, accuracy);
-        let headings: Vec<String> =
-            ours::probes("t", "", &[one.clone()], false).columns.into_iter().map(|c| c.heading).collect();
+        let headings: Vec<String> = ours::probes("t", "", &[one.clone()], false)
+            .unwrap()
+            .columns
+            .into_iter()
+            .map(|c| c.heading)
+            .collect();
         (headings, compare::measured(&one.results, Metric::Top1).is_some())
     };
     let (rotation, top1) = ("Rotation R\u{b2}", "Top-1 (%)");
@@ -171,12 +175,12 @@ fn seeds_are_one_row_with_their_spread() {
         "{words}"
     );
     // The same conditions: the lead of 0.2 exceeds the spread of 0.1.
-    let table = ours::probes("t", "", &rows, false);
+    let table = ours::probes("t", "", &rows, false).unwrap();
     assert!(table.to_markdown().contains("**0.50 \u{b1} 0.10**"), "{}", table.to_markdown());
     // Another batch: not compared.
     let other =
         [rows[0].clone(), entry(results("sie", "sie", None, 20, 0.3), &["batch=512", "loss.variance=3"])];
-    let table = ours::probes("t", "", &other, false);
+    let table = ours::probes("t", "", &other, false).unwrap();
     assert!(!table.to_markdown().contains("**0."), "{}", table.to_markdown());
     assert!(
         other[1].words().contains("batch 512") && other[1].words().ends_with("loss.variance 3.0"),
@@ -258,10 +262,29 @@ fn what_networks_were_trained_on_and_from_tells_them_apart() {
     let words = all.each_ref().map(Entry::words);
     assert!(!words[0].contains("trained on") && words[1].contains("trained on B"), "{words:?}");
     assert!(words[2].contains("from weights of other") && !words[2].contains("trained on"), "{words:?}");
-    let table = ours::probes("t", "", &all, false).to_markdown();
+    let table = ours::probes("t", "", &all, false).unwrap().to_markdown();
     assert!(!table.contains("**0."), "{table}");
     // The same twice is two seeds of one row.
     assert_eq!(over_seeds(&[all[0].clone(), run(5, "T", "t", None)]).len(), 1);
+}
+
+#[test]
+fn there_is_no_table_of_probes_that_nobody_asked_for() {
+    let mut one = results("EquiCaps", "equicaps", None, 20, 0.3);
+    let mut table = |with_h: bool, with_embeddings: bool| {
+        let probe = one.representations.values().chain(one.embeddings.values()).next().cloned().unwrap();
+        let probes = |is_there: bool| is_there.then(|| (Task::Rotation, probe.clone())).into_iter().collect();
+        (one.representations, one.embeddings) = (probes(with_h), probes(with_embeddings));
+        let all = [Entry::plain(&one)];
+        one.representations = probes(true);
+        [false, true]
+            .map(|of_embeddings| ours::probes("t", "", &all, of_embeddings).map(|table| table.notes.len()))
+    };
+    // How they were measured is said once.
+    assert_eq!(table(true, true), [Some(1), Some(0)]);
+    assert_eq!(table(true, false), [Some(1), None]);
+    assert_eq!(table(false, true), [None, Some(1)]);
+    assert_eq!(table(false, false), [None, None]);
 }
 
 #[test]
@@ -276,7 +299,7 @@ fn steps_and_protocols_are_conditions() {
     let mut quick = run(0, 248);
     quick.results.protocol = Protocol::new(Preset::Quick, 3, 100, 100);
     assert!(quick.words().contains("quick probes \u{b7} evaluation seed 3"), "{}", quick.words());
-    let note = ours::probes("t", "", &[run(0, 248), quick], false).notes.remove(0);
+    let note = ours::probes("t", "", &[run(0, 248), quick], false).unwrap().notes.remove(0);
     assert!(note.contains("over 5 or 20 validation passes"), "{note}");
     // Nothing is known of results without a configuration, so they are compared with nothing.
     assert!(Entry::plain(&results("a", "equicaps", Some(32), 1, 0.3)).rivals().is_none());

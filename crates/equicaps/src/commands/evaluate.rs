@@ -13,7 +13,7 @@ use engine::{Device, Precision};
 use evaluate::evaluation::{self, DataSource, Event, Wanted};
 use evaluate::features::{Extraction, data_key, extract};
 use evaluate::prediction::Transformation;
-use evaluate::probe::has_spread;
+use evaluate::probe::{has_spread, nothing_to_probe};
 use evaluate::weights::{self, Opened, Weights, Which};
 use evaluate::{Encoder, GroundTruth, Preset, Protocol, Results, Task};
 use methods::verdict::PoseVerdict;
@@ -77,7 +77,7 @@ pub struct Arguments {
     /// Folder for results [default: RUN/evaluation]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Which checkpoints of a run: newest, all, or epochs separated by commas
+    /// Which checkpoints of a run: newest, all, or those at the ends of epochs, separated by commas
     #[arg(long, value_name = "WHICH", default_value = "newest")]
     epochs: String,
     /// Evaluate the run's network before training instead
@@ -246,10 +246,6 @@ fn refuse_without_spread(
     }
 }
 
-fn nothing_to_probe(task: Task) -> String {
-    format!("the {task} targets of what is held out are all the same, so there is nothing to probe")
-}
-
 /// The configuration of the first of `all`, with the data and the split that are asked for.
 fn data_config(arguments: &Arguments, all: &[Weights]) -> anyhow::Result<Config> {
     let Some(first) = all.first() else { bail!("{} has no weights", arguments.weights.display()) };
@@ -281,7 +277,9 @@ struct Evaluated {
 impl fmt::Display for Evaluated {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tables = evaluation_folder::to_text(&self.results);
-        writeln!(formatter, "{tables}")?;
+        if !tables.is_empty() {
+            writeln!(formatter, "{tables}")?;
+        }
         for (results, verdict) in self.results.iter().zip(&self.pose) {
             if let Some(message) = verdict.as_ref().and_then(|verdict| verdict.message.as_ref()) {
                 writeln!(formatter, "{}: {message}", results.subject.name)?;
@@ -402,14 +400,7 @@ pub fn one(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Results
         Err(evaluate::Error::Interrupted) => return Err(Interrupted.into()),
         other => other.map_err(left_out::or_without)?,
     };
-    if encoder.own_task().is_none() || request.wanted.frozen {
-        let truth = &outcome.truth;
-        let is_left_out =
-            |task: &&Task| truth.has_targets(**task) && !outcome.results.representations.contains_key(*task);
-        for task in request.wanted.probes.iter().filter(is_left_out) {
-            terminal.note(format!("{task} is left out: {}", nothing_to_probe(*task)));
-        }
-    }
+    outcome.left_out.iter().for_each(|sentence| terminal.note(sentence));
     if device.precision() != Precision::F32 {
         let precision = device.precision().name();
         outcome.results.device = format!("{}, features in {precision}", outcome.results.device);

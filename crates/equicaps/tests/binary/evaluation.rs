@@ -184,6 +184,87 @@ fn from_views_to_a_report() {
 }
 
 #[test]
+fn a_supervised_network_is_evaluated_where_its_task_is_in_the_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let render = |name: &str, more: &[&str]| support::render_views("3x5", &root.join(name), more);
+    render("moved", &["--preset", "3diebench-t"]);
+    render("turned", &["--preset", "3diebench"]);
+    render("grey", &["--preset", "3diebench", "--range", "floor_hue=0.5,0.5", "--range", "spot_hue=0.5,0.5"]);
+    for (run, data, transform, task) in
+        [("t", "moved", "rotation+object", "translation"), ("c", "moved", "rotation", "colour")]
+    {
+        let mut train = support::equicaps(&["train", "--quiet", "--data", data, "--preset", "demo"]);
+        train.current_dir(root).args(["--method", "supervised", "--transform", transform, "--run", run]);
+        let task = format!("network.task={task}");
+        support::ok(support::set(
+            &mut train,
+            &["epochs=1", "batch=6", "network.width=8", "image_size=32", &task],
+        ));
+    }
+    let evaluate = |words: &[&str]| {
+        let quick = ["--preset", "quick", "--no-images", "--json"];
+        let output = equicaps(root, &[&["evaluate"][..], words, &quick].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        let found = support::object(&String::from_utf8(output.stdout).unwrap());
+        let left_out: Vec<String> =
+            said.lines().filter(|line| line.contains("left out")).map(str::to_owned).collect();
+        (found["results"][0].clone(), left_out)
+    };
+    let colour = "colour, which the network was trained for, is left out: the colour targets of what is held out are all the \
+                  same; --frozen probes it for other tasks";
+    let translation = "translation-object, which the network was trained for, is left out: the data do not say it; --frozen \
+                       probes it for other tasks";
+    let (results, said) = evaluate(&["c", "--data", "grey", "--also", "turned"]);
+    assert_eq!(
+        (&results["representations"], said),
+        (&serde_json::json!({}), vec![format!("grey: {colour}")])
+    );
+    finite(&results["also"][0]["representations"]["colour"]["value"]["value"], -20.0, 1.0);
+    let (results, said) = evaluate(&["t", "--data", "moved", "--also", "turned"]);
+    assert_eq!(said, [format!("turned: {translation}")]);
+    finite(&results["representations"]["translation-object"]["value"]["value"], -20.0, 1.0);
+    assert_eq!(results["also"][0]["representations"], serde_json::json!({}));
+    let one = [
+        "render",
+        "--procedural",
+        "3x5",
+        "--views",
+        "1",
+        "--size",
+        "32",
+        "--quality",
+        "fast",
+        "--out",
+        "one",
+    ];
+    support::ok(support::equicaps(&one).current_dir(root).arg("--quiet"));
+    let (_, said) = evaluate(&["c", "--data", "moved", "--also", "one"]);
+    assert!(said.len() == 1 && said[0].contains("no held-out object has two views"), "{said:?}");
+    // Nothing at all can be measured: there are no empty tables, and the report says it.
+    let (_, said) = evaluate(&["t", "--data", "turned"]);
+    assert_eq!(said, [format!("turned: {translation}")]);
+    let text = support::ok(
+        support::equicaps(&["evaluate", "t", "--data", "turned", "--preset", "quick", "--quiet"])
+            .current_dir(root),
+    );
+    assert_eq!(text, "results in t/evaluation/epoch_00001\n");
+    json(root, &["report", "t", "--out", "report.html"]);
+    let page = std::fs::read_to_string(root.join("report.html")).unwrap();
+    assert!(page.contains("Nothing could be measured on these data: Supervised (translation)."));
+    // What is named has to be there, as for probes.
+    let (_, said) = support::failure(
+        support::equicaps(&["evaluate", "c", "--data", "grey", "--tasks", "colour", "--quiet"])
+            .current_dir(root),
+    );
+    assert!(
+        said.contains("--tasks colour: the colour targets of what is held out are all the same"),
+        "{said}"
+    );
+}
+
+#[test]
 fn networks_can_be_used_on_images() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
@@ -231,16 +312,20 @@ fn networks_can_be_used_on_images() {
     // Weights for PyTorch come back; what they do not tell is said to be assumed.
     json(root, &[&export[..], &["whole/encoder.pth"]].concat());
     json(root, &["export", "runs/equicaps", "--out", "bare/encoder.pth"]);
-    let import = |file: &str, out: &str| equicaps(root, &["import", file, "--out", out, "--json"]);
-    let whole = import("whole/encoder.pth", "whole.safetensors");
+    let import = |file: &str, out: &str, more: &[&str]| {
+        let import = equicaps(root, &[&["import", file, "--out", out, "--json"], more].concat());
+        assert!(import.status.success());
+        String::from_utf8(import.stderr).unwrap()
+    };
     assert_eq!(
-        (whole.status.success(), String::from_utf8_lossy(&whole.stderr).contains("assuming")),
-        (true, false)
+        import("whole/encoder.pth", "whole.safetensors", &[]),
+        "warning: the poses are 3x3: assuming training for rotation; otherwise give --transform with one of \
+         image-rotation, image-similarity, image-affine, image-homography\n"
     );
+    assert_eq!(import("whole/encoder.pth", "photos.safetensors", &["--transform", "image-affine"]), "");
     json(root, &["embed", "whole.safetensors", "@all.npy.txt", "--out", "whole.npy"]);
     assert_eq!(std::fs::read(root.join("whole.npy")).unwrap(), npy);
-    let bare = import("bare/encoder.pth", "bare.safetensors");
-    let said = String::from_utf8_lossy(&bare.stderr);
+    let said = import("bare/encoder.pth", "bare.safetensors", &[]);
     assert!(said.contains("assuming equicaps; give --method") && said.contains("assuming 256x256"), "{said}");
 
     let list = std::fs::read_to_string(root.join("all.npy.txt")).unwrap();
