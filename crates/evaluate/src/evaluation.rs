@@ -119,6 +119,16 @@ impl<'a> Encoded<'a> {
         Ok(Self { source, truth, features })
     }
 
+    /// Whether a class has the same number in both.
+    fn has_classes_of(&self, other: &Self) -> bool {
+        self.source.views.classes() == other.source.views.classes()
+    }
+
+    /// Whether a head that knows the classes of `first` can be asked about these data.
+    fn can_be_answered(&self, task: Task, first: &Self) -> bool {
+        self.truth.has_targets(task) && (task != Task::Classification || self.has_classes_of(first))
+    }
+
     /// What results say about it.
     fn data(&self, side: usize) -> Data {
         let truth = &self.truth;
@@ -198,7 +208,7 @@ fn probe_all(
         .map(|(data, table)| Tested {
             table,
             truth: &data.truth,
-            has_same_classes: data.source.views.classes() == first.source.views.classes(),
+            has_same_classes: data.has_classes_of(first),
         })
         .collect();
     for group in probe::groups(tasks) {
@@ -250,9 +260,10 @@ pub fn run(
         Some(task) => {
             event(Event::Begin(format!("{task}, end to end"), 1, "passes"));
             let mut found = Vec::new();
-            for Encoded { truth, features, .. } in &all {
-                let result = match truth.has_targets(task) {
-                    true => probe::end_to_end(encoder, task, &features.representation, truth, protocol)?,
+            for data in &all {
+                let table = &data.features.representation;
+                let result = match data.can_be_answered(task, first) {
+                    true => probe::end_to_end(encoder, task, table, &data.truth, protocol)?,
                     false => None,
                 };
                 found.push(result.into_iter().map(|result| (task, result)).collect());
@@ -342,13 +353,14 @@ fn not_probed(tasks: &[Task], found: &BTreeMap<Task, ProbeResult>) -> Vec<String
 /// Why a network's own head for `task` was not asked about some of the datasets.
 fn not_answered(task: Task, all: &[Encoded<'_>], found: &[BTreeMap<Task, ProbeResult>]) -> Vec<String> {
     let missing = all.iter().zip(found).filter(|(_, found)| !found.contains_key(&task));
-    let sentence = |(Encoded { source, truth, .. }, _): (&Encoded<'_>, _)| {
-        let path = source.path;
+    let sentence = |(data, _): (&Encoded<'_>, _)| {
+        let (path, truth) = (data.source.path, &data.truth);
         let has_pairs = task == Task::Classification || truth.paired(Split::Val).next().is_some();
-        let why = match (truth.has_targets(task), has_pairs) {
-            (true, true) => probe::all_the_same(task),
-            (true, false) => "no held-out object has two views".to_owned(),
-            (false, _) => "the data do not say it".to_owned(),
+        let why = match (truth.has_targets(task), data.can_be_answered(task, &all[0]), has_pairs) {
+            (false, ..) => "the data do not say it".to_owned(),
+            (_, false, _) => format!("its classes are not those of {}", all[0].source.path),
+            (.., false) => "no held-out object has two views".to_owned(),
+            (.., true) => probe::all_the_same(task),
         };
         format!(
             "{path}: {task}, which the network was trained for, is left out: {why}; --frozen probes it for other tasks"

@@ -191,9 +191,11 @@ fn a_supervised_network_is_evaluated_where_its_task_is_in_the_data() {
     render("moved", &["--preset", "3diebench-t"]);
     render("turned", &["--preset", "3diebench"]);
     render("grey", &["--preset", "3diebench", "--range", "floor_hue=0.5,0.5", "--range", "spot_hue=0.5,0.5"]);
-    for (run, data, transform, task) in
-        [("t", "moved", "rotation+object", "translation"), ("c", "moved", "rotation", "colour")]
-    {
+    for (run, data, transform, task) in [
+        ("t", "moved", "rotation+object", "translation"),
+        ("c", "moved", "rotation", "colour"),
+        ("k", "moved", "rotation", "classification"),
+    ] {
         let mut train = support::equicaps(&["train", "--quiet", "--data", data, "--preset", "demo"]);
         train.current_dir(root).args(["--method", "supervised", "--transform", transform, "--run", run]);
         let task = format!("network.task={task}");
@@ -242,6 +244,14 @@ fn a_supervised_network_is_evaluated_where_its_task_is_in_the_data() {
     support::ok(support::equicaps(&one).current_dir(root).arg("--quiet"));
     let (_, said) = evaluate(&["c", "--data", "moved", "--also", "one"]);
     assert!(said.len() == 1 && said[0].contains("no held-out object has two views"), "{said:?}");
+    // A head knows the classes of the data by number.
+    support::render_views("4x5", &root.join("four"), &["--preset", "3diebench-t"]);
+    let (results, said) = evaluate(&["k", "--data", "moved", "--also", "turned", "--also", "four"]);
+    let classes = "classification, which the network was trained for, is left out: its classes are not those of moved; --frozen \
+                   probes it for other tasks";
+    assert_eq!(said, [format!("four: {classes}")]);
+    finite(&results["also"][0]["representations"]["classification"]["value"]["value"], 0.0, 1.0);
+    assert_eq!(results["also"][1]["representations"], serde_json::json!({}));
     // Nothing at all can be measured: there are no empty tables, and the report says it.
     let (_, said) = evaluate(&["t", "--data", "turned"]);
     assert_eq!(said, [format!("turned: {translation}")]);
