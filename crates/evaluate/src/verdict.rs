@@ -18,7 +18,8 @@ impl Results {
         let task = subject.task.parse().unwrap_or(methods::Task::Classification);
         let parts = learns(method, transform, task).iter();
         let unseen = self.data.split == SplitBy::Objects && transform.group().space == Space::Object;
-        PoseVerdict::of(parts.filter_map(|&part| self.pose_score(part, transform)).collect(), None, unseen)
+        let scores = parts.filter_map(|&part| self.pose_score(part, transform)).collect();
+        PoseVerdict::of(scores, subject.steps, unseen)
     }
 
     fn pose_score(&self, part: PosePart, transform: Transform) -> Option<PoseScore> {

@@ -51,8 +51,7 @@ impl PoseVerdict {
         let missed: Vec<&PoseScore> =
             scores.iter().filter(|score| is_at_floor(score.r2, score.floor)).collect();
         let learnt = missed.len() < scores.len();
-        let message = missed.first().map(|first| {
-            let what = if learnt { first.part.name() } else { "pose" };
+        let message = missed_of(&scores).map(|what| {
             let numbers = missed.iter().map(|score| {
                 let PoseScore { part, r2, floor } = score;
                 format!(
@@ -65,6 +64,18 @@ impl PoseVerdict {
         });
         (!scores.is_empty()).then_some(Self { learnt, scores, margin: FLOOR_MARGIN, message })
     }
+
+    /// What was not learnt, in a word; nothing where all was.
+    pub fn missed(&self) -> Option<&'static str> {
+        missed_of(&self.scores)
+    }
+}
+
+/// The first part whose score is at its floor, or "pose" where all are.
+fn missed_of(scores: &[PoseScore]) -> Option<&'static str> {
+    let is_missed = |score: &&PoseScore| is_at_floor(score.r2, score.floor);
+    let first = scores.iter().find(is_missed)?;
+    Some(if scores.iter().all(|score| is_missed(&score)) { "pose" } else { first.part.name() })
 }
 
 /// Steps after which EquiCaps with Adam has begun to learn rotations: with 37 known objects, and with 11,000 procedural ones.
@@ -111,10 +122,11 @@ mod tests {
         let known = PoseVerdict::of(vec![score(PosePart::Rotation, 0.12, 0.24)], None, false).unwrap();
         assert!(!known.message.unwrap().contains("another split"));
         let good = PoseVerdict::of(vec![score(PosePart::Rotation, 0.31, 0.24)], None, true).unwrap();
-        assert_eq!((good.learnt, good.message), (true, None));
+        assert_eq!((good.learnt, good.missed(), good.message), (true, None, None));
         let half = [score(PosePart::Rotation, 0.25, 0.24), score(PosePart::Translation, 0.7, 0.0)];
         let half = PoseVerdict::of(half.to_vec(), None, true).unwrap();
-        assert!(half.learnt && half.message.unwrap().starts_with("no rotation was learnt"));
+        assert_eq!((half.learnt, half.missed()), (true, Some("rotation")));
+        assert!(half.message.unwrap().starts_with("no rotation was learnt"));
         assert_eq!(PoseVerdict::of(Vec::new(), None, true), None);
     }
 

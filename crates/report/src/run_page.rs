@@ -98,21 +98,33 @@ fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Entry], beginning:
     }
     let evaluated = latest.iter().map(|entry| (&entry.results.subject.name, entry.results.pose_verdict()));
     let others = runs.iter().filter(|run| run.evaluations.is_empty());
-    let said: Vec<(&String, String)> = evaluated
+    let said: Vec<(&String, &'static str, String)> = evaluated
         .chain(others.map(|run| (&run.name, run.pose.clone())))
-        .filter_map(|(name, verdict)| Some((name, verdict?.message?)))
+        .filter_map(|(name, verdict)| verdict.and_then(|found| Some((name, found.missed()?, found.message?))))
         .collect();
     if said.len() <= MOST_WARNINGS {
-        said.iter().for_each(|(name, message)| page.warning(&format!("{name}: {message}.")));
+        said.iter().for_each(|(name, _, message)| page.warning(&format!("{name}: {message}.")));
         return;
     }
-    let names: Vec<&str> = said.iter().map(|(name, _)| name.as_str()).collect();
-    page.warning(&match names.len() <= FEW_RUNS {
-        true => format!("No pose was learnt by {}.", names.join(", ")),
-        false => format!("No pose was learnt by {} of {} runs.", names.len(), runs.len()),
-    });
-    let all: Vec<String> = said.iter().map(|(name, message)| format!("{name}: {message}.")).collect();
+    page.warning(&in_one(said.iter().map(|&(name, what, _)| (name.as_str(), what)), runs.len()));
+    let all: Vec<String> = said.iter().map(|(name, _, message)| format!("{name}: {message}.")).collect();
     page.folded_text("What was found, and what to try", &all.join("\n"));
+}
+
+/// Which of `runs` did not learn what, in a sentence for each thing.
+fn in_one<'a>(said: impl Iterator<Item = (&'a str, &'a str)>, runs: usize) -> String {
+    let mut by_what: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, what) in said {
+        match by_what.iter_mut().find(|(of, _)| *of == what) {
+            Some((_, names)) => names.push(name),
+            None => by_what.push((what, vec![name])),
+        }
+    }
+    let sentences = by_what.iter().map(|(what, names)| match names.len() <= FEW_RUNS {
+        true => format!("No {what} was learnt by {}.", names.join(", ")),
+        false => format!("No {what} was learnt by {} of {runs} runs.", names.len()),
+    });
+    sentences.collect::<Vec<_>>().join(" ")
 }
 
 fn floor(all: &[Entry], task: Task) -> Option<f64> {
@@ -377,4 +389,18 @@ fn method_section(page: &mut Page, runs: &[RunMaterial], latest: &[Entry]) {
 /// What `fill` adds for each of `count` runs, behind one heading where they are many.
 fn folded_if_many(page: &mut Page, count: usize, heading: &str, fill: impl FnOnce(&mut Page)) {
     if count > FEW_RUNS { page.fold(&format!("{heading} ({count} runs)"), fill) } else { fill(page) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_learnt_is_said_of_those_that_did_not_learn_it() {
+        let few = [("a", "rotation"), ("b", "pose"), ("c", "rotation"), ("d", "pose")];
+        assert_eq!(in_one(few.into_iter(), 9), "No rotation was learnt by a, c. No pose was learnt by b, d.");
+        let many = ["a"; FEW_RUNS + 1].map(|name| (name, "pose"));
+        let sentence = format!("No pose was learnt by {} of 99 runs. No scale was learnt by z.", many.len());
+        assert_eq!(in_one(many.into_iter().chain([("z", "scale")]), 99), sentence);
+    }
 }
