@@ -240,11 +240,11 @@ pub fn conditions(all: &[Entry]) -> String {
         let (results, data) = (&entry.results, &entry.results.data);
         let objects = match data.split {
             SplitBy::Objects => {
-                let (train, val) = (data.train_objects, data.val_objects);
+                let [train, val] = [data.train_objects, data.val_objects].map(|count| grouped(count as u64));
                 format!("{train} + {val} objects of {}, {} views", classes(data.classes), data.views)
             }
             SplitBy::Views => {
-                let (objects, held_out) = (data.train_objects, data.held_out_views);
+                let (objects, held_out) = (grouped(data.train_objects as u64), data.held_out_views);
                 let train = data.views.saturating_sub(held_out);
                 format!("{objects} known objects of {}, {train} + {held_out} views", classes(data.classes))
             }
@@ -267,8 +267,8 @@ pub fn conditions(all: &[Entry]) -> String {
         _ => String::new(),
     };
     format!(
-        "Ours: measured on {}{trained}. The paper's numbers are for 41920 + 10552 ShapeNet objects of 55 classes at 256x256 \
-         and 2000 epochs (82,000 steps, with batches of 1,024 pairs); ours are comparable with them only under the same \
+        "Ours: measured on {}{trained}. The paper's numbers are for 41,920 + 10,552 ShapeNet objects of 55 classes at 256x256 \
+         and 2,000 epochs (82,000 steps, with batches of 1,024 pairs); ours are comparable with them only under the same \
          conditions.",
         parts.join("; ")
     )

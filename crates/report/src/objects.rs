@@ -6,6 +6,7 @@ use evaluate::Results;
 use evaluate::object_scores::{Score, Scores};
 
 use crate::Result;
+use crate::entry::grouped;
 use crate::table::{Cell, Column, Table};
 
 /// Objects shown at either end.
@@ -68,7 +69,7 @@ pub fn tables(results: &Results, name: &str) -> Vec<Table> {
     of_objects.name = "objects-ours".to_owned();
     of_objects.caption = format!(
         "{name}: the worst and the best of {} objects, {}",
-        objects.len(),
+        grouped(objects.len() as u64),
         results.data.split.held_out()
     );
     of_objects.notes = vec![

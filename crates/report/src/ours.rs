@@ -7,7 +7,7 @@ use evaluate::protocol::Task;
 use evaluate::results::{Measured, ProbeResult, Ranking, Retrieval, RetrievalError};
 
 use crate::compare::tells_something;
-use crate::entry::{Entry, Rivals};
+use crate::entry::{Entry, Rivals, grouped};
 use crate::table::{About, Better, Cell, Column, Table};
 
 const PROBES: [(Task, &str, f64); 8] = [
@@ -230,7 +230,10 @@ pub fn retrieval(all: &[Entry]) -> Vec<Table> {
     };
     let queries: BTreeSet<String> = with
         .iter()
-        .map(|(_, r, _)| format!("{} training and {} held-out queries", r.train.queries, r.val.queries))
+        .map(|(_, r, _)| {
+            let [train, val] = [r.train.queries, r.val.queries].map(|count| grouped(count as u64));
+            format!("{train} training and {val} held-out queries")
+        })
         .collect();
     let queries = queries.into_iter().collect::<Vec<_>>().join("; other rows: ");
     let note = format!(
