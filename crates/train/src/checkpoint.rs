@@ -385,14 +385,19 @@ pub fn newest(folder: &Path, mut warn: impl FnMut(String)) -> Result<Option<(Pat
     Ok(None)
 }
 
-/// Removes the checkpoints that need not stay: all but the `keep` newest and the `milestones`.
+/// Removes the checkpoints that need not stay: all but the `keep` newest and the milestones. One that an interruption left
+/// within an epoch serves only to go on from: it goes once there is a newer one, and takes no other's place.
 pub fn rotate(folder: &Path, keep: usize, is_milestone: impl Fn(u64) -> bool) -> Result<()> {
-    let all = list(folder)?;
-    let old = all.len().saturating_sub(keep.max(1));
-    for (epoch, path) in &all[..old] {
-        if !is_milestone(*epoch) {
-            fs::remove_file(path).map_err(Error::write(path))?;
-        }
+    let mut ends = list(folder)?;
+    let newest = ends.pop();
+    // A file that cannot be read is complained about where it is used.
+    let is_within =
+        |path: &Path| Checkpoint::read_metadata(path).is_ok_and(|found| found.position.step_in_epoch > 0);
+    let (left, mut old): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(_, path)| is_within(path));
+    old.truncate((old.len() + usize::from(newest.is_some())).saturating_sub(keep.max(1)));
+    old.retain(|(epoch, _)| !is_milestone(*epoch));
+    for (_, path) in left.iter().chain(&old) {
+        fs::remove_file(path).map_err(Error::write(path))?;
     }
     Ok(())
 }

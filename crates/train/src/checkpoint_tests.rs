@@ -1,6 +1,7 @@
 //! Tests of [`crate::checkpoint`].
 
 use std::fs;
+use std::path::PathBuf;
 
 use proptest::prelude::*;
 
@@ -85,6 +86,37 @@ fn rotation_keeps_milestones_and_the_newest() {
     }
     let epochs: Vec<u64> = list(folder.path()).unwrap().into_iter().map(|(epoch, _)| epoch).collect();
     assert_eq!(epochs, [3, 5, 7, 8]);
+}
+
+#[test]
+fn an_interruption_does_not_change_which_checkpoints_stay() {
+    for keep in 1..=3 {
+        for within in [&[][..], &[(2, 5)], &[(2, 3), (2, 5)], &[(0, 1), (1, 2), (3, 4), (3, 5)]] {
+            let folder = tempfile::tempdir().unwrap();
+            let save = |epoch: u64, step_in_epoch: u64| {
+                checkpoint(epoch, step_in_epoch, 0.1).write(folder.path()).unwrap();
+                rotate(folder.path(), keep, |epoch| epoch == 1).unwrap();
+                let kept: Vec<PathBuf> =
+                    list(folder.path()).unwrap().into_iter().map(|(_, path)| path).collect();
+                kept.iter().map(|path| Checkpoint::read_metadata(path).unwrap().position).collect::<Vec<_>>()
+            };
+            // Every second epoch has a checkpoint, and the first.
+            for epoch in [1_u64, 3, 5, 7] {
+                for &(before, step) in within {
+                    if (epoch.saturating_sub(2)..epoch).contains(&before) {
+                        let kept = save(before, step);
+                        assert_eq!(kept.last().map(|at| (at.epoch, at.step_in_epoch)), Some((before, step)));
+                        assert_eq!(kept.iter().filter(|at| at.step_in_epoch > 0).count(), 1);
+                    }
+                }
+                let kept: Vec<(u64, u64)> =
+                    save(epoch, 0).iter().map(|at| (at.epoch, at.step_in_epoch)).collect();
+                let mut wanted: Vec<(u64, u64)> = (1..=epoch).step_by(2).map(|epoch| (epoch, 0)).collect();
+                wanted.drain(1..wanted.len().saturating_sub(keep).max(1));
+                assert_eq!(kept, wanted, "keep {keep}, interrupted at {within:?}");
+            }
+        }
+    }
 }
 
 proptest! {
