@@ -239,7 +239,7 @@ impl Results {
     /// Takes over what `known` has and this has not, where both were measured on the same weights and data by the same
     /// protocol.
     pub fn keep(&mut self, known: Self) {
-        if known.subject.weights_key != self.subject.weights_key || !self.is_measured_like(&known) {
+        if !self.is_of_the_same(&known) {
             return;
         }
         for (task, result) in known.representations {
@@ -278,7 +278,13 @@ impl Results {
             && other.device == self.device
     }
 
-    /// The file beside `results.json` that keeps these once the same weights are measured in another way.
+    /// Whether both were measured in the same way on the same network.
+    fn is_of_the_same(&self, other: &Self) -> bool {
+        other.subject.weights_key == self.subject.weights_key && self.is_measured_like(other)
+    }
+
+    /// The file beside `results.json` that keeps these once others are measured: in another way, or of another network (its
+    /// weights, or images of another size).
     pub(crate) fn name_aside(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let device: String = self.device.chars().map(plain).collect();
@@ -288,15 +294,16 @@ impl Results {
             SplitBy::Objects => "",
             SplitBy::Views => "_views",
         };
-        format!("results_{preset}{frozen}_seed{seed}_{}{split}_{device}.json", self.data.data_key)
+        let (data, weights) = (&self.data.data_key, &self.subject.weights_key);
+        format!("results_{preset}{frozen}_seed{seed}_{data}{split}_{weights}_{device}.json")
     }
 
     /// Takes over what the evaluation's folder holds: what was measured before under the same conditions stays; what was
-    /// measured otherwise is kept in a file beside, whose path is returned.
+    /// measured otherwise, or of another network, is kept in a file beside, whose path is returned.
     pub fn merge_from(&mut self, folder: &Path) -> Result<Option<PathBuf>> {
         let Ok(known) = Self::read(&folder.join(FILE)) else { return Ok(None) };
         let mut kept = None;
-        if known.subject.weights_key == self.subject.weights_key && !known.is_measured_like(self) {
+        if !self.is_of_the_same(&known) {
             let aside = folder.join(known.name_aside());
             known.write(&aside)?;
             kept = Some(aside);
@@ -432,5 +439,11 @@ mod tests {
         assert_eq!(evaluate(0, &[(Task::Colour, 0.2)]), (false, 2, 1));
         assert_eq!(evaluate(1, &[(Task::Rotation, 0.3)]), (true, 1, 2));
         assert_eq!(evaluate(0, &[(Task::Rotation, 0.4)]), (true, 2, 2));
+        // Another network takes the place of none.
+        let mut other = results(&[(Task::Rotation, 0.5)]);
+        other.subject.weights_key = "other".to_owned();
+        assert!(other.merge_from(folder.path()).unwrap().is_some() && other.representations.len() == 1);
+        other.write_into(folder.path()).unwrap();
+        assert_eq!(evaluate(0, &[]), (true, 2, 3));
     }
 }

@@ -48,7 +48,7 @@ Tasks: classification, rotation, translation-object, translation-base, scale, sh
 colour, embeddings, retrieval, all (that the data have). A supervised run (train --method supervised --set network.task=rotation) is
 evaluated with its own head, on its own task.
 Features of all views are computed once and cached (--cache); progress is saved, rerun to resume.
-Results of another protocol, seed or dataset are kept in separate files.")]
+Results of another protocol, seed, dataset, size of images or network are kept in separate files.")]
 pub struct Arguments {
     /// A run's folder, or a checkpoint
     #[arg(value_name = "RUN|CHECKPOINT")]
