@@ -15,7 +15,7 @@ use train::{Config, RunFolder};
 use crate::axis::Axis;
 use crate::compare::tells_something;
 use crate::entry::Conditions;
-use crate::figures::{self, no_information};
+use crate::figures::{self, Floor};
 use crate::{Drawing, Error, LineChart, Result, Series, run_names};
 
 /// Everything about one run.
@@ -33,6 +33,8 @@ pub struct RunMaterial {
     pub environment_text: Option<String>,
     /// Lines of `metrics.jsonl`.
     pub records: Vec<Record>,
+    /// Of which some are damaged, in a sentence.
+    pub damage: Option<String>,
     /// Folders of evaluations with their results, by epoch.
     pub evaluations: Vec<(PathBuf, Results)>,
     /// Whether the run, which has come to its end, has learnt poses; nothing where it was not to.
@@ -54,7 +56,7 @@ impl RunMaterial {
                 material.split = run.config().map_or(SplitBy::Objects, |c| c.split.or(SplitBy::Objects));
                 material.config_text = std::fs::read_to_string(run.config_path()).ok();
                 material.environment_text = std::fs::read_to_string(run.environment_path()).ok();
-                material.records = metrics::read(&run.metrics_path())?;
+                (material.records, material.damage) = metrics::read_undamaged(&run.metrics_path())?;
                 // Settings that cannot be read are no reason for a report to fail.
                 material.pose =
                     run.config().ok().and_then(|config| verdict::of_run(&config, &material.records));
@@ -162,11 +164,11 @@ fn charts(runs: &[RunMaterial]) -> Vec<(String, Vec<&RunMaterial>)> {
 pub(crate) const LOSS: &str = "loss_";
 
 /// Curves of training: the loss of every run, and the online probes on what is held out of runs together.
-pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String, Drawing)> {
+pub(crate) fn curves(runs: &[RunMaterial], rotation_floors: &[Floor]) -> Vec<(String, Drawing)> {
     let mut drawings = Vec::new();
     for (index, (end, chart)) in charts(runs).iter().enumerate() {
         let number = if index == 0 { String::new() } else { format!("_{}", index + 1) };
-        for (name, drawing) in online(chart, end, rotation_floor) {
+        for (name, drawing) in online(chart, end, rotation_floors) {
             drawings.push((format!("{name}{number}"), drawing));
         }
     }
@@ -192,7 +194,7 @@ pub fn curves(runs: &[RunMaterial], rotation_floor: Option<f64>) -> Vec<(String,
 }
 
 /// The online probes of some runs; titles end with `end`.
-fn online(runs: &[&RunMaterial], end: &str, rotation_floor: Option<f64>) -> Vec<(String, Drawing)> {
+fn online(runs: &[&RunMaterial], end: &str, rotation_floors: &[Floor]) -> Vec<(String, Drawing)> {
     let mut drawings = Vec::new();
     let splits: Vec<(&str, SplitBy)> = runs.iter().map(|run| (run.name.as_str(), run.split)).collect();
     let (held_out, names) = run_names::held_out(&splits);
@@ -220,9 +222,9 @@ fn online(runs: &[&RunMaterial], end: &str, rotation_floor: Option<f64>) -> Vec<
             let last = |(run, name)| Some((String::as_str(name), curve(run, &floor).last()?.1));
             runs.iter().copied().zip(&names).filter_map(last).collect()
         });
-        let references = match (name, rotation_floor) {
-            ("online_rotation", Some(floor)) if own.is_empty() => vec![(floor, no_information(floor))],
-            ("online_rotation", _) => figures::floors(own),
+        let references = match name {
+            "online_rotation" if own.is_empty() => rotation_floors.to_vec(),
+            "online_rotation" => figures::floors(own),
             _ => Vec::new(),
         };
         let label = if name == "online_rotation" { "R\u{b2}" } else { "share" };

@@ -116,20 +116,33 @@ fn rewind(path: &Path, step: u64) -> Result<Option<String>> {
 
 /// All complete lines of the file; none where there is no file.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+    match read_undamaged(path)? {
+        (_, Some(sentence)) => Err(Error::Request(sentence)),
+        (records, None) => Ok(records),
+    }
+}
+
+/// The complete lines of the file that can be read, and a sentence about the others where there are any: curves with a gap are
+/// better than none.
+pub fn read_undamaged(path: &Path) -> Result<(Vec<Record>, Option<String>)> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((Vec::new(), None)),
         Err(error) => return Err(Error::read(path)(error)),
     };
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    whole
-        .lines()
-        .enumerate()
-        .map(|(index, line)| {
-            serde_json::from_str(line)
-                .map_err(|error| Error::content(path, format!("line {} is not a record: {error}", index + 1)))
-        })
-        .collect()
+    let (mut records, mut damaged) = (Vec::new(), Vec::new());
+    let whole = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    for (index, line) in whole.enumerate() {
+        match serde_json::from_slice(line) {
+            Ok(record) => records.push(record),
+            Err(_) => damaged.push(index + 1),
+        }
+    }
+    let sentence = damaged.first().map(|first| {
+        let (path, count) = (path.display(), damaged.len());
+        format!("damaged lines in {path}: {count}, the first is line {first}; they are left out")
+    });
+    Ok((records, sentence))
 }
 
 /// What curves are drawn over.
@@ -228,6 +241,11 @@ mod tests {
         let place = bytes.iter().position(|&byte| byte == b':').unwrap();
         bytes[place] ^= 1;
         fs::write(&path, &bytes).unwrap();
+        let sentence =
+            format!("damaged lines in {}: 1, the first is line 1; they are left out", path.display());
+        let (records, said) = read_undamaged(&path).unwrap();
+        assert_eq!((records.len(), said.as_deref()), (4, Some(sentence.as_str())));
+        assert_eq!(read(&path).unwrap_err().to_string(), sentence);
         let (mut file, damage) = MetricsFile::open(&path, 4).unwrap();
         assert!(damage.unwrap().starts_with(&format!("damaged lines in {}: 1; ", path.display())));
         file.write(&record(5, 0.5)).unwrap();

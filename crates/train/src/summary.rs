@@ -66,6 +66,8 @@ pub struct Summary {
     pub checkpoints: Vec<PathBuf>,
     /// All lines of metrics.
     pub records: Vec<Record>,
+    /// Of which some are damaged, in a sentence.
+    pub damage: Option<String>,
     /// All sessions.
     pub sessions: Vec<Environment>,
 }
@@ -81,7 +83,7 @@ impl Summary {
             .rev()
             .find_map(|path| Checkpoint::read_metadata(path).ok())
             .map_or_else(Position::default, |checkpoint| checkpoint.position);
-        let records = metrics::read(&folder.metrics_path())?;
+        let (records, damage) = metrics::read_undamaged(&folder.metrics_path())?;
         let sessions = environment::read(&folder.environment_path()).unwrap_or_default();
         let failed = matches!(sessions.last(), Some(Environment { ended: Some(Ended::Failed(_)), .. }));
         let state = if folder.is_running() {
@@ -107,6 +109,7 @@ impl Summary {
             reached,
             checkpoints,
             records,
+            damage,
             sessions,
             config,
         })

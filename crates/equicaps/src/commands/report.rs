@@ -60,6 +60,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     run_names::distinguish(
         runs.iter_mut().map(|run| &mut run.name).zip(paths.iter().map(|path| path.as_path())),
     );
+    runs.iter().filter_map(|run| run.damage.as_ref()).for_each(|damage| terminal.warn(damage));
     let evaluations: usize = runs.iter().map(|run| run.evaluations.len()).sum();
     if evaluations == 0 {
         terminal.warn("none of these runs has been evaluated (equicaps evaluate RUN --data DIR); the report has no tables");

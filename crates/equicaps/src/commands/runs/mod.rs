@@ -66,17 +66,26 @@ enum RunsCommand {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     match &arguments.command {
         RunsCommand::List { folder } => list(folder, terminal),
-        RunsCommand::Show { run } => Outcome::new(&RunDetails::of(&Summary::of(&RunFolder::open(run)?)?)),
-        RunsCommand::Compare { runs } => Outcome::new(&RunComparison::of(&summaries(runs)?)),
-        RunsCommand::Plot(arguments) => plot::run(arguments),
+        RunsCommand::Show { run } => {
+            Outcome::new(&RunDetails::of(&summary(&RunFolder::open(run)?, terminal)?))
+        }
+        RunsCommand::Compare { runs } => Outcome::new(&RunComparison::of(&summaries(runs, terminal)?)),
+        RunsCommand::Plot(arguments) => plot::run(arguments, terminal),
     }
 }
 
+/// What is known about a run; what of it is damaged is said.
+fn summary(folder: &RunFolder, terminal: &Terminal) -> train::Result<Summary> {
+    let found = Summary::of(folder)?;
+    found.damage.iter().for_each(|damage| terminal.warn(damage));
+    Ok(found)
+}
+
 /// The runs, each by a name of its own.
-fn summaries(runs: &[PathBuf]) -> anyhow::Result<Vec<Summary>> {
+fn summaries(runs: &[PathBuf], terminal: &Terminal) -> anyhow::Result<Vec<Summary>> {
     let mut found = Vec::new();
     for run in runs {
-        found.push(Summary::of(&RunFolder::open(run)?)?);
+        found.push(summary(&RunFolder::open(run)?, terminal)?);
     }
     run_names::distinguish(found.iter_mut().map(|run| (&mut run.name, &*run.root)));
     Ok(found)
@@ -154,7 +163,7 @@ struct RunList {
 fn list(folder: &Path, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let mut runs = Vec::new();
     for run in RunFolder::find(folder)? {
-        match Summary::of(&run) {
+        match summary(&run, terminal) {
             Ok(summary) => runs.push(RunState::of(&summary)),
             Err(error) => terminal.warn(error.to_string()),
         }

@@ -9,7 +9,7 @@ use train::metrics::Over;
 
 use crate::UsageError;
 use crate::outcome::Outcome;
-use crate::terminal::shown;
+use crate::terminal::{Terminal, shown};
 
 /// Arguments of `equicaps runs plot`.
 #[derive(Debug, clap::Args)]
@@ -47,8 +47,8 @@ enum OverWord {
 }
 
 /// Draws the curves.
-pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let runs = super::summaries(&arguments.runs)?;
+pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let runs = super::summaries(&arguments.runs, terminal)?;
     let over = match arguments.over {
         Some(OverWord::Epochs) => Over::Epochs,
         Some(OverWord::Steps) => Over::Steps,

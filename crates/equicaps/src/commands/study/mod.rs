@@ -273,7 +273,10 @@ fn report(site: &Site, terminal: &Terminal) -> anyhow::Result<Option<String>> {
     let mut missing = Vec::new();
     for run in &site.study.runs {
         match RunMaterial::read(&site.root(run)) {
-            Ok(material) if !material.evaluations.is_empty() => found.push(material),
+            Ok(material) if !material.evaluations.is_empty() => {
+                material.damage.iter().for_each(|damage| terminal.warn(damage));
+                found.push(material);
+            }
             read => {
                 if let (Err(error), true) = (read, site.root(run).is_dir()) {
                     terminal.warn(error.to_string());

@@ -120,7 +120,8 @@ impl Planner<'_> {
             // What is finished needs its data no more.
             Err(_) if progress == Progress::Finished => {
                 let folder = RunFolder::open(&site.root(run))?;
-                let (config, records) = (folder.config()?, metrics::read(&folder.metrics_path())?);
+                let (config, (records, _)) =
+                    (folder.config()?, metrics::read_undamaged(&folder.metrics_path())?);
                 let steps = records.last().map_or(0, |record| record.step);
                 return Ok((PlannedRun { steps, ..row(&config) }, None));
             }

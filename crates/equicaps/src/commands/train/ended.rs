@@ -12,14 +12,15 @@ use train::{Config, RunFolder};
 
 use super::resume_command;
 use crate::outcome::Outcome;
-use crate::terminal::shown;
+use crate::terminal::{Terminal, shown};
 
 /// How a session ended.
 pub(super) fn report(
     folder: &RunFolder,
     config: &Config,
     ended: train::Outcome,
-    warnings: Vec<String>,
+    mut warnings: Vec<String>,
+    terminal: &Terminal,
 ) -> anyhow::Result<Outcome> {
     let (status, checkpoint) = match ended {
         train::Outcome::Finished(path) => ("finished", Some(path)),
@@ -27,6 +28,8 @@ pub(super) fn report(
         train::Outcome::Interrupted(path) => ("interrupted", path),
     };
     let summary = Summary::of(folder)?;
+    summary.damage.iter().for_each(|damage| terminal.warn(damage));
+    warnings.extend(summary.damage.clone());
     let last = |kind: Kind| {
         let names = summary.names(kind).into_iter();
         names.filter_map(|name| summary.last(kind, &name).map(|value| (name, value))).collect()
