@@ -118,7 +118,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     if !done.is_empty() {
         return for_first(world, || {
             let done = train::Outcome::AlreadyFinished(done.into());
-            ended::report(&RunFolder::open(root)?, &config, done, Vec::new())
+            ended::report(&RunFolder::open(root)?, &config, done, Vec::new(), terminal)
         });
     }
     interrupt::flag();
@@ -177,7 +177,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let ended = ended.map_err(|error| with_the_way_on(error, folder.as_ref()))?;
     progress.finish();
     match folder {
-        Some(folder) => ended::report(&folder, &config, ended, warnings),
+        Some(folder) => ended::report(&folder, &config, ended, warnings, terminal),
         None => Ok(Outcome::nothing().interrupted_if(matches!(ended, train::Outcome::Interrupted(_)))),
     }
 }
@@ -228,9 +228,25 @@ impl Arguments {
             ("--seed", "seed", &self.seed.map(|seed| seed.to_string())),
         ];
         for (option, key, value) in options {
-            value.as_ref().map_or(Ok(()), |value| settings.set_key(option, key, value))?;
+            let Some(value) = value else { continue };
+            if let Some(assignment) = self.contradicting(key, value) {
+                let text = format!(
+                    "{option} {value} and --set {assignment} contradict each other; give one of them"
+                );
+                return Err(train::Error::Setting(text));
+            }
+            settings.set_key(option, key, value)?;
         }
         Ok(())
+    }
+
+    /// The assignment by `--set` that gives `key` another value.
+    fn contradicting(&self, key: &str, value: &str) -> Option<&String> {
+        let is_other = |assignment: &&String| {
+            let (assigned, other) = assignment.split_once('=').unwrap_or_default();
+            assigned.trim() == key && other.trim().trim_matches(['"', '\'']) != value
+        };
+        self.set.iter().find(is_other)
     }
 }
 

@@ -21,10 +21,13 @@ const SMALL: [&str; 7] = [
     "probes.held_out_every=3",
 ];
 
-/// `equicaps train --run RUN --set epochs=N` with small steps and more arguments.
+/// `equicaps train --run RUN --set epochs=N` with small steps and more arguments, which may name other data.
 fn new_run(run: &Path, epochs: u32, more: &[&str]) -> Command {
     let mut command = equicaps(&["train", "--preset", "demo", "--run"]);
-    set(set(set(command.arg(run), &TINY), &SMALL), &[&format!("epochs={epochs}")]).args(more);
+    let others = more.contains(&"--data");
+    let small: Vec<&str> =
+        SMALL.into_iter().filter(|assignment| !(others && assignment.starts_with("data="))).collect();
+    set(set(set(command.arg(run), &TINY), &small), &[&format!("epochs={epochs}")]).args(more);
     command
 }
 
@@ -235,6 +238,12 @@ fn mistakes_are_named() {
     assert_eq!(wrong(&one, "a step needs two training pairs"), 1);
     assert_eq!(wrong(&["--seed", "9223372036854775808"], "is not in 0..="), 2);
     assert_eq!(wrong(&["--set", "method=sie"], "give --method sie"), 2);
+    let twice = "--seed 3 and --set seed=4 contradict each other; give one of them";
+    assert_eq!(wrong(&["--seed", "3", "--set", "seed=4"], twice), 2);
+    assert_eq!(
+        wrong(&["--on-bad-sample", "skip", "--set", "loader.on_bad_sample=\"replace\""], "contradict"),
+        2
+    );
     let size = "image_size is 4294967296, but must be a multiple of 32 between 32 and 8192";
     assert_eq!(wrong(&["--set", "image_size=4294967296"], size), 2);
     let width = "network.width is 4611686018427387904, but must be at most 4096";
@@ -426,6 +435,25 @@ fn runs_tell_about_themselves() {
     }
     let (status, _) = failure(&mut equicaps(&["runs", "plot", first, "--metric", "no such number"]));
     assert_eq!(status, 2);
+
+    // A damaged line is left out, and that is said; the run is of use without it.
+    let metrics = Path::new(first).join("metrics.jsonl");
+    let text = std::fs::read_to_string(&metrics).unwrap();
+    std::fs::write(&metrics, text.replacen('{', "x", 1)).unwrap();
+    let sentence =
+        format!("damaged lines in {}: 1, the first is line 1; they are left out", metrics.display());
+    let report = root.path().join("report.html");
+    for words in [
+        &["runs", "show", first][..],
+        &["runs", "compare", first, second],
+        &["runs", "list", root.path().to_str().unwrap()],
+        &["train", "--resume", first],
+        &["report", first, second, "--out", report.to_str().unwrap()],
+    ] {
+        let output = equicaps(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains(&sentence), "{words:?}: {said}");
+    }
 }
 
 /// Killed between the last checkpoint and the removal of the one before it.
