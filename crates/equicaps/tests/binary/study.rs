@@ -106,6 +106,11 @@ fn a_study_is_made_once_and_reported() {
     }
     let made = ok_json(&mut call(root.path(), &["--only", "vicreg"]));
     assert_eq!(made["finished"], 1, "{made}");
+    // What was the newest checkpoint when it was evaluated is that of an epoch.
+    study(root.path(), 3, "evaluate = { epochs = [2, 3] }\n");
+    let made = ok_json(&mut call(root.path(), &["--only", "vicreg"]));
+    assert_eq!(made["finished"], 1, "{made}");
+    study(root.path(), 3, "");
     assert!(!folder("data").exists() && !folder("runs/T-vicreg-s0/checkpoints").exists());
     let made = ok_json(&mut call(root.path(), &[]));
     assert_eq!(made["finished"], 2, "{made}");
@@ -115,6 +120,35 @@ fn a_study_is_made_once_and_reported() {
         code == 2 && said.contains("no run has such a name (runs: T-vicreg-s0, T-equicaps-s0)"),
         "{said}"
     );
+}
+
+#[test]
+fn further_data_to_evaluate_on_are_those_of_the_study_or_a_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let more = |also: &str| {
+        format!(
+            "evaluate = {{ also = [\"{also}\"] }}\n[data.O]\nprocedural = \"3x4\"\nviews = 4\nsize = 32\nseed = 5\n"
+        )
+    };
+    study(root.path(), 1, &more("P"));
+    let (code, said) = failure(&mut call(root.path(), &["--dry-run"]));
+    let wrong = "tiny.toml, line 15: also is \"P\", which is neither a folder nor one of the data of this study (O, T)";
+    assert!(code == 2 && said.contains(wrong), "{said}");
+    study(root.path(), 1, &more("O"));
+    ok(&mut call(root.path(), &["--only", "equicaps"]));
+    let results: Value =
+        serde_json::from_str(&text(root.path(), "runs/T-equicaps-s0/evaluation/epoch_00001/results.json"))
+            .unwrap();
+    assert_eq!(results["also"][0]["data"]["path"], "tiny/data/O");
+    assert!(results["also"][0]["representations"]["rotation"]["value"]["value"].is_f64());
+}
+
+#[test]
+fn text_is_no_number() {
+    let root = tempfile::tempdir().unwrap();
+    study(root.path(), 1, "set = { epochs = \"3\" }\n");
+    let (code, said) = failure(&mut call(root.path(), &["--dry-run"]));
+    assert!(code == 2 && said.contains("epochs takes a whole number, 0 or more, not \"3\""), "{said}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Block {
             axes.push((key, several(key, values, Kind::Text)?));
         }
         for (key, values) in &self.vary {
-            axes.push((key, values.iter().map(|value| Some(written(value))).collect()));
+            axes.push((key, values.iter().map(|value| Some(assigned(value))).collect()));
         }
         let seeds = self.seed.clone().unwrap_or(Value::Integer(0));
         axes.push(("seed", several("seed", &Some(seeds), Kind::Number)?));
@@ -141,7 +141,7 @@ impl Block {
     ) -> Result<Run, String> {
         let mut options = Vec::new();
         let mut set: Vec<String> =
-            self.set.iter().map(|(key, value)| format!("{key}={}", written(value))).collect();
+            self.set.iter().map(|(key, value)| format!("{key}={}", assigned(value))).collect();
         let mut name = Vec::new();
         for &(axis, value) in chosen {
             let Some(value) = value else { continue };
@@ -163,7 +163,7 @@ impl Block {
                     let short = key.rsplit('.').next().unwrap_or(key);
                     // capsules16, but task_rotation; lists are written without spaces.
                     let join = if value.starts_with(|c: char| c.is_ascii_digit()) { "" } else { "_" };
-                    name.push(format!("{short}{join}{}", value.replace(' ', "")));
+                    name.push(format!("{short}{join}{}", value.replace([' ', '"'], "")));
                 }
             }
         }
@@ -257,6 +257,16 @@ fn written(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+/// A value as `--set` has it: as on a command line, but text that would be read as something else stays in quotation marks.
+fn assigned(value: &Value) -> String {
+    let text = written(value);
+    let read = format!("value = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+    match read {
+        Some(other) if value.is_str() && !other.is_str() => value.to_string(),
+        _ => text,
     }
 }
 

@@ -47,6 +47,17 @@ fn words_of(name: &str) -> (Vec<String>, u64) {
     (words.split(' ').map(str::to_owned).collect(), epochs.unwrap_or(0))
 }
 
+/// What an evaluation is known by, whatever words it was asked for with: the newest checkpoint is that of the last epoch, and
+/// what is said of an epoch does not depend on how long the run went on.
+fn key(words: &[String], epochs: u64) -> String {
+    let all = words.join(" ");
+    match which(words) {
+        Some(Which::Newest) => all.replace("--epochs newest", &format!("--epochs {epochs}")),
+        Some(Which::Epochs(_)) => all,
+        _ => format!("{all} after {epochs} epochs"),
+    }
+}
+
 /// Refuses evaluations of the same network of which one would take the other's place and leave nothing of it.
 pub(super) fn check_together(run: &Run, epochs: u64) -> Result<(), String> {
     let way = |words: &Vec<String>| Some((folders(words, epochs), arguments(words)?.way()));
@@ -76,15 +87,22 @@ fn folders(words: &[String], epochs: u64) -> Vec<String> {
 impl Site {
     /// The evaluations of `run` that are not done.
     pub fn missing<'a>(&self, run: &'a Run, config: &Config) -> Vec<&'a Vec<String>> {
-        let (done, config) = (self.evaluated(run), self.made(run, config));
-        let asked: Vec<String> = run.evaluations.iter().map(|words| name(words, &config)).collect();
+        let epochs = self.made(run, config).epochs;
+        let done: Vec<(String, Vec<String>)> = self
+            .evaluated(run)
+            .iter()
+            .map(|name| {
+                let (words, epochs) = words_of(name);
+                (key(&words, epochs), folders(&words, epochs))
+            })
+            .collect();
+        let asked: Vec<String> = run.evaluations.iter().map(|words| key(words, epochs)).collect();
         let is_done = |words: &Vec<String>| {
-            let (name, own) = (name(words, &config), folders(words, config.epochs));
-            let Some(at) = done.iter().position(|other| *other == name) else { return false };
+            let (key, own) = (key(words, epochs), folders(words, epochs));
+            let Some(at) = done.iter().rposition(|(other, _)| *other == key) else { return false };
             // Results that nobody asks for any more may stand in their place.
-            let covers = |later: &String| {
-                let (words, epochs) = words_of(later);
-                !asked.contains(later) && folders(&words, epochs).iter().any(|folder| own.contains(folder))
+            let covers = |(later, folders): &(String, Vec<String>)| {
+                !asked.contains(later) && folders.iter().any(|folder| own.contains(folder))
             };
             !done[at + 1..].iter().any(covers) && self.has_results(run, &own)
         };

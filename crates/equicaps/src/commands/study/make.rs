@@ -234,6 +234,12 @@ impl Crew<'_> {
             self.site.tidy(run)?;
         }
         for evaluation in self.site.missing(run, config) {
+            for also in self.site.also(evaluation) {
+                let data = self.data(number, also)?;
+                if data != Ended::Done {
+                    return Ok(data);
+                }
+            }
             self.watch.says(number, &format!("evaluation ({})", evaluation.join(" ")));
             let words = self.site.evaluate_words(run, evaluation);
             match self.part(number, &words, held)? {

@@ -105,13 +105,25 @@ impl Site {
 
     /// What `--data` and `--lists` get.
     fn data_words(&self, name: &str) -> Vec<String> {
+        let lists = match self.study.data.get(name) {
+            Some(Data::There { lists: Some(lists), .. }) => vec!["--lists".to_owned(), lists.clone()],
+            _ => Vec::new(),
+        };
+        ["--data".to_owned(), self.data_path(name)].into_iter().chain(lists).collect()
+    }
+
+    /// Where the data called `name` are, or will be.
+    fn data_path(&self, name: &str) -> String {
         match self.study.data.get(name) {
-            Some(Data::There { path, lists, .. }) => {
-                let lists = lists.iter().flat_map(|lists| ["--lists".to_owned(), lists.clone()]);
-                ["--data".to_owned(), path.clone()].into_iter().chain(lists).collect()
-            }
-            _ => vec!["--data".to_owned(), path_word(&self.out.join("data").join(name))],
+            Some(Data::There { path, .. }) => path.clone(),
+            _ => path_word(&self.out.join("data").join(name)),
         }
+    }
+
+    /// The data of the study, by name, that an evaluation is made on besides those of its run.
+    pub fn also<'a>(&self, evaluation: &'a [String]) -> Vec<&'a String> {
+        let named = also_places(evaluation).map(|at| &evaluation[at]);
+        named.filter(|name| self.study.data.contains_key(*name)).collect()
     }
 
     /// Where the data called `name` are, if the study renders them.
@@ -175,6 +187,13 @@ impl Site {
     pub fn evaluate_words(&self, run: &Run, evaluation: &[String]) -> Vec<String> {
         let mut words = vec!["evaluate".to_owned(), path_word(&self.root(run))];
         words.extend(evaluation.iter().cloned());
+        for at in also_places(evaluation) {
+            // Behind `evaluate` and the run.
+            let value = &mut words[at + 2];
+            if self.study.data.contains_key(value.as_str()) {
+                *value = self.data_path(value);
+            }
+        }
         words.extend(self.data_words(&run.data));
         words.extend(["--device".to_owned(), self.device.clone()]);
         words
@@ -198,6 +217,20 @@ impl Site {
                 return Err(wrong("these are no options of evaluate".to_owned()));
             };
             arguments.asked().map_err(|error| wrong(error.to_string()))?;
+            let values = also_places(evaluation).map(|at| evaluation[at].as_str());
+            let is_known = |value: &&str| {
+                self.study.data.contains_key(*value)
+                    || value.starts_with("procedural:")
+                    || Path::new(value).exists()
+            };
+            if let Some(value) = values.into_iter().find(|value| !is_known(value)) {
+                let known: Vec<&str> = self.study.data.keys().map(String::as_str).collect();
+                let text = format!(
+                    "also is \"{value}\", which is neither a folder nor one of the data of this study ({})",
+                    known.join(", ")
+                );
+                return Err(wrong(text));
+            }
         }
         let Command::Train(arguments) = parse(&self.begin_words(run)).map_err(wrong)? else {
             return Err(wrong("these are no options of train".to_owned()));
@@ -384,6 +417,11 @@ fn is_trained_on_others(summary: &Summary, there: &Config, config: &Config) -> b
     // What is no longer there, or was never kept, cannot be compared; `train --resume` compares again.
     let now = train::data::open_views(config, &mut |_| ()).ok();
     before.zip(now).is_some_and(|(before, now)| before != TrainedOn::of_views(&*now))
+}
+
+/// Where the values of `--also` stand.
+fn also_places(evaluation: &[String]) -> impl Iterator<Item = usize> + '_ {
+    (1..evaluation.len()).filter(|at| evaluation[at - 1] == "--also")
 }
 
 /// A path as a word of a command line: one that begins with a dash would be taken for an option.
