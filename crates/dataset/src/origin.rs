@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pose::Quaternion;
+use pose::ViewPose;
 
 use crate::latent_table::ALL_NAMES;
 use crate::{Dataset, Image, Object, Split, SplitBy, Views};
@@ -23,14 +23,15 @@ pub struct Origin {
     pub split: &'static str,
     /// The parameters of the view that are known, in the order of [`ALL_NAMES`].
     pub latents: [Option<f64>; ALL_NAMES.len()],
-    /// Its rotation, where it is known.
-    pub rotation: Option<Quaternion>,
+    /// Its pose, where it is known.
+    pub pose: Option<ViewPose>,
 }
 
 impl Origin {
     /// `1 - <q, q'>^2` of two views: 0 for the same orientation, 1 for half a turn; `None` where one is not known.
     pub fn rotation_distance(first: Option<&Self>, second: Option<&Self>) -> Option<f64> {
-        Some(pose::rotation_distance(first?.rotation?, second?.rotation?))
+        let rotation = |origin: Option<&Self>| Some(origin?.pose?.quaternion());
+        Some(pose::rotation_distance(rotation(first)?, rotation(second)?))
     }
 }
 
@@ -74,7 +75,7 @@ fn known(dataset: &Dataset, index: usize, view: usize) -> Origin {
         view,
         split: split.name(),
         latents,
-        rotation: dataset.has_pose(index, view).then(|| dataset.latents(index, view).pose().quaternion()),
+        pose: dataset.has_pose(index, view).then(|| dataset.latents(index, view).pose()),
     }
 }
 

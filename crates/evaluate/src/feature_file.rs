@@ -176,7 +176,7 @@ mod tests {
             view,
             split: "val",
             latents: latents(view),
-            rotation: None,
+            pose: None,
         };
         let origins: Vec<Option<Origin>> = (0..rows).map(|row| (row % 3 == 1).then(|| origin(row))).collect();
         let all = Rows { paths: &paths, origins: &origins, encoded: &encoded, capsules: Some((2, 2)) };

@@ -13,7 +13,12 @@ export function ticks(low, high, count = 5) {
   return found;
 }
 
-const label = (value) => (Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-2) ? value.toExponential(0) : String(Number(value.toPrecision(4))));
+const label = (value) => {
+  const short = Number(value.toPrecision(4));
+  return Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-2) ? short.toExponential() : String(short);
+};
+/** Half of a letter's width, in the chart's units, at most. */
+const HALF_LETTER = 4.5;
 
 /** `series`: [{name, colour, points: [[x, y]], floor}]; `mark`: an x to be marked. */
 export function chart(series, { mark = null, onpick = null } = {}) {
@@ -36,7 +41,12 @@ export function chart(series, { mark = null, onpick = null } = {}) {
     root.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }),
       svg("text", { x: left - 5, y: y(value) + 4, "text-anchor": "end" }, label(value)));
   }
-  for (const value of ticks(first, last)) root.append(svg("text", { x: x(value), y: height - 7, "text-anchor": "middle" }, label(value)));
+  for (const value of ticks(first, last)) {
+    // The last label ends where the chart does.
+    const text = label(value);
+    const isLast = x(value) + HALF_LETTER * text.length > width;
+    root.append(svg("text", { x: isLast ? width : x(value), y: height - 7, "text-anchor": isLast ? "end" : "middle" }, text));
+  }
   for (const one of series) {
     if (one.floor !== null && one.floor !== undefined) {
       root.append(svg("line", { class: "floor", x1: left, x2: width - right, y1: y(one.floor), y2: y(one.floor), style: `stroke:${one.colour}` },

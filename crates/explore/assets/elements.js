@@ -87,6 +87,8 @@ export function toast(text) {
 }
 
 export const degrees = (value, digits = 0) => (value === null || value === undefined || Number.isNaN(value) ? "–" : `${value.toFixed(digits)}°`);
+/** How near a view is that was found: its angle, followed by `word`, where the data have poses, and its cosine. */
+export const nearness = (view, word) => `${view.degrees === undefined ? "" : `${degrees(view.degrees)} ${word}, `}${view.similarity.toFixed(3)}`;
 export const share = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(0)} %`);
 
 /** A canvas with as many pixels as the screen has for it. */

@@ -13,28 +13,36 @@ export function open(place) {
   const list = el("div.near", { style: "grid-template-columns:repeat(auto-fill,minmax(205px,1fr));gap:.9rem" });
   const tables = el("div.stack");
   const head = el("h2");
+  const about = el("p.small.soft", { style: "margin-bottom:.7rem" });
   const turn = (view) => { showStored(view); location.hash = "turn"; };
 
+  /** Whether there are errors of rotation. */
+  const knows = () => known.no_rotation === null;
+  const taken = (view) => (view.is_wrong_class ? [el("span.bad", {}, ` taken for ${view.taken_for}`)] : []);
   const wrongView = (view) => {
     const picture = (one, text) => el("figure", {}, el("button.picture", { type: "button", onclick: () => turn(one) }, el("img", { src: viewAddress(one.object, one.view), alt: text, loading: "lazy" })), el("figcaption", {}, text));
+    if (!knows()) return el("div", {}, picture(view, `view ${view.view}`), el("div.small", {}, view.class, ...taken(view)));
     const tone = view.rotation_degrees > 60 ? "bad" : view.rotation_degrees > 20 ? "warm" : "good";
     return el("div", {},
       el("div", { style: "display:grid;grid-template-columns:1fr 1fr;gap:.35rem" }, picture(view, `asked: view ${view.view}`), view.found ? picture(view.found, `found: view ${view.found.view}`) : el("div")),
-      el("div.small", {}, el("b", { className: tone }, degrees(view.rotation_degrees)), ` ${view.class}`, view.is_wrong_class ? el("span.bad", {}, ` taken for ${view.taken_for}`) : ""));
+      el("div.small", {}, el("b", { className: tone }, degrees(view.rotation_degrees)), ` ${view.class}`, ...taken(view)));
   };
   const table = (title, rows, isChosen, choose) => panel(el("h2", {}, title, el("small", {}, "click to see its views")), el("div.scroll", {}, el("table", {},
-    el("thead", {}, el("tr", {}, ["", "views", "error", "over 60°", "right class"].map((text) => el("th", {}, text)))),
+    el("thead", {}, el("tr", {}, ["", "views", ...(knows() ? ["error", "over 60°"] : []), "right class"].map((text) => el("th", {}, text)))),
     el("tbody", {}, rows.map((row) => el("tr.choose", { className: isChosen(row) ? "choose chosen" : "choose", tabIndex: 0, onclick: () => choose(row), onkeydown: (event) => { if (event.key === "Enter") choose(row); } },
-      el("td", {}, row.name), el("td", {}, String(row.views)), el("td", {}, degrees(row.rotation_degrees)), el("td", {}, share(row.far)), el("td", {}, share(row.right_class))))))));
+      el("td", {}, row.name), el("td", {}, String(row.views)), knows() ? [el("td", {}, degrees(row.rotation_degrees)), el("td", {}, share(row.far))] : [], el("td", {}, share(row.right_class))))))));
 
   const load = async () => {
     const own = ++stale;
     const answer = await whenReady(() => get(`api/errors?${query({ ...network(), ...filter })}`), () => own === stale);
     if (!answer) return;
     known = answer;
+    const right = answer.all.right_class === null ? "no classes" : `${share(answer.all.right_class)} right class`;
     const object = page.state.data.objects[filter.object];
     const what = filter.object !== null ? ` of ${object.id}` : filter.class !== null ? ` of ${page.state.data.classes[filter.class]}` : "";
-    head.replaceChildren(`${answer.count} held-out views${what}`, el("small", {}, `worst first; all: mean error ${degrees(answer.all.rotation_degrees, 1)}, ${share(answer.all.right_class)} right class`));
+    head.replaceChildren(`${answer.count} held-out views${what}`, el("small", {}, knows() ? `worst first; all: mean error ${degrees(answer.all.rotation_degrees, 1)}, ${right}` : `wrong classes first; all: ${right}`));
+    about.replaceChildren(knows() ? "An object's first held-out view is moved to each of the others; the error is the angle between the view that is found among them and the one that was asked for." : `There are no errors of rotation: ${answer.no_rotation}.`,
+      answer.all.right_class === null ? " Classes are not known either: there are no training views to compare with." : " Classes are those of the nearest training views.");
     list.replaceChildren(...answer.views.map(wrongView));
     more.hidden = answer.views.length >= answer.count || answer.views.length >= 200;
     tables.replaceChildren(
@@ -50,7 +58,7 @@ export function open(place) {
     panel(el("div.row.spread", { style: "margin-bottom:.6rem" }, head, el("div.row", {}, el("label.row.small", {}, only, "wrong class only"),
       el("button", { type: "button", onclick: () => { Object.assign(filter, { class: null, object: null }); load(); } }, "all objects"),
       el("button", { type: "button", onclick: () => copy(command(), "the command line") }, "Copy command"), el("button", { type: "button", onclick: () => copy(JSON.stringify(json()), "JSON") }, "Copy JSON"))),
-      el("p.small.soft", { style: "margin-bottom:.7rem" }, "An object's first held-out view is moved to each of the others; the error is the angle between the view that is found among them and the one that was asked for. Classes are those of the nearest training views."),
+      about,
       list, el("div.row", { style: "margin-top:1rem" }, more)),
     tables));
   load();

@@ -15,7 +15,7 @@ const COLOURINGS = {
   angle: { title: "rotation angle", colour: (map, i) => rampColour(map.columns.angle[i] / 180), legend: () => rampLegend("0°", "180°"), needs: (data) => data.has_poses },
   floor_hue: { title: "floor hue", colour: (map, i) => hueColour(map.columns.floor_hue[i]), legend: () => [], needs: (data) => data.has_light },
   spot_hue: { title: "spot hue", colour: (map, i) => hueColour(map.columns.spot_hue[i]), legend: () => [], needs: (data) => data.has_light },
-  error: { title: "error of rotation", colour: (map, i) => known(map.columns.error[i], (value) => rampColour(value / 120)), legend: () => rampLegend("0°", "120° and more", "grey: not held out") },
+  error: { title: "error of rotation", colour: (map, i) => known(map.columns.error[i], (value) => rampColour(value / 120)), legend: (map) => (map.columns.error.every(Number.isNaN) ? [el("span", {}, "none is known; the view Errors says why")] : rampLegend("0°", "120° and more", "grey: not held out")), needs: (data) => data.has_poses },
   wrong: { title: "wrong class", colour: (map, i) => known(map.columns.wrong[i], (value) => (value ? [0.89, 0.28, 0.3] : [0.19, 0.64, 0.42])), legend: () => [dot("#30a46c", "right"), dot("#e5484d", "wrong"), el("span", {}, "grey: not held out")] },
   split: { title: "held out", colour: (map, i) => (map.columns.held_out[i] ? [0.9, 0.45, 0.3] : [0.45, 0.5, 0.58]), legend: () => [dot("#e5734d", "held out"), dot("#737f94", "training")] },
   object: { title: "object", colour: (map, i) => hueColour((map.columns.object[i] * 0.381966) % 1), legend: () => [] },
@@ -58,7 +58,7 @@ export function open(place) {
     const rgb = new Float32Array(3 * map.rows);
     for (let i = 0; i < map.rows; i++) rgb.set(COLOURINGS[chosen.colour].colour(map, i), 3 * i);
     points.colours(rgb);
-    legend.replaceChildren(...COLOURINGS[chosen.colour].legend());
+    legend.replaceChildren(...COLOURINGS[chosen.colour].legend(map));
   };
   const load = async () => {
     const own = ++stale;

@@ -1,5 +1,5 @@
 // Steer: the pose of the shown view times a motion; where it lands among the stored views, beside the truth.
-import { degrees, el, panel, pictures, slider } from "./elements.js";
+import { degrees, el, nearness, panel, pictures, slider } from "./elements.js";
 import { asked, matrixOf, pictureAddress, scene, showStored } from "./scene.js";
 import { post } from "./server.js";
 import { among, copyButtons, imageWord, pictureKey, Stage } from "./turn.js";
@@ -44,11 +44,12 @@ export function open(place) {
     const side = found.clientWidth > 1100 ? 512 : 256;
     const live = page.state.data.live && page.state.data.objects[scene.object].live;
     const figure = (source, ...caption) => el("figure", {}, el("img", { src: source, alt: "" }), el("figcaption", {}, ...caption));
+    const knows = page.state.data.has_poses;
     const [best] = answer.best ? pictures([answer.best], (view) => [el("b", {}, "nearest stored view to that"), ` ${degrees(view.degrees)} away: no answer can be nearer`], showStored, 256) : [];
     const [landed] = first ? pictures([first], (view) => [el("b", {}, "where the moved pose lands"), ` ${view.class}, view ${view.view}`], showStored, 256) : [];
     landed?.classList.add("best");
     found.replaceChildren(figure(pictureAddress(asked(), scene.view === null ? side : 256, "fast"), el("b", {}, "the view"), ""),
-      live ? figure(pictureAddress(answer.asked, side, "standard"), el("b", {}, "the truth"), " rendered at the asked pose") : "",
+      live && knows ? figure(pictureAddress(answer.asked, side, "standard"), el("b", {}, "the truth"), " rendered at the asked pose") : "",
       landed ?? "", best ?? "");
     const error = first?.degrees;
     const tone = error < 20 ? "good" : error < 60 ? "warm" : "bad";
@@ -58,10 +59,10 @@ export function open(place) {
     const others_off = off.filter(([part, value]) => has(part) && value !== undefined);
     verdict.replaceChildren(el("div.row", { style: "gap:2rem" },
       el("div", {}, el("h3", {}, "asked turn"), el("div.big", { id: "asked-angle" }, degrees(angle, 1))),
-      el("div", {}, el("h3", {}, "error"), el(`div.big.${tone}`, { id: "steer-error" }, degrees(error, 1))),
+      knows ? el("div", {}, el("h3", {}, "error"), el(`div.big.${tone}`, { id: "steer-error" }, degrees(error, 1))) : el("p.small.soft", { id: "steer-error" }, "These data have no poses, so nobody knows how far off this is."),
       answer.best ? el("div", {}, el("h3", {}, "best possible"), el("div.big.soft", {}, degrees(answer.best.degrees, 1))) : "",
       ...others_off.map(([part, value, text]) => el("div", {}, el("h3", {}, `${part} off`), el("div.big.soft", { "data-off": part }, text(value))))));
-    rest.replaceChildren(...pictures(others, (view) => [`${degrees(view.degrees)} off, ${view.similarity.toFixed(3)}`, motion.all ? ` ${view.class}` : ""], showStored));
+    rest.replaceChildren(...pictures(others, (view) => [nearness(view, "off"), motion.all ? ` ${view.class}` : ""], showStored));
     place.dataset.steered = String(own);
   };
   let soon;
@@ -125,7 +126,7 @@ export function open(place) {
           el("div", {}, el("h3", { style: "margin:1.05rem 0 .3rem" }, `${beside.length ? `the same without ${beside.join(" and ")}` : "the same"} as a matrix; type to change it`), el("div.matrix", { style: `grid-template-columns:repeat(${side},1fr)` }, ...cells))),
         wrong, el("div.row.spread", { style: "margin-top:.4rem" }, copyButtons(command, json), el("label.row.small", {}, all, "look among the views of all objects"))),
       panel(el("h2", {}, "Where it lands"), verdict, el("div", { style: "margin-top:.8rem" }, found)),
-      panel(el("h2", {}, "The next ones", el("small", {}, "degrees off what was asked")), rest))));
+      panel(el("h2", {}, "The next ones", el("small", {}, page.state.data.has_poses ? "degrees off what was asked" : "cosine")), rest))));
   here = { steer, command, json, kind: kindOf(chosenRun()) };
   return () => { stale++; clearTimeout(soon); stage.close(); };
 }

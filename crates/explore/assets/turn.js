@@ -1,5 +1,5 @@
 // Turn: an object at any pose, rendered live, and what the network makes of it.
-import { copy, copyKey, degrees, el, panel, pictures, slider, toast } from "./elements.js";
+import { copy, copyKey, el, nearness, panel, pictures, slider, toast } from "./elements.js";
 import { drawBars, drawPoses } from "./capsules.js";
 import { asked, change, pictureAddress, scene, showStored, turn, watch } from "./scene.js";
 import { get, pause, picture, post, query } from "./server.js";
@@ -223,6 +223,13 @@ export function pictureKey(name, view) {
 
 let here = null;
 
+/** What the embedding beside the representation is called, and what it is. */
+function partWords({ capsules, motion }) {
+  if (capsules) return ["Nearest by poses", el("small", {}, "the part that follows the motion")];
+  if (motion) return ["Nearest by equivariant embedding", el("small", {}, "the part that follows the motion")];
+  return ["Nearest by embedding", el("small", {}, "what the loss compares; no part of it follows motions")];
+}
+
 export function open(place) {
   const waiting = () => el("p.small.soft", { style: "grid-column:1/-1" }, "They come when the features of all views are there; the object can be turned meanwhile.");
   const near = { representation: el("div.near", {}, waiting()), poses: el("div.near", {}, waiting()) };
@@ -238,7 +245,7 @@ export function open(place) {
     poses.replaceChildren();
     if (looked.capsules) drawPoses(poses, looked.poses, looked.capsules, looked.activations, kind);
   };
-  const caption = (view) => [el("b", {}, view.class), ` ${degrees(view.degrees)} away, ${view.similarity.toFixed(3)}`];
+  const caption = (view) => [el("b", {}, view.class), ` ${nearness(view, "away")}`];
   const own_object = el("input", { type: "checkbox", onchange: () => look() });
   const look = async () => {
     const own = ++stale;
@@ -249,6 +256,8 @@ export function open(place) {
     near.poses.replaceChildren(...pictures(answer.by_poses, caption, showStored));
     posesPanel.hidden = !answer.by_poses.length;
     barsPanel.hidden = !answer.activations.length;
+    posesHead.replaceChildren(...partWords(answer));
+    barsHead.replaceChildren(...(answer.capsules ? ["Activations", el("small", {}, "of the capsules")] : ["Invariant embedding", el("small", {}, "the part that stays when the object moves")]));
     matrices.hidden = !answer.capsules;
     note.textContent = answer.note ?? "";
     const values = answer.activations;
@@ -263,13 +272,14 @@ export function open(place) {
   const json = () => ({ ...network(), run: chosenRun().name, scene: { ...scene }, object: page.state.data.objects[scene.object].id, nearest: looked && { representation: looked.by_representation, poses: looked.by_poses }, activations: looked?.activations, poses: looked?.poses });
   const stage = new Stage({ rested: look });
   stage.panel.append(copyButtons(command, json));
-  const posesPanel = panel(el("h2", {}, "Nearest by poses", el("small", {}, "the part that follows the motion")), near.poses);
+  const [posesHead, barsHead] = [el("h2", { id: "poses-head" }, "Nearest by embedding"), el("h2", {}, "Activations")];
+  const posesPanel = panel(posesHead, near.poses);
   const barsNote = el("p.small.soft");
-  const barsPanel = panel(el("h2", {}, "Activations", el("small", {}, "of the capsules")), bars, barsNote);
+  const barsPanel = panel(barsHead, bars, barsNote);
   const toggle = el("button", { type: "button", onclick: () => { kind = kind === "heat" ? "axes" : "heat"; toggle.textContent = kind === "heat" ? "as axes" : "as heat maps"; draw(); } }, "as axes");
   const matrices = panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Pose matrices"), toggle), poses, el("p.small.soft", {}, "one for each capsule, the most active first"));
   place.append(el("div.turn-grid", {}, stage.panel,
-    el("div.stack", {}, panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Nearest by representation", el("small", {}, "angle to the shown rotation, cosine")), el("label.row.small", {}, own_object, "of this object")), near.representation), posesPanel, note),
+    el("div.stack", {}, panel(el("div.row.spread", { style: "margin-bottom:.5rem" }, el("h2", {}, "Nearest by representation", el("small", {}, page.state.data.has_poses ? "angle to the shown rotation, cosine" : "cosine; these data have no poses")), el("label.row.small", {}, own_object, "of this object")), near.representation), posesPanel, note),
     el("div.stack", {}, barsPanel, matrices)));
   addEventListener("resize", draw);
   here = { look, draw, command, json };

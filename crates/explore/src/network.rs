@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dataset::Split;
+use dataset::error::FileError;
 use engine::Device;
 use evaluate::features::{self, Extraction};
 use evaluate::nearest::{Neighbour, Similarity};
@@ -55,6 +56,32 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The features of all views; only in memory where the folder that keeps them cannot be written.
+fn extract(
+    encoder: &mut NetworkEncoder,
+    data: &Data,
+    extraction: Extraction,
+    progress: &mut dyn FnMut(u64),
+    stop: &dyn Fn() -> bool,
+) -> evaluate::Result<Features> {
+    let mut done = 0;
+    let count = |views| {
+        done += views;
+        progress(views);
+    };
+    let kept = features::extract(encoder, &data.views, &extraction, count, stop);
+    let Err(evaluate::Error::Dataset(dataset::Error::File(FileError::Write { .. }))) = kept else {
+        return kept;
+    };
+    // What was counted already is not counted again.
+    let count = |views: u64| {
+        let again = views.min(done);
+        done -= again;
+        progress(views - again);
+    };
+    features::extract(encoder, &data.views, &Extraction { cache: None, ..extraction }, count, stop)
+}
+
 impl Network {
     /// Opens the checkpoint `epoch` of `run`, and computes the features of all views or finds them where they are kept.
     pub fn open(
@@ -62,7 +89,7 @@ impl Network {
         epoch: u64,
         data: &Arc<Data>,
         device: &Device,
-        progress: impl FnMut(u64),
+        mut progress: impl FnMut(u64),
         stop: &dyn Fn() -> bool,
     ) -> Result<Self> {
         let weights = run.weights(epoch)?;
@@ -71,7 +98,7 @@ impl Network {
             data_key: data.key.clone(),
             ..Extraction::new(run.cache(), &weights.subject(&key, false).weights_key, &encoder, device)
         };
-        let features = features::extract(&mut encoder, &data.views, &extraction, progress, stop)?;
+        let features = extract(&mut encoder, data, extraction, &mut progress, stop)?;
         let mut features = features.map(|table| data.truth.arrange(table));
         let transformation = encoder.transformation();
         let mut poses = features.equivariant.clone();
@@ -208,6 +235,15 @@ impl Network {
         Ok(Arc::clone(self.errors.get_or_init(|| Arc::new(errors))))
     }
 
+    /// Why no errors of rotation are known, where none are.
+    pub fn no_rotation(&self) -> String {
+        match self.transformation() {
+            _ if !self.data.truth.has_poses => "these data have no poses".to_owned(),
+            Err(error) => error.to_string(),
+            Ok(_) => "no held-out object has two views".to_owned(),
+        }
+    }
+
     /// All views as points; computed once.
     pub fn map(&self, by: By, layout: Layout) -> Result<Arc<Points>> {
         if let Some(points) = lock(&self.maps).get(&(by, layout)) {
@@ -222,5 +258,35 @@ impl Network {
         let points = Arc::new(map::points(table, layout, &self.device)?);
         lock(&self.maps).insert((by, layout), Arc::clone(&points));
         Ok(points)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_that_cannot_be_kept_stay_in_memory() {
+        let run = Run::open(std::path::Path::new(evaluate::builtin::NAME)).unwrap();
+        let mut config = run.config().clone();
+        config.data = "procedural:2x1".to_owned();
+        config.procedural.views = 4;
+        let data = Data::open(&config, None, None, &mut |text| panic!("{text}")).unwrap();
+        let device = Device::cpu();
+        let mut encoder = run.weights(run.epochs().unwrap()[0]).unwrap().open(&device).unwrap().encoder;
+        let folder = tempfile::tempdir().unwrap();
+        // A file is where the folder should be; root may write everything else.
+        let place = folder.path().join("evaluation");
+        std::fs::write(&place, "").unwrap();
+        let mut features_in = |cache| {
+            let extraction = Extraction::new(cache, "weights", &encoder, &device);
+            let mut done = 0;
+            let features = extract(&mut encoder, &data, extraction, &mut |views| done += views, &|| false);
+            (features.unwrap(), done)
+        };
+        let total = data.truth.index.total() as u64;
+        let in_memory = features_in(Some(place.join("features")));
+        assert_eq!(in_memory.1, total);
+        assert!(in_memory == features_in(Some(folder.path().join("features"))));
     }
 }

@@ -36,7 +36,8 @@ pub fn constant_floor(targets: &[f32], width: usize) -> Option<f64> {
         }
     }
     let constant: Vec<f32> = (0..rows).flat_map(|_| means.iter().map(|&mean| mean as f32)).collect();
-    r2(&constant, targets)
+    // Below 0 only by rounding.
+    Some(r2(&constant, targets)?.max(0.0))
 }
 
 /// Whether `value` is no more than what is reached without information, whose score is `floor`.

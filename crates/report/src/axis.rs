@@ -19,12 +19,24 @@ pub struct Axis {
     pub scale: Scale,
     /// The range to show; from the data where `None`.
     pub range: Option<(f64, f64)>,
+    /// What no value can lie beyond, and the axis does not go beyond.
+    limits: Option<(f64, f64)>,
 }
 
 impl Axis {
     /// A linear axis over the data.
     pub fn new(label: impl Into<String>) -> Self {
         Self { label: label.into(), ..Self::default() }
+    }
+
+    /// The axis of a share: from 0 to 1 at most.
+    pub fn of_share(label: impl Into<String>) -> Self {
+        Self { limits: Some((0.0, 1.0)), ..Self::new(label) }
+    }
+
+    /// The axis of an R2, which may be as low as it likes, and is 1 at most.
+    pub fn of_r2(label: impl Into<String>) -> Self {
+        Self { limits: Some((f64::NEG_INFINITY, 1.0)), ..Self::new(label) }
     }
 
     /// The same axis over this range.
@@ -39,21 +51,28 @@ impl Axis {
 
     /// The axis with a range around `values` (finite ones), widened to round numbers where none was given.
     pub fn fit(&self, values: impl Iterator<Item = f64>) -> Fitted {
+        let (least, most) = self.limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        let within = |value: f64| value.max(least).min(most);
         let usable = |value: &f64| value.is_finite() && (self.scale == Scale::Linear || *value > 0.0);
         let (low, high) = match self.range {
             Some(range) => range,
             None => values
                 .filter(usable)
+                .map(within)
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v))),
         };
         let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
         match self.scale {
             Scale::Linear => {
-                let (low, high) = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
+                let (low, high) =
+                    if high > low { (low, high) } else { (within(low - 0.5), within(high + 0.5)) };
                 let step = round_step((high - low) / 5.0);
                 let (first, last) = match self.range {
                     Some(_) => (low, high),
-                    None => ((low / step + 1e-9).floor() * step, (high / step - 1e-9).ceil() * step),
+                    None => (
+                        within((low / step + 1e-9).floor() * step),
+                        within((high / step - 1e-9).ceil() * step),
+                    ),
                 };
                 let from = (first / step - 1e-9).ceil() as i64;
                 let to = (last / step + 1e-9).floor() as i64;
@@ -138,6 +157,24 @@ mod tests {
         assert_eq!((axis.place(axis.low), axis.place(axis.high)), (Some(0.0), Some(1.0)));
         let epochs = Axis::new("epoch").fit([0.0, 2000.0].into_iter());
         assert_eq!(epochs.ticks.last().unwrap().1, "2000");
+    }
+
+    #[test]
+    fn an_axis_ends_where_no_value_can_be() {
+        let ends = |axis: Axis, values: &[f64]| {
+            let fitted = axis.fit(values.iter().copied());
+            let ticks = fitted.ticks.iter().map(|tick| tick.0);
+            assert!(ticks.clone().count() > 1 && ticks.into_iter().all(|tick| tick <= fitted.high + 1e-9));
+            (fitted.low, fitted.high)
+        };
+        assert_eq!(ends(Axis::of_share("share"), &[0.714; 3]), (0.2, 1.0));
+        assert_eq!(ends(Axis::of_share("share"), &[0.0]), (0.0, 0.5));
+        assert_eq!(ends(Axis::of_share("share"), &[1.0]), (0.5, 1.0));
+        // A band may lie beyond, the axis does not.
+        assert_eq!(ends(Axis::of_share("share"), &[0.75, 1.03]), (0.75, 1.0));
+        assert_eq!(ends(Axis::of_r2("R2"), &[0.9]), (0.4, 1.0));
+        assert_eq!(ends(Axis::of_r2("R2"), &[-5.0, 0.9]), (-6.0, 1.0));
+        assert!(ends(Axis::new("loss"), &[0.714]).1 > 1.0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::axis::Axis;
 use crate::drawing::{Anchor, Drawing, Mark, Paint};
 use crate::font;
-use crate::line_chart::{Plot, horizontal_axis, short, title_and_legend, vertical_axis};
+use crate::line_chart::{Level, Plot, horizontal_axis, short, title_and_legend, vertical_axis};
 
 /// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,7 +42,7 @@ impl BarChart {
         let mut drawing = Drawing::new(width, 0.0, self.title.clone());
         let ends = self.bars.iter().flat_map(|bar| [bar.value - bar.spread, bar.value + bar.spread]);
         let x = self.x.fit(ends.chain(self.references.iter().map(|r| r.0)).chain([0.0]));
-        let top = title_and_legend(&mut drawing, &self.title, &[], &self.references);
+        let top = title_and_legend(&mut drawing, &self.title, &[], &Level::of(&self.references));
         let widest = self.bars.iter().map(|bar| font::width(&bar.name, TEXT) * 1.1).fold(0.0, f64::max);
         let left = 14.0 + widest.min(width * 0.42) + 8.0;
         // The numbers are a column of their own at the right, where no line crosses them.

@@ -8,7 +8,7 @@ use crate::axis::Axis;
 use crate::compare::measured;
 use crate::drawing::Drawing;
 use crate::entry::{Entry, grouped};
-use crate::figures::{no_information, run_name};
+use crate::figures::{Floor, run_name};
 use crate::line_chart::{LineChart, Series};
 use crate::paper::Metric;
 use crate::table::{About, Cell, Column, Table};
@@ -67,8 +67,8 @@ impl<'a> Convergence<'a> {
         (!runs.is_empty()).then_some(Self { over, runs })
     }
 
-    /// A curve of every run, with the floor as a dashed line.
-    pub fn chart(&self, title: &str, label: &str, floor: Option<f64>) -> Drawing {
+    /// A curve of every run, with floors as dashed lines.
+    pub(crate) fn chart(&self, title: &str, label: &str, floors: Vec<Floor>) -> Drawing {
         let bands = self.runs.len() <= MOST_BANDS;
         let series = self.runs.iter().map(|run| {
             let points = run.checkpoints.iter().map(|one| (one.at as f64, one.value)).collect();
@@ -87,7 +87,7 @@ impl<'a> Convergence<'a> {
             x: Axis::new(self.over.word()),
             y: Axis::new(label),
             series: series.collect(),
-            references: floor.map(|value| (value, no_information(value))).into_iter().collect(),
+            references: floors,
         };
         chart.draw(560.0, 340.0)
     }

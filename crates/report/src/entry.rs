@@ -2,6 +2,7 @@
 //! conditions are the same.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use dataset::{SplitBy, counted};
 use evaluate::Preset;
@@ -29,6 +30,8 @@ pub struct Conditions {
     pub settings: BTreeMap<String, String>,
     /// The data of training, as the configuration names them.
     pub data: String,
+    /// What tells these from the data of the evaluation, where they are others ([`crate::training_data`]).
+    pub trained_elsewhere: Option<String>,
     /// The weights that training began from, where it did not begin from random ones.
     pub begun_from: Option<String>,
 }
@@ -94,6 +97,7 @@ impl Conditions {
             changed: changed.map(|(key, value)| (key.clone(), value.clone())).collect(),
             settings,
             data: config.data.clone(),
+            trained_elsewhere: None,
             begun_from: None,
         }
     }
@@ -119,6 +123,8 @@ pub struct Entry {
     pub conditions: Conditions,
     /// Names of its runs.
     pub runs: Vec<String>,
+    /// What stands in brackets behind the name of its method, and tells it from others of that name; may be empty.
+    pub label: String,
 }
 
 impl Entry {
@@ -136,13 +142,31 @@ impl Entry {
             also_spread: Vec::new(),
             conditions: Conditions::default(),
             runs: Vec::new(),
+            label: String::new(),
+        }
+    }
+
+    /// Calls it `title`, with what tells it from others of that name behind.
+    pub(crate) fn call(&mut self, title: &str, label: &str) {
+        self.results.subject.name =
+            if label.is_empty() { title.to_owned() } else { format!("{title} ({label})") };
+        label.clone_into(&mut self.label);
+    }
+
+    /// Its name without its label.
+    pub(crate) fn title(&self) -> &str {
+        let name = self.results.subject.name.as_str();
+        match self.label.as_str() {
+            "" => name,
+            label => name.strip_suffix(&format!(" ({label})")).unwrap_or(name),
         }
     }
 
     /// The conditions in words; nothing where none are known.
     pub fn words(&self) -> String {
-        let Conditions { steps, batch, width, seeds, changed, settings, data: trained_on, begun_from } =
-            &self.conditions;
+        let Conditions {
+            steps, batch, width, seeds, changed, settings, trained_elsewhere, begun_from, ..
+        } = &self.conditions;
         let (subject, data, protocol) = (&self.results.subject, &self.results.data, &self.results.protocol);
         if settings.is_empty() {
             return String::new();
@@ -154,9 +178,7 @@ impl Entry {
             parts.extend(batch.map(|batch| format!("batch {}", grouped(batch as u64))));
             parts.extend(self.objective().map(|objective| format!("for {objective}")));
             parts.extend(begun_from.as_ref().map(|weights| format!("from weights of {weights}")));
-            if folder_name(trained_on) != folder_name(&data.path) {
-                parts.push(format!("trained on {}", folder_name(trained_on)));
-            }
+            parts.extend(trained_elsewhere.as_ref().map(|data| format!("trained on {data}")));
         }
         parts.push(format!("{} px", data.side));
         parts.extend(width.filter(|_| subject.backbone == "resnet18").map(|width| format!("width {width}")));
@@ -174,12 +196,7 @@ impl Entry {
         if data.left_out > 0 {
             parts.push(format!("{} left out", many(data.left_out as u64, "view")));
         }
-        if protocol.preset != Preset::Paper {
-            parts.push(format!("{} probes", protocol.preset));
-        }
-        if protocol.seed != 0 {
-            parts.push(format!("evaluation seed {}", protocol.seed));
-        }
+        parts.extend(protocol_words(protocol));
         let list: Vec<String> = seeds.iter().map(ToString::to_string).collect();
         parts.push(match seeds.len() {
             1 => format!("seed {}", list.join(", ")),
@@ -245,6 +262,13 @@ impl Entry {
     }
 }
 
+/// What is said of how probes are trained; nothing of the published protocol.
+pub(crate) fn protocol_words(protocol: &Protocol) -> Vec<String> {
+    let preset = (protocol.preset != Preset::Paper).then(|| format!("{} probes", protocol.preset));
+    let seed = (protocol.seed != 0).then(|| format!("evaluation seed {}", protocol.seed));
+    preset.into_iter().chain(seed).collect()
+}
+
 /// Whether these are results of a network before training.
 pub(crate) fn is_untrained(results: &Results) -> bool {
     results.subject.method == "untrained"
@@ -252,7 +276,7 @@ pub(crate) fn is_untrained(results: &Results) -> bool {
 
 /// The last part of a path, which people know data by.
 pub(crate) fn folder_name(path: &str) -> String {
-    let name = std::path::Path::new(path).file_name();
+    let name = Path::new(path).file_name();
     name.map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 

@@ -94,7 +94,7 @@ pub fn sweep_errors(steps: &[SweepStep]) -> Drawing {
 
 /// Equivariance over invariance, as in the first figure of the paper: rotation R2 over top-1, a point a network. What was
 /// trained for has a colour. `None` where fewer than two networks have both.
-pub fn equivariance_over_invariance(title: &str, all: &[Entry], floor: Option<f64>) -> Option<Drawing> {
+pub fn equivariance_over_invariance(title: &str, all: &[Entry], floors: Vec<Floor>) -> Option<Drawing> {
     let mut groups: Vec<String> = Vec::new();
     let mut points = Vec::new();
     for entry in all {
@@ -124,17 +124,20 @@ pub fn equivariance_over_invariance(title: &str, all: &[Entry], floor: Option<f6
             group: number,
         });
     }
-    let references = floor.map(|value| (value, no_information(value))).into_iter().collect();
     let (x, y) = (Axis::new("top-1 (%)"), Axis::new("rotation R\u{b2}"));
-    let chart = ScatterChart { title: title.to_owned(), x, y, points, groups, references };
+    let chart = ScatterChart { title: title.to_owned(), x, y, points, groups, references: floors };
     (chart.points.len() > 1).then(|| chart.draw(620.0, 400.0))
 }
 
+/// Where the line of a floor is, and its name.
+pub(crate) type Floor = (f64, String);
+
 /// The lines of the floors of some runs, by their names: one where all have the same, as runs on the same data do.
-pub(crate) fn floors<'a>(runs: impl IntoIterator<Item = (&'a str, f64)>) -> Vec<(f64, String)> {
+pub(crate) fn floors<'a>(runs: impl IntoIterator<Item = (&'a str, f64)>) -> Vec<Floor> {
     let mut all: Vec<(f64, Vec<&str>)> = Vec::new();
     for (run, floor) in runs {
         match all.iter_mut().find(|(other, _)| (other - floor).abs() < SAME_FLOOR) {
+            Some((_, names)) if names.contains(&run) => {}
             Some((_, names)) => names.push(run),
             None => all.push((floor, vec![run])),
         }
@@ -158,7 +161,7 @@ pub(crate) fn floors<'a>(runs: impl IntoIterator<Item = (&'a str, f64)>) -> Vec<
 const SAME_FLOOR: f64 = 0.01;
 
 /// The name of a floor's line.
-pub fn no_information(value: f64) -> String {
+fn no_information(value: f64) -> String {
     format!("no information ({value:.2})")
 }
 
@@ -167,8 +170,8 @@ pub(crate) fn run_name(results: &Results) -> String {
     results.subject.name.split(" @ ").next().unwrap_or_default().to_owned()
 }
 
-/// One metric of all results as bars, with the floor as a dashed line.
-pub fn bars(title: &str, label: &str, metric: Metric, all: &[Entry], floor: Option<f64>) -> Drawing {
+/// One metric of all results as bars, with floors as dashed lines.
+pub fn bars(title: &str, label: &str, metric: Metric, all: &[Entry], floors: Vec<Floor>) -> Drawing {
     let bar = |entry: &Entry| {
         let results = &entry.results;
         let (value, spread) = measured(results, metric)?;
@@ -178,7 +181,7 @@ pub fn bars(title: &str, label: &str, metric: Metric, all: &[Entry], floor: Opti
         title: title.to_owned(),
         x: Axis::new(label),
         bars: all.iter().filter_map(bar).collect(),
-        references: floor.map(|value| (value, no_information(value))).into_iter().collect(),
+        references: floors,
         decimals: 2,
     }
     .draw(480.0)
@@ -197,5 +200,7 @@ mod tests {
             [line(0.25, "no information (0.25), a and 1 more"), line(0.22, "no information (0.22), b")]
         );
         assert!(floors([]).is_empty());
+        let checkpoints = [("a", 0.25), ("a", 0.25), ("b", 0.22)];
+        assert_eq!(floors(checkpoints)[0], line(0.25, "no information (0.25), a"), "of one run");
     }
 }

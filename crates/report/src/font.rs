@@ -280,11 +280,12 @@ fn cut_corners(points: &[(f64, f64)], closed: bool) -> Vec<(f64, f64)> {
 /// its middle.
 pub(crate) fn fitted(text: &str, room: f64, size: f64, least: f64) -> (String, f64) {
     let own = (size * room / width(text, size).max(1.0)).clamp(least, size);
-    let mut letters: Vec<char> = text.chars().collect();
+    let letters: Vec<char> = text.chars().collect();
+    let mut kept = letters.len();
     let mut shown = text.to_owned();
-    while width(&shown, own) > room * 1.001 && letters.len() > 3 {
-        letters.remove(letters.len() / 2);
-        let (first, last) = letters.split_at(letters.len() / 2);
+    while width(&shown, own) > room * 1.001 && kept > 3 {
+        kept -= 1;
+        let (first, last) = (&letters[..kept / 2], &letters[letters.len() - kept.div_ceil(2)..]);
         shown = first.iter().chain(&['\u{2026}']).chain(last).collect();
     }
     (shown, own)
@@ -358,6 +359,24 @@ mod tests {
         assert_eq!((heights("u").0, heights("U").0, heights("u").1), (-5.0, -8.0, 0.0));
         assert!(heights("ü").0 <= -6.5 && heights("Ü").0 <= -9.5 && heights("ç").1 >= 1.5);
         assert_eq!(heights("í"), (-8.0, 0.0));
+    }
+
+    #[test]
+    fn what_is_too_long_loses_its_middle_and_nothing_else() {
+        for text in
+            ["kitchen_cupboard_upper_left_corner", "a_very_long_name_over_the_line_and_beyond", "Übergröße"]
+        {
+            for room in [50.0, 70.0, 90.0, 110.0] {
+                let (shown, size) = fitted(text, room, 12.0, 11.0);
+                assert!(width(&shown, size) <= room * 1.001, "{shown}");
+                let (first, last) = shown.split_once('\u{2026}').unwrap_or((text, ""));
+                assert!(text.starts_with(first) && text.ends_with(last), "{shown} of {text}");
+                let [first, last] = [first, last].map(|part| part.chars().count());
+                assert!(shown == text || last.abs_diff(first) <= 1, "{shown}");
+            }
+        }
+        assert_eq!(fitted("short", 90.0, 12.0, 11.0), ("short".to_owned(), 12.0));
+        assert_eq!(fitted("", 0.0, 12.0, 11.0).0, "");
     }
 
     #[test]

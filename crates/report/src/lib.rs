@@ -7,6 +7,7 @@
 
 pub mod axis;
 pub mod bar_chart;
+mod baseline;
 pub mod compare;
 pub mod contact_sheet;
 pub mod convergence;
@@ -20,6 +21,7 @@ mod image_grid;
 mod line_chart;
 pub mod nearest_images;
 mod neighbour_grid;
+mod not_learnt;
 pub mod object_axes;
 pub mod objects;
 pub mod ours;
@@ -38,6 +40,7 @@ pub mod run_page;
 mod scatter;
 mod svg;
 mod table;
+mod training_data;
 
 pub use bar_chart::{Bar, BarChart};
 pub use drawing::{Anchor, Bitmap, Drawing, Paint};

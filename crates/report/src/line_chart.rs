@@ -19,6 +19,8 @@ pub struct Series {
     pub dashed: bool,
     /// The colour's number; the position in the chart where `None`.
     pub colour: Option<usize>,
+    /// A horizontal dashed line in its colour, with a name in the legend: a chance level of its own.
+    pub floor: Option<(f64, String)>,
 }
 
 impl Series {
@@ -44,8 +46,23 @@ pub struct LineChart {
     pub y: Axis,
     /// The curves.
     pub series: Vec<Series>,
-    /// Horizontal lines with a name, such as a chance level.
+    /// Horizontal lines with a name, such as a chance level of all.
     pub references: Vec<(f64, String)>,
+}
+
+/// A horizontal dashed line.
+pub(crate) struct Level<'a> {
+    value: f64,
+    /// Its name in the legend.
+    name: &'a str,
+    paint: Paint,
+}
+
+impl<'a> Level<'a> {
+    /// Lines that belong to no series.
+    pub(crate) fn of(references: &'a [(f64, String)]) -> Vec<Self> {
+        references.iter().map(|(value, name)| Self { value: *value, name, paint: Paint::Muted }).collect()
+    }
 }
 
 /// The rectangle of a chart in which data are drawn: left, top, width, height.
@@ -68,6 +85,12 @@ impl LineChart {
         let all = || {
             self.series.iter().flat_map(|s| s.points.iter().copied().enumerate().map(move |(i, p)| (s, i, p)))
         };
+        let paint_of = |(index, series): (usize, &Series)| Paint::Series(series.colour.unwrap_or(index));
+        let mut levels = Level::of(&self.references);
+        levels.extend(self.series.iter().enumerate().filter_map(|(index, series)| {
+            let (value, name) = series.floor.as_ref()?;
+            Some(Level { value: *value, name, paint: paint_of((index, series)) })
+        }));
         let x = self.x.fit(all().map(|(_, _, p)| p.0));
         let y = self.y.fit(
             all()
@@ -75,22 +98,22 @@ impl LineChart {
                     let spread = s.spread.get(i).copied().unwrap_or(0.0);
                     [p.1 - spread, p.1 + spread]
                 })
-                .chain(self.references.iter().map(|reference| reference.0)),
+                .chain(levels.iter().map(|level| level.value)),
         );
-        let names: Vec<(usize, &str)> = self
+        let names: Vec<(Paint, &str)> = self
             .series
             .iter()
             .enumerate()
             .filter(|(_, s)| !s.name.is_empty())
-            .map(|(i, s)| (s.colour.unwrap_or(i), s.name.as_str()))
+            .map(|(i, s)| (paint_of((i, s)), s.name.as_str()))
             .collect();
-        let top = title_and_legend(&mut drawing, &self.title, &names, &self.references);
+        let top = title_and_legend(&mut drawing, &self.title, &names, &levels);
         // However long the legend is, there is room for the curves.
         drawing.height = drawing.height.max(top + LEAST_PLOT * height);
         let plot = vertical_axis(&mut drawing, &self.y.label, &y, top, !self.x.label.is_empty());
         horizontal_axis(&mut drawing, &self.x.label, &x, &plot);
-        for (value, _) in &self.references {
-            reference(&mut drawing, &plot, &y, *value);
+        for level in &levels {
+            level.draw(&mut drawing, &plot, &y);
         }
         let place = |px: f64, py: f64| {
             let (u, v) = (x.place(px)?, y.place(py)?);
@@ -98,7 +121,7 @@ impl LineChart {
             inside.then(|| (plot.left + u * plot.width, plot.top + (1.0 - v.clamp(0.0, 1.0)) * plot.height))
         };
         for (index, series) in self.series.iter().enumerate() {
-            let paint = Paint::Series(series.colour.unwrap_or(index));
+            let paint = paint_of((index, series));
             draw_band(&mut drawing, series, paint, &place);
             // A value that cannot be shown breaks the line instead of being bridged.
             for run in series.points.split(|p| place(p.0, p.1).is_none()) {
@@ -187,12 +210,12 @@ fn draw_band(
 }
 
 /// Writes title and legend; the y where the plot may begin. Series are named where there are several (or no title),
-/// dashed reference lines always: beside the data their names would lie on it.
+/// dashed lines always: beside the data their names would lie on it.
 pub(crate) fn title_and_legend(
     drawing: &mut Drawing,
     title: &str,
-    names: &[(usize, &str)],
-    references: &[(f64, String)],
+    names: &[(Paint, &str)],
+    levels: &[Level<'_>],
 ) -> f64 {
     let mut y = 10.0;
     if !title.is_empty() {
@@ -204,8 +227,8 @@ pub(crate) fn title_and_legend(
         }
     }
     let named = names.len() > 1 || (names.len() == 1 && title.is_empty());
-    let series = names.iter().filter(|_| named).map(|&(colour, name)| (Paint::Series(colour), name, false));
-    let lines = references.iter().map(|(_, name)| (Paint::Muted, name.as_str(), true));
+    let series = names.iter().filter(|_| named).map(|&(paint, name)| (paint, name, false));
+    let lines = levels.iter().map(|level| (level.paint, level.name, true));
     let entries: Vec<(Paint, &str, bool)> = series.chain(lines.filter(|line| !line.1.is_empty())).collect();
     if entries.is_empty() {
         return y + 10.0;
@@ -276,16 +299,52 @@ pub(crate) fn horizontal_axis(drawing: &mut Drawing, label: &str, x: &Fitted, pl
     }
 }
 
-/// A dashed horizontal line.
-pub(crate) fn reference(drawing: &mut Drawing, plot: &Plot, y: &Fitted, value: f64) {
-    let Some(along) = y.place(value).filter(|along| (0.0..=1.0).contains(along)) else { return };
-    let at = plot.top + (1.0 - along) * plot.height;
-    drawing.line(vec![(plot.left, at), (plot.left + plot.width, at)], Paint::Muted, 1.5, true);
+impl Level<'_> {
+    /// Draws the line, where the axis has its value; how far down that is.
+    pub(crate) fn draw(&self, drawing: &mut Drawing, plot: &Plot, y: &Fitted) -> Option<f64> {
+        let along = y.place(self.value).filter(|along| (0.0..=1.0).contains(along))?;
+        let at = plot.top + (1.0 - along) * plot.height;
+        drawing.line(vec![(plot.left, at), (plot.left + plot.width, at)], self.paint, 1.5, true);
+        Some(at)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_floor_has_the_colour_of_its_series() {
+        let series = |name: &str, floor: Option<(f64, String)>| Series {
+            floor,
+            ..Series::new(name, vec![(0.0, 0.3), (1.0, 0.6)])
+        };
+        let chart = LineChart {
+            series: vec![
+                series("a", Some((0.1, "of a".to_owned()))),
+                series("b", Some((0.2, "of b".to_owned()))),
+            ],
+            references: vec![(0.9, "of all".to_owned())],
+            ..LineChart::default()
+        };
+        let drawing = chart.draw(400.0, 300.0);
+        let dashed = drawing.marks.iter().filter_map(|mark| match mark {
+            Mark::Line { paint, dashed: true, .. } => Some(*paint),
+            _ => None,
+        });
+        // In the legend, and in the chart.
+        let paints = [Paint::Muted, Paint::Series(0), Paint::Series(1)];
+        assert_eq!(dashed.collect::<Vec<_>>(), [paints, paints].concat());
+        let names: Vec<&str> = drawing
+            .marks
+            .iter()
+            .filter_map(|mark| match mark {
+                Mark::Text(text) if text.text.contains("of ") => Some(text.text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(names, ["of all", "of a", "of b"]);
+    }
 
     #[test]
     fn long_lines_keep_their_ends_and_their_extremes() {

@@ -8,10 +8,12 @@ use evaluate::nearest::Neighbour;
 
 use crate::{Bitmap, Drawing, GridCell, ImageGrid, Result};
 
-/// Draws `queries` with what was `found` among `candidates`; images are loaded at `side` pixels.
+/// Draws `queries`, whose neighbours are compared with `query_origins`, with what was `found` among `candidates`; images are
+/// loaded at `side` pixels.
 pub fn draw(
     title: &str,
     queries: &[Image],
+    query_origins: &[Option<Origin>],
     candidates: &[Image],
     found: &[Vec<Neighbour>],
     side: usize,
@@ -21,11 +23,11 @@ pub fn draw(
         let image = Bitmap::new(side as u32, side as u32, image.load(side)?)?;
         Ok(Some(GridCell { image: Some(Arc::new(image)), captions, frame: None, told: Default::default() }))
     };
-    let (query_origins, candidate_origins) = (origins(queries), origins(candidates));
+    let candidate_origins = origins(candidates);
     let name =
         |image: &Image| image.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut rows = Vec::new();
-    for ((query, origin), neighbours) in queries.iter().zip(&query_origins).zip(found) {
+    for ((query, origin), neighbours) in queries.iter().zip(query_origins).zip(found) {
         let class = |origin: &Option<Origin>| origin.as_ref().map(|origin| origin.class.clone());
         let captions = std::iter::once(name(query)).chain(class(origin)).collect();
         let mut row = vec![cell(query, captions)?];

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dataset::SplitBy;
-use evaluate::protocol::Task;
+use evaluate::protocol::{Protocol, Task};
 use evaluate::results::{Measured, ProbeResult, Ranking, Retrieval, RetrievalError};
 
+use crate::baseline::{self, Baseline};
 use crate::compare::tells_something;
 use crate::entry::{Entry, Rivals, grouped};
-use crate::table::{About, Better, Cell, Column, Table};
+use crate::table::{About, Better, Cell, Column, Row, Table};
 
 const PROBES: [(Task, &str, f64); 8] = [
     (Task::Classification, "Top-1 (%)", 100.0),
@@ -44,6 +45,7 @@ struct Shown<'a> {
     name: &'a str,
     /// What names of rows end with that are about other data than most: every such end has a floor of its own.
     end: String,
+    protocol: &'a Protocol,
     representations: &'a BTreeMap<Task, ProbeResult>,
     embeddings: &'a BTreeMap<Task, ProbeResult>,
     retrieval: Option<&'a Retrieval>,
@@ -69,6 +71,7 @@ fn rows_of(all: &[Entry]) -> Vec<Shown<'_>> {
         rows.push(Shown {
             name,
             end: views.to_owned(),
+            protocol: &results.protocol,
             representations: &results.representations,
             embeddings: &results.embeddings,
             retrieval: results.retrieval.as_ref(),
@@ -78,6 +81,7 @@ fn rows_of(all: &[Entry]) -> Vec<Shown<'_>> {
         rows.extend(results.also.iter().enumerate().map(|(index, also)| Shown {
             name,
             end: format!("{views}, on {}", also.data.path),
+            protocol: &results.protocol,
             representations: &also.representations,
             embeddings: &also.embeddings,
             retrieval: also.retrieval.as_ref(),
@@ -97,19 +101,15 @@ fn rows_of(all: &[Entry]) -> Vec<Shown<'_>> {
     rows
 }
 
-/// The different ends of names, in order.
-fn ends<'a, 'b: 'a>(rows: impl IntoIterator<Item = &'a Shown<'b>>) -> Vec<&'a str> {
-    let mut found: Vec<&str> = Vec::new();
-    for row in rows {
-        if !found.contains(&row.end.as_str()) {
-            found.push(&row.end);
-        }
+impl Shown<'_> {
+    /// What is reached without any information where this row has its numbers.
+    fn baseline(&self, cells: Vec<Cell>) -> Baseline<'_> {
+        Baseline { network: self.name, end: &self.end, protocol: self.protocol, cells }
     }
-    found
 }
 
-/// Probes of all results, one row each and for each further dataset, with the floor (no information at all) as the last row;
-/// nothing where no result has any.
+/// Probes of all results, one row each and for each further dataset, with the floor (no information at all) as the last row,
+/// or rows where it differs; nothing where no result has any.
 pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> Option<Table> {
     let shown = rows_of(all);
     let table = |row: &Shown<'_>| {
@@ -142,16 +142,16 @@ pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> 
             std::iter::once(format!("{}{}", row.name, row.end).into()).chain(numbers).collect()
         })
         .collect();
-    for end in ends(with.iter().copied()) {
-        let floors = tasks.iter().map(|(task, _, factor)| {
-            let of_end = shown.iter().filter(|row| row.end == end);
-            let floor = of_end.filter_map(|row| table(row).get(task).map(|p| p.floor * factor)).next();
-            // As words, so that a floor is never marked as the best number.
-            floor.map_or(Cell::Missing, |value| Cell::Text(format!("{value:.2}")))
-        });
-        rows.push(std::iter::once(format!("no information (floor){end}").into()).chain(floors).collect());
-        about.push(About::default());
-    }
+    let floors = with.iter().map(|row| {
+        let found = table(row);
+        let floor = |(task, _, factor): &(Task, &str, f64)| {
+            Cell::number(found.get(task).map(|probe| probe.floor * factor), 2)
+        };
+        row.baseline(tasks.iter().map(floor).collect())
+    });
+    rows.extend(baseline::rows("no information (floor)", &floors.collect::<Vec<_>>()));
+    // Nothing is a rival of a floor, so that none is marked as the best number.
+    about.resize(rows.len(), About::default());
     let numbers = |of: &dyn Fn(&Entry) -> u32| {
         let numbers: BTreeSet<u32> = all.iter().map(of).collect();
         numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
@@ -170,8 +170,8 @@ pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> 
     let note = format!(
         "Held out: {}; mean \u{b1} standard deviation over {passes} validation passes with fresh random views{seeds}. \
          Bold: the best of several rows of the same conditions, by more than the larger standard deviation. The floor is \
-         the majority class, or the R\u{b2} of the best constant prediction (about 0.23 for rotation, as the published R\u{b2} has \
-         one mean over all four components).{also}",
+         the majority class, or the R\u{b2} of the best constant prediction (above 0 for rotations in space, as the published R\u{b2} \
+         has one mean over all four components).{also}",
         held_out(all)
     );
     // Said once: tables of embeddings stand below those of representations.
@@ -180,24 +180,26 @@ pub fn probes(name: &str, caption: &str, all: &[Entry], of_embeddings: bool) -> 
     Some(Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows, notes, about })
 }
 
-/// Retrieval metrics of all results that have them, with chance as the last row: ranks, then errors.
+/// Retrieval metrics of all results that have them, with chance as the last row, or rows where it differs: ranks, then
+/// errors.
 pub fn retrieval(all: &[Entry]) -> Vec<Table> {
     let shown = rows_of(all);
     let with: Vec<(String, &Retrieval, &Shown<'_>)> = shown
         .iter()
         .filter_map(|row| Some((format!("{}{}", row.name, row.end), row.retrieval?, row)))
         .collect();
-    let Some((_, first, _)) = with.first() else { return Vec::new() };
-    let chances: Vec<(String, &Retrieval)> = ends(&shown)
-        .into_iter()
-        .filter_map(|end| {
-            let mut of_end = shown.iter().filter(|row| row.end == end);
-            Some((format!("chance{end}"), of_end.find_map(|row| row.retrieval)?))
-        })
-        .collect();
-    let mut about: Vec<About> = with.iter().map(|(.., row)| row.about.clone()).collect();
-    about.extend(chances.iter().map(|_| About::default()));
-    let words = |value: f64| Cell::Text(format!("{value:.2}"));
+    if with.is_empty() {
+        return Vec::new();
+    }
+    let about = |rows: &[Row]| {
+        let mut about: Vec<About> = with.iter().map(|(.., row)| row.about.clone()).collect();
+        about.resize(rows.len(), About::default());
+        about
+    };
+    let chances = |cells: &dyn Fn(&Retrieval) -> Vec<Cell>| {
+        let chances: Vec<Baseline<'_>> = with.iter().map(|(_, r, row)| row.baseline(cells(r))).collect();
+        baseline::rows("chance", &chances)
+    };
     let number = |value: f64, spread: Option<f64>| Cell::Number { value, decimals: 2, spread };
     let row =
         |name: &str, cells: Vec<Cell>| std::iter::once(Cell::from(name)).chain(cells).collect::<Vec<_>>();
@@ -219,10 +221,10 @@ pub fn retrieval(all: &[Entry]) -> Vec<Table> {
             )
         })
         .collect();
-    for (name, r) in &chances {
+    rows.extend(chances(&|r| {
         let chance = [r.chance_train.as_ref().unwrap_or(&r.chance), &r.chance];
-        rows.push(row(name, ranks(chance).map(words).to_vec()));
-    }
+        ranks(chance).map(|value| number(value, None)).to_vec()
+    }));
     let by_views = if all.iter().any(|entry| entry.results.data.split == SplitBy::Views) {
         " Of new views of known objects, the first one of its side is the source, and all views of that side are targets."
     } else {
@@ -246,9 +248,9 @@ pub fn retrieval(all: &[Entry]) -> Vec<Table> {
         name: "ranks-ours".to_owned(),
         caption: "Equivariance of embeddings: ranks of the target view".to_owned(),
         columns,
+        about: about(&rows),
         rows,
         notes: vec![note],
-        about: about.clone(),
     };
 
     // Rotation has no `Option` of its own.
@@ -260,33 +262,33 @@ pub fn retrieval(all: &[Entry]) -> Vec<Table> {
         ("shear", |error| error.shear),
         ("perspective", |error| error.perspective),
     ];
-    let parts: Vec<Part> = PARTS
-        .into_iter()
-        .filter(|(_, value)| first.pre.is_empty() || first.pre.values().any(|error| value(error).is_some()))
-        .collect();
+    // What any row has, as rows of further data may have more than the others.
+    let has = |value: fn(&RetrievalError) -> Option<f64>| {
+        with.iter().any(|(_, r, _)| r.pre.values().any(|error| value(error).is_some()))
+    };
+    let parts: Vec<Part> = PARTS.into_iter().filter(|(_, value)| has(*value)).collect();
+    let sets: BTreeSet<&str> = with.iter().flat_map(|(_, r, _)| r.pre.keys()).map(String::as_str).collect();
     let mut columns = vec![Column::new("")];
-    for set in first.pre.keys() {
-        let half = |heading: &str| Column::new(heading).in_group(set.as_str()).with_better(Better::Lower);
+    for set in &sets {
+        let half = |heading: &str| Column::new(heading).in_group(*set).with_better(Better::Lower);
         columns.extend(parts.iter().map(|(name, _)| half(name)));
     }
     type Errors = BTreeMap<String, RetrievalError>;
-    let errors = |pre: &Errors, spread: Option<&Errors>, cell: &dyn Fn(f64, Option<f64>) -> Cell| {
+    let errors = |pre: &Errors, spread: Option<&Errors>| {
         let mut cells = Vec::new();
-        for set in first.pre.keys() {
-            let (error, spread) = (pre.get(set), spread.and_then(|spread| spread.get(set)));
+        for set in &sets {
+            let (error, spread) = (pre.get(*set), spread.and_then(|spread| spread.get(*set)));
             cells.extend(parts.iter().map(|(_, value)| {
-                error.and_then(value).map_or(Cell::Missing, |number| cell(number, spread.and_then(value)))
+                error.and_then(value).map_or(Cell::Missing, |found| number(found, spread.and_then(value)))
             }));
         }
         cells
     };
     let mut rows: Vec<Vec<Cell>> = with
         .iter()
-        .map(|(name, r, shown)| row(name, errors(&r.pre, shown.spread.map(|spread| &spread.pre), &number)))
+        .map(|(name, r, shown)| row(name, errors(&r.pre, shown.spread.map(|spread| &spread.pre))))
         .collect();
-    rows.extend(
-        chances.iter().map(|(name, r)| row(name, errors(&r.pre_chance, None, &|value, _| words(value)))),
-    );
+    rows.extend(chances(&|r| errors(&r.pre_chance, None)));
     let others = if parts.len() > 2 {
         " Scales (their logarithms), shears and perspectives as translations."
     } else {
@@ -300,9 +302,9 @@ pub fn retrieval(all: &[Entry]) -> Vec<Table> {
         name: "pre-ours".to_owned(),
         caption: "Equivariance of embeddings: prediction retrieval error".to_owned(),
         columns,
+        about: about(&rows),
         rows,
         notes: vec![note],
-        about,
     };
     vec![ranks, errors]
 }

@@ -79,24 +79,55 @@ fn chart(runs: &[Summary], over: Over, kind: Kind, name: &str) -> Drawing {
         runs.iter().map(|run| (run.name.as_str(), run.config.split.or(SplitBy::Objects))).collect();
     let (held_out, names) = run_names::held_out(&splits);
     let where_from = if kind == Kind::HeldOut { held_out } else { "training" };
-    let series = runs.iter().zip(names).map(|(run, held_out_name)| {
-        let label = if kind == Kind::HeldOut { held_out_name } else { run.name.clone() };
-        let curve = Series::new(label, metrics::curve(&run.records, over, kind, name));
-        if curve.points.len() < 40 { curve.with_dots() } else { curve }
-    });
-    let floors = floor_of(name).into_iter().flat_map(|floor| {
-        runs.iter().filter_map(move |run| Some((run.name.as_str(), run.last(kind, &floor)?)))
-    });
-    let references = figures::floors(floors);
-    let (title, axis) = words(name);
+    let mut series: Vec<Series> = runs
+        .iter()
+        .zip(names)
+        .map(|(run, held_out_name)| {
+            let label = if kind == Kind::HeldOut { held_out_name } else { run.name.clone() };
+            let curve = Series::new(label, metrics::curve(&run.records, over, kind, name));
+            if curve.points.len() < 40 { curve.with_dots() } else { curve }
+        })
+        .collect();
+    let floor = floor_of(name);
+    let last_floor = |run: &Summary| run.last(kind, floor.as_ref()?);
+    let floors: Vec<(&str, Option<f64>)> =
+        runs.iter().map(|run| (run.name.as_str(), last_floor(run))).collect();
+    let references = with_floors(&mut series, &floors);
+    let (title, label) = words(name);
     let chart = LineChart {
         title: format!("{title} ({where_from})"),
         x: Axis::new(over.word()),
-        y: Axis::new(axis),
-        series: series.collect(),
+        y: axis(name, &label),
+        series,
         references,
     };
     chart.draw(720.0, 420.0)
+}
+
+/// Gives each of `series` the floor of its run, where they differ; the line of all of them, where they do not. `floors` are
+/// the names and floors of the runs, in the order of `series`.
+pub(crate) fn with_floors(series: &mut [Series], floors: &[(&str, Option<f64>)]) -> Vec<figures::Floor> {
+    let known = floors.iter().filter_map(|(name, floor)| Some((*name, (*floor)?)));
+    let mut lines = figures::floors(known);
+    if lines.len() > 1 {
+        // A line that several share has the colour of the first of them.
+        lines.retain(|line| {
+            let own = floors.iter().position(|(_, floor)| *floor == Some(line.0));
+            let Some(series) = own.and_then(|index| series.get_mut(index)) else { return true };
+            series.floor = Some(line.clone());
+            false
+        });
+    }
+    lines
+}
+
+/// The vertical axis of the number `name`.
+pub(crate) fn axis(name: &str, label: &str) -> Axis {
+    match name.split('/').collect::<Vec<_>>()[..] {
+        ["probe", task, _] if task.ends_with("_r2") => Axis::of_r2(label),
+        ["probe", task, _] if task.ends_with("_accuracy") => Axis::of_share(label),
+        _ => Axis::new(label),
+    }
 }
 
 /// What people call the number `name`: a title, and the axis.
@@ -116,7 +147,31 @@ fn words(name: &str) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::*;
+
+    #[test]
+    fn floors_that_differ_belong_to_their_runs() {
+        let series = || ["a", "b", "c"].map(|name| Series::new(name, Vec::new()));
+        let values = |series: &[Series]| -> Vec<Option<f64>> {
+            series.iter().map(|one| one.floor.as_ref().map(|floor| floor.0)).collect()
+        };
+        let mut same = series();
+        let references = with_floors(&mut same, &[("a", Some(0.24)), ("b", Some(0.2409)), ("c", None)]);
+        assert_eq!((references.len(), values(&same)), (1, vec![None; 3]));
+        let mut other = series();
+        let references = with_floors(&mut other, &[("a", Some(0.25)), ("b", Some(0.22)), ("c", Some(0.25))]);
+        assert_eq!((references, values(&other)), (vec![], vec![Some(0.25), Some(0.22), None]));
+        assert!(other[1].floor.as_ref().unwrap().1.ends_with("b"));
+        assert!(with_floors(&mut series(), &["a", "b", "c"].map(|name| (name, None))).is_empty());
+    }
+
+    #[test]
+    fn shares_and_r2_end_at_one() {
+        for name in ["probe/class_accuracy/representation", "probe/rotation_r2/poses"] {
+            assert_eq!(axis(name, "").fit([0.714].into_iter()).high, 1.0, "{name}");
+        }
+        assert!(axis("loss", "").fit([0.714].into_iter()).high > 1.0);
+    }
 
     #[test]
     fn curves_are_labelled_for_people() {

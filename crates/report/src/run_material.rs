@@ -15,8 +15,8 @@ use train::{Config, RunFolder};
 use crate::axis::Axis;
 use crate::compare::tells_something;
 use crate::entry::Conditions;
-use crate::figures::{self, Floor};
-use crate::{Drawing, Error, LineChart, Result, Series, run_names};
+use crate::figures::Floor;
+use crate::{Drawing, Error, LineChart, Result, Series, run_curves, run_names};
 
 /// Everything about one run.
 #[derive(Clone, Debug, Default)]
@@ -209,22 +209,20 @@ fn online(runs: &[&RunMaterial], end: &str, rotation_floors: &[Floor]) -> Vec<(S
     for (name, title, key) in
         probes.into_iter().filter(|(_, _, key)| !(is_of_one_class && key.contains("_accuracy/")))
     {
-        let series: Vec<Series> = runs
+        let floor = floor_of(key);
+        let last_floor = |run| Some(curve(run, floor.as_ref()?).last()?.1);
+        let (mut series, own): (Vec<Series>, Vec<(&str, Option<f64>)>) = runs
             .iter()
             .zip(&names)
-            .map(|(run, name)| Series::new(name.clone(), curve(run, key)))
-            .filter(|series| series.points.len() > 1)
-            .collect();
+            .map(|(run, name)| (Series::new(name.clone(), curve(run, key)), (name.as_str(), last_floor(run))))
+            .filter(|(series, _)| series.points.len() > 1)
+            .unzip();
         if series.is_empty() {
             continue;
         }
-        let own: Vec<(&str, f64)> = floor_of(key).map_or_else(Vec::new, |floor| {
-            let last = |(run, name)| Some((String::as_str(name), curve(run, &floor).last()?.1));
-            runs.iter().copied().zip(&names).filter_map(last).collect()
-        });
         let references = match name {
-            "online_rotation" if own.is_empty() => rotation_floors.to_vec(),
-            "online_rotation" => figures::floors(own),
+            "online_rotation" if own.iter().all(|(_, floor)| floor.is_none()) => rotation_floors.to_vec(),
+            "online_rotation" => run_curves::with_floors(&mut series, &own),
             _ => Vec::new(),
         };
         let label = if name == "online_rotation" { "R\u{b2}" } else { "share" };
@@ -232,7 +230,7 @@ fn online(runs: &[&RunMaterial], end: &str, rotation_floors: &[Floor]) -> Vec<(S
         let chart = LineChart {
             title: format!("Online probe on {held_out}: {title}{end}"),
             x: Axis::new(over.word()),
-            y: Axis::new(label),
+            y: run_curves::axis(key, label),
             series,
             references,
         };

@@ -9,6 +9,7 @@ use evaluate::{Protocol, Results};
 use crate::entry::Entry;
 use crate::over_seeds::over_seeds;
 use crate::run_material::RunMaterial;
+use crate::training_data;
 
 /// Gives every run a name of its own, by its name and its folder: folders of the same name are called by their whole path.
 pub fn distinguish<'a>(runs: impl IntoIterator<Item = (&'a mut String, &'a Path)>) {
@@ -47,14 +48,18 @@ pub fn named(runs: &[RunMaterial]) -> Vec<Vec<Entry>> {
         names.into_iter().for_each(|name| folders.entry(name).or_default().push(&run.name));
     }
     let rename = |run: &RunMaterial, results: &Results| {
-        let mut results = results.clone();
-        let name = plain(&results);
+        let name = plain(results);
         let special = special(&run.name, folders.get(&name).map_or(&[][..], Vec::as_slice));
-        results.subject.name = if special.is_empty() { name } else { format!("{name} ({special})") };
         let conditions = run.conditions(&results.subject);
-        Entry { conditions, runs: vec![run.name.clone()], ..Entry::plain(&results) }
+        let mut entry = Entry { conditions, runs: vec![run.name.clone()], ..Entry::plain(results) };
+        entry.call(&name, &special);
+        entry
     };
-    runs.iter().map(|run| run.evaluations.iter().map(|(_, results)| rename(run, results)).collect()).collect()
+    let renamed =
+        |run: &RunMaterial| run.evaluations.iter().map(|(_, results)| rename(run, results)).collect();
+    let mut named: Vec<Vec<Entry>> = runs.iter().map(renamed).collect();
+    training_data::tell(&mut named.iter_mut().flatten().collect::<Vec<_>>());
+    named
 }
 
 /// What tells `name` from the others of `all`, which has it: without the words between dashes that all of them have. The
@@ -99,7 +104,7 @@ pub fn latest(named: &[Vec<Entry>]) -> Vec<Entry> {
     }
     let labels: BTreeMap<&str, &str> = newest
         .iter()
-        .filter_map(|entry| Some((entry.runs.first()?.as_str(), label(&entry.results.subject.name))))
+        .filter_map(|entry| Some((entry.runs.first()?.as_str(), entry.label.as_str())))
         .collect();
     let mut trained: Vec<Entry> = Vec::new();
     for mut entry in over_seeds(&newest) {
@@ -117,7 +122,7 @@ pub fn latest(named: &[Vec<Entry>]) -> Vec<Entry> {
         });
         match partner {
             Some(partner) => {
-                partner.results.subject.name = "Supervised".to_owned();
+                partner.call("Supervised", "");
                 partner.results.representations.extend(results.representations.clone());
                 partner.runs.append(&mut entry.runs);
             }
@@ -132,11 +137,6 @@ fn is_same_data(a: &Results, b: &Results) -> bool {
         && a.data.data_key == b.data.data_key
         && a.data.split == b.data.split
         && a.data.side == b.data.side
-}
-
-/// What stands in brackets behind the method in a name that [`named`] gave.
-fn label(name: &str) -> &str {
-    name.split_once(" (").map_or("", |(_, label)| label.trim_end_matches(')'))
 }
 
 /// Names several runs by what their labels have in common: `EquiCaps (T)` for `T-s0` and `T-s1`.
@@ -155,8 +155,8 @@ fn rename_seeds(entry: &mut Entry, labels: &BTreeMap<&str, &str>) {
         None if is_seed(&start) => "",
         _ => start.strip_suffix("seed").unwrap_or(start).trim_end_matches(['-', '_']),
     };
-    let title = entry.results.subject.name.split(" (").next().unwrap_or_default().to_owned();
-    entry.results.subject.name = if start.is_empty() { title } else { format!("{title} ({start})") };
+    let title = entry.title().to_owned();
+    entry.call(&title, start);
 }
 
 #[cfg(test)]

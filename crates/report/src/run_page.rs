@@ -12,7 +12,7 @@ use crate::paper::{Metric, Published, TABLES};
 use crate::run_material::{self, RunMaterial};
 use crate::run_names::{latest, named};
 use crate::table::write_forms;
-use crate::{Drawing, Result, Table, compare, figures, objects, ours, run_images, scatter};
+use crate::{Drawing, Result, Table, compare, figures, not_learnt, objects, ours, run_images, scatter};
 
 /// Drawings that are also written as files.
 pub(crate) struct Files {
@@ -75,9 +75,7 @@ pub fn write(runs: &[RunMaterial], out: &Path, beginning: Beginning<'_>) -> Resu
 }
 
 /// Runs that can be listed without hiding the rest; lists of more are folded away.
-const FEW_RUNS: usize = 8;
-/// So many complaints are written out; of more, only the names.
-const MOST_WARNINGS: usize = 3;
+pub(crate) const FEW_RUNS: usize = 8;
 
 fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Entry], beginning: &Beginning<'_>) {
     if !beginning.introduction.is_empty() {
@@ -96,40 +94,15 @@ fn introduce(page: &mut Page, runs: &[RunMaterial], latest: &[Entry], beginning:
     if !latest.is_empty() {
         page.paragraph(&compare::conditions(latest));
     }
-    let evaluated = latest.iter().map(|entry| (&entry.results.subject.name, entry.results.pose_verdict()));
-    let others = runs.iter().filter(|run| run.evaluations.is_empty());
-    let said: Vec<(&String, &'static str, String)> = evaluated
-        .chain(others.map(|run| (&run.name, run.pose.clone())))
-        .filter_map(|(name, verdict)| verdict.and_then(|found| Some((name, found.missed()?, found.message?))))
-        .collect();
-    if said.len() <= MOST_WARNINGS {
-        said.iter().for_each(|(name, _, message)| page.warning(&format!("{name}: {message}.")));
-        return;
-    }
-    page.warning(&in_one(said.iter().map(|&(name, what, _)| (name.as_str(), what)), runs.len()));
-    let all: Vec<String> = said.iter().map(|(name, _, message)| format!("{name}: {message}.")).collect();
-    page.folded_text("What was found, and what to try", &all.join("\n"));
+    not_learnt::warn(page, runs, latest);
 }
 
-/// Which of `runs` did not learn what, in a sentence for each thing.
-fn in_one<'a>(said: impl Iterator<Item = (&'a str, &'a str)>, runs: usize) -> String {
-    let mut by_what: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (name, what) in said {
-        match by_what.iter_mut().find(|(of, _)| *of == what) {
-            Some((_, names)) => names.push(name),
-            None => by_what.push((what, vec![name])),
-        }
-    }
-    let sentences = by_what.iter().map(|(what, names)| match names.len() <= FEW_RUNS {
-        true => format!("No {what} was learnt by {}.", names.join(", ")),
-        false => format!("No {what} was learnt by {} of {runs} runs.", names.len()),
-    });
-    sentences.collect::<Vec<_>>().join(" ")
-}
-
-fn floor(all: &[Entry], task: Task) -> Option<f64> {
+/// The lines of the floors of a probe.
+fn floors(all: &[Entry], task: Task) -> Vec<figures::Floor> {
     let factor = if task == Task::Classification { 100.0 } else { 1.0 };
-    all.iter().find_map(|entry| entry.results.representations.get(&task).map(|probe| probe.floor * factor))
+    figures::floors(all.iter().filter_map(|Entry { results, .. }| {
+        Some((results.subject.name.as_str(), results.representations.get(&task)?.floor * factor))
+    }))
 }
 
 /// A word for names of files and tables.
@@ -215,7 +188,7 @@ fn results_on(
     if let Some(table) = ours::probes("ours", &caption, entries, false) {
         show(page, table);
     }
-    let rotation = floor(entries, Task::Rotation);
+    let rotation = floors(entries, Task::Rotation);
     let title = "Equivariance over invariance";
     if let Some(drawing) = figures::equivariance_over_invariance(title, entries, rotation) {
         files.keep(&format!("equivariance_invariance{end}"), &drawing)?;
@@ -231,7 +204,7 @@ fn results_on(
         ("top1", "Classification, top-1", "%", Metric::Top1, Task::Classification),
     ] {
         if entries.iter().any(|entry| compare::measured(&entry.results, metric).is_some()) {
-            let drawing = figures::bars(title, label, metric, entries, floor(entries, task));
+            let drawing = figures::bars(title, label, metric, entries, floors(entries, task));
             files.keep(&format!("{name}{end}"), &drawing)?;
             bars.push(drawing);
         }
@@ -258,7 +231,7 @@ fn curves_section(
     files: &mut Files,
 ) -> Result<()> {
     page.section("Curves");
-    let rotation = floor(all, Task::Rotation);
+    let rotation = floors(all, Task::Rotation);
     let mut drawings = Vec::new();
     let convergence = [
         (
@@ -278,14 +251,14 @@ fn curves_section(
                 _ => (format!("{title}, {data}"), format!("_{}", plain(data))),
             };
             if let Some(convergence) = Convergence::of(metric, entries) {
-                let drawing = convergence.chart(&title, label, floor(entries, task));
+                let drawing = convergence.chart(&title, label, floors(entries, task));
                 files.keep(&format!("{name}{end}"), &drawing)?;
                 drawings.push(drawing);
             }
         }
     }
     let mut losses = Vec::new();
-    for (name, drawing) in run_material::curves(runs, rotation) {
+    for (name, drawing) in run_material::curves(runs, &rotation) {
         files.keep(&name, &drawing)?;
         let is_loss = name.starts_with(run_material::LOSS);
         if is_loss && runs.len() > FEW_RUNS { losses.push(drawing) } else { drawings.push(drawing) }
@@ -389,18 +362,4 @@ fn method_section(page: &mut Page, runs: &[RunMaterial], latest: &[Entry]) {
 /// What `fill` adds for each of `count` runs, behind one heading where they are many.
 fn folded_if_many(page: &mut Page, count: usize, heading: &str, fill: impl FnOnce(&mut Page)) {
     if count > FEW_RUNS { page.fold(&format!("{heading} ({count} runs)"), fill) } else { fill(page) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_not_learnt_is_said_of_those_that_did_not_learn_it() {
-        let few = [("a", "rotation"), ("b", "pose"), ("c", "rotation"), ("d", "pose")];
-        assert_eq!(in_one(few.into_iter(), 9), "No rotation was learnt by a, c. No pose was learnt by b, d.");
-        let many = ["a"; FEW_RUNS + 1].map(|name| (name, "pose"));
-        let sentence = format!("No pose was learnt by {} of 99 runs. No scale was learnt by z.", many.len());
-        assert_eq!(in_one(many.into_iter().chain([("z", "scale")]), 99), sentence);
-    }
 }

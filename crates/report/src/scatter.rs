@@ -3,7 +3,7 @@
 use crate::axis::Axis;
 use crate::drawing::{Anchor, Drawing, Mark, Paint};
 use crate::font;
-use crate::line_chart::{horizontal_axis, short, title_and_legend, vertical_axis};
+use crate::line_chart::{Level, Plot, horizontal_axis, short, title_and_legend, vertical_axis};
 
 /// A named point.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,19 +53,21 @@ impl ScatterChart {
         let x = self.x.fit(self.points.iter().flat_map(|point| ends(point.at.0, point.spread.0)));
         let all = self.points.iter().flat_map(|point| ends(point.at.1, point.spread.1));
         let y = self.y.fit(all.chain(self.references.iter().map(|reference| reference.0)));
-        let groups: Vec<(usize, &str)> = self.groups.iter().map(String::as_str).enumerate().collect();
-        let top = title_and_legend(&mut drawing, &self.title, &groups, &self.references);
+        let group = |(index, name)| (Paint::Series(index), name);
+        let groups: Vec<(Paint, &str)> =
+            self.groups.iter().map(String::as_str).enumerate().map(group).collect();
+        let levels = Level::of(&self.references);
+        let top = title_and_legend(&mut drawing, &self.title, &groups, &levels);
         let plot = vertical_axis(&mut drawing, &self.y.label, &y, top, true);
         horizontal_axis(&mut drawing, &self.x.label, &x, &plot);
-        for (value, _) in &self.references {
-            crate::line_chart::reference(&mut drawing, &plot, &y, *value);
-        }
+        let lines = levels.iter().filter_map(|level| level.draw(&mut drawing, &plot, &y));
+        let taken = lines.map(|at| line_area(&plot, at)).collect();
         let place = |at: (f64, f64)| {
             let (u, v) = (x.place(at.0)?.clamp(0.0, 1.0), y.place(at.1)?.clamp(0.0, 1.0));
             Some((plot.left + u * plot.width, plot.top + (1.0 - v) * plot.height))
         };
         let points = self.points.iter().filter_map(|point| place(point.at)).collect();
-        let mut names = Names { taken: Vec::new(), points };
+        let mut names = Names { taken, points };
         let mut order: Vec<&Point> = self.points.iter().collect();
         order.sort_by(|a, b| b.at.1.total_cmp(&a.at.1));
         for point in &order {
@@ -109,6 +111,11 @@ impl ScatterChart {
 /// Left, top, right and bottom.
 type Area = [f64; 4];
 
+/// What a dashed line covers at the height `at`, and a little around it: letters reach below the line that they stand on.
+fn line_area(plot: &Plot, at: f64) -> Area {
+    [plot.left, at - 4.0, plot.left + plot.width, at + 2.0]
+}
+
 /// Where the name of a point may stand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct NamePlace {
@@ -129,7 +136,7 @@ impl NamePlace {
     }
 }
 
-/// What names must not cover: other names and other points.
+/// What names must not cover: dashed lines, other names and other points.
 #[derive(Debug, Default)]
 struct Names {
     taken: Vec<Area>,
@@ -178,5 +185,36 @@ mod tests {
         let low = names.free((100.0, 50.0), 95.0, bounds).unwrap();
         assert!(low.is_right && low.base - LINE >= 46.0 + RADIUS, "{low:?}");
         assert_eq!(names.free((100.0, 50.0), 500.0, bounds), None);
+    }
+
+    #[test]
+    fn no_line_goes_through_a_name() {
+        let point = |name: &str, y: f64| Point {
+            name: name.to_owned(),
+            at: (70.0 + 10.0 * y, y),
+            ..Point::default()
+        };
+        for above in 0..40 {
+            let floor = 0.25 + 0.002 * f64::from(above);
+            let chart = ScatterChart {
+                title: "Equivariance over invariance".to_owned(),
+                points: vec![point("untrained (EquiCaps)", 0.24), point("EquiCaps", 0.8)],
+                references: vec![(floor, "no information".to_owned())],
+                ..ScatterChart::default()
+            };
+            let drawing = chart.draw(620.0, 400.0);
+            let mut lines = drawing.marks.iter().filter_map(|mark| match mark {
+                Mark::Line { points, dashed: true, .. } => Some(points[0].1),
+                _ => None,
+            });
+            let base = drawing.marks.iter().find_map(|mark| match mark {
+                Mark::Text(text) if text.text == "untrained (EquiCaps)" => Some(text.at.1),
+                _ => None,
+            });
+            let base = base.unwrap();
+            // The first is the legend's.
+            let line = lines.next_back().unwrap();
+            assert!(line <= base - LINE || line >= base + 3.0, "the line at {line}, a name on {base}");
+        }
     }
 }

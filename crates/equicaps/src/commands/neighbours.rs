@@ -86,11 +86,12 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let same = |query: usize, candidate: usize| query_places[query] == candidate_places[candidate];
     let mut similarity = Similarity::new(&network.device)?;
     let found = similarity.nearest(&query_rows, &candidate_rows, width, arguments.k.into(), same)?;
+    let origins = [origins(&queries), origins(&candidates)];
     if let Some(out) = &arguments.out {
         let title = "Nearest neighbours";
-        nearest_images::draw(title, &queries, &candidates, &found, network.side())?.write(out)?;
+        nearest_images::draw(title, &queries, &origins[0], &candidates, &found, network.side())?
+            .write(out)?;
     }
-    let origins = [origins(&queries), origins(&candidates)];
     let query = |(index, near): (usize, &Vec<Neighbour>)| Query {
         query: shown(&queries[index].path),
         class: origins[0][index].as_ref().map(|origin| origin.class.clone()),

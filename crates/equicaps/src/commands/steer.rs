@@ -8,6 +8,7 @@ use dataset::origin::origins;
 use evaluate::Encoder;
 use evaluate::nearest::Similarity;
 use evaluate::prediction::Transformation;
+use methods::Motion;
 use pose::{Deformation, Degrees, Group, Matrix, Part, Space, TaitBryan, ViewPose};
 use report::nearest_images;
 use serde::Serialize;
@@ -28,7 +29,8 @@ use crate::terminal::{Terminal, shown};
 
 The embedding of the image is multiplied by the relative motion (capsule methods) or transformed
 by the predictor; then the nearest embeddings are listed, without the image itself. Angles in degrees, about x, y, z in
-this order, relative to the view.")]
+this order, relative to the view. Of views of a dataset the distance of their rotation to the one that is asked for
+is said, 1 - <q, q'>^2: 0 there, 1 half a turn away.")]
 pub struct Arguments {
     #[command(flatten)]
     network: NetworkOptions,
@@ -183,10 +185,16 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let (Some(transformation), Some(width)) =
         (network.encoder.transformation(), network.encoder.widths().equivariant)
     else {
+        let (weights, method) = (arguments.network.weights.display(), network.weights.config.method.name);
+        if network.encoder.network().model.method().motion() != Motion::Unknown {
+            anyhow::bail!(
+                "{weights} has no projector for these images, whose embeddings are steered: export it with --with projector, \
+                 and leave out --image-size"
+            );
+        }
         anyhow::bail!(
-            "{} was trained with {}, whose embeddings do not follow transformations; try equicaps, capsie, sie, equimod or sen",
-            arguments.network.weights.display(),
-            network.weights.config.method.name
+            "{weights} was trained with {method}, whose embeddings do not follow transformations; try equicaps, capsie, sie, \
+             equimod or sen"
         );
     };
     let group = network.weights.config.method.transform.group();
@@ -213,11 +221,17 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let (from, places) = (neighbours::places(&source), neighbours::places(&candidates));
     let is_source = |query: usize, candidate: usize| from[query] == places[candidate];
     let found = similarity.nearest(&prediction, &rows, width, arguments.k.into(), is_source)?;
+    // What was found is compared with where the motion leads; where a matrix leads is not known.
+    let mut asked = origins(&source);
+    for origin in asked.iter_mut().flatten() {
+        let leads_to = |pose: ViewPose| transformation.leads_to(&pose, &moved_by);
+        origin.pose = origin.pose.filter(|_| arguments.matrix.is_none()).map(leads_to);
+    }
     if let Some(out) = &arguments.out {
         let title = format!("Steered by {}", arguments.motion());
-        nearest_images::draw(&title, &source, &candidates, &found, network.side())?.write(out)?;
+        nearest_images::draw(&title, &source, &asked, &candidates, &found, network.side())?.write(out)?;
     }
-    let (origin, origins) = (origins(&source).remove(0), origins(&candidates));
+    let origins = origins(&candidates);
     let found = found.first().map(Vec::as_slice).unwrap_or_default();
     Outcome::new(&Steered {
         image: shown(&source[0].path),
@@ -227,7 +241,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         shear: arguments.shear.0,
         perspective: arguments.perspective.0,
         matrix: arguments.matrix.as_ref().map(|matrix| matrix.to_rows()),
-        nearest: neighbours::list(found, &candidates, origin.as_ref(), &origins),
+        nearest: neighbours::list(found, &candidates, asked[0].as_ref(), &origins),
         out: arguments.out.as_ref().map(shown),
     })
 }

@@ -322,6 +322,7 @@ fn networks_can_be_used_on_images() {
     // Weights for PyTorch come back; what they do not tell is said to be assumed.
     json(root, &[&export[..], &["whole/encoder.pth"]].concat());
     json(root, &["export", "runs/equicaps", "--out", "bare/encoder.pth"]);
+    json(root, &["export", "runs/equicaps", "--out", "alone.safetensors"]);
     let import = |file: &str, out: &str, more: &[&str]| {
         let import = equicaps(root, &[&["import", file, "--out", out, "--json"], more].concat());
         assert!(import.status.success());
@@ -356,6 +357,33 @@ fn networks_can_be_used_on_images() {
     finite(&steered["nearest"][0]["similarity"], 0.999, 1.001);
     assert!(steered["nearest"].as_array().unwrap().iter().all(|near| near["image"] != query));
     json(root, &["steer", "runs/sie", query, "--rotate", "0,0,45", "--among", "views", "--out", "s.svg"]);
+    // What is found is compared with the rotation that is asked for: half a turn about z takes the distance 0 to 1.
+    let distances = |angle: &str| -> Vec<f64> {
+        let among = [&["steer", "runs/sie", query, "--among"][..], &["views", "-k", "60", "--rotate", angle]]
+            .concat();
+        let steered = json(root, &among);
+        let near = steered["nearest"].as_array().unwrap().iter();
+        let object = &query[..query.rfind('/').unwrap()];
+        let of_object = near.filter(|near| near["image"].as_str().unwrap().starts_with(object));
+        let mut all: Vec<(String, f64)> = of_object
+            .map(|near| (near["image"].to_string(), near["rotation_distance"].as_f64().unwrap()))
+            .collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all.into_iter().map(|(_, distance)| distance).collect()
+    };
+    let (still, turned, whole) = (distances("0,0,0"), distances("0,0,180"), distances("0,0,360"));
+    assert!(still.len() > 2 && still.len() == turned.len());
+    assert!(still.iter().zip(&whole).all(|(a, b)| (a - b).abs() < 1e-6), "{still:?} {whole:?}");
+    assert!(still.iter().zip(&turned).any(|(a, b)| (a - b).abs() > 0.1), "{still:?} {turned:?}");
+    // Weights without a projector have nothing to steer.
+    let steered = equicaps(root, &["steer", "alone.safetensors", query, "--among", "views"]);
+    let said = String::from_utf8_lossy(&steered.stderr);
+    assert!(
+        !steered.status.success() && said.contains("alone.safetensors has no projector for these"),
+        "{said}"
+    );
+    // Two rotations of a half turn from each other cannot both be near.
+    assert!(still.iter().zip(&turned).all(|(a, b)| a + b > 0.99), "{still:?} {turned:?}");
 
     // One image that cannot be read among many, and names that are not text.
     let photos = root.join("photos");

@@ -66,6 +66,8 @@ pub struct Errors {
     objects: Vec<Mean>,
     classes: Vec<Mean>,
     all: Mean,
+    /// Why there are no errors of rotation, where there are none.
+    no_rotation: Option<String>,
 }
 
 const MOST_VIEWS: usize = 200;
@@ -81,7 +83,9 @@ pub async fn errors(
     let network = explorer.networks.get(run, epoch)?;
     let answer = explorer.long(move |explorer| {
         let errors = network.errors().map_err(failed)?;
-        Ok(collect(&explorer.data, &errors, &query))
+        let has_rotation = errors.iter().any(|error| error.rotation_degrees.is_some());
+        let no_rotation = (!has_rotation).then(|| network.no_rotation());
+        Ok(Errors { no_rotation, ..collect(&explorer.data, &errors, &query) })
     });
     answer.await.map(Json)
 }
@@ -160,5 +164,5 @@ fn collect(data: &Data, errors: &[ViewError], query: &ErrorsQuery) -> Errors {
     objects.sort_by(worst);
     classes.sort_by(worst);
     let all = Mean { name: "all".to_owned(), ..mean(&errors.iter().collect::<Vec<_>>()) };
-    Errors { views, count, objects, classes, all }
+    Errors { views, count, objects, classes, all, no_rotation: None }
 }

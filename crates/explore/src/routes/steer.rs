@@ -95,7 +95,9 @@ pub async fn steer(
         let k = request.k.clamp(1, 48);
         let (near, poses) = network.steer(&encoded.equivariant, &by, among, k, except).map_err(wrong)?;
         let asked = transformation.leads_to(&data.pose(&request.scene, &latents), &by);
-        let rows = (0..data.views.views_in(object)).map(|view| data.truth.row(object, view));
+        // Without poses no view is known to be nearer than others.
+        let views = if data.truth.has_poses { data.views.views_in(object) } else { 0 };
+        let rows = (0..views).map(|view| data.truth.row(object, view));
         let angle =
             |row: usize| pose::rotation_angle(data.truth.poses[row].quaternion(), asked.quaternion()).0;
         let best = rows.filter(|row| Some(*row) != except).min_by(|&a, &b| angle(a).total_cmp(&angle(b)));
