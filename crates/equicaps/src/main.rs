@@ -11,6 +11,7 @@ mod device;
 mod hints;
 mod interrupt;
 mod itself;
+mod out_folder;
 mod outcome;
 mod terminal;
 mod world;

@@ -32,9 +32,9 @@ impl Outcome {
         Self { text: String::new(), json: Value::Null, status: ExitCode::SUCCESS, failure: None }
     }
 
-    /// Status 1 where `failed`: the result itself says what is wrong.
-    pub fn failed_if(self, failed: bool) -> Self {
-        if failed { Self { status: ExitCode::FAILURE, ..self } } else { self }
+    /// Status 1 where `failed`, with a sentence on standard error.
+    pub fn failed_if(self, failed: bool, why: impl Into<String>) -> Self {
+        if failed { self.failed(why.into()) } else { self }
     }
 
     /// Status 1, with a sentence on standard error.

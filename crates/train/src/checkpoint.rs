@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use dataset::error::FileError;
@@ -257,7 +257,7 @@ impl Checkpoint {
 
     /// The checkpoint that the bytes of `path` are; makes sure that it is whole.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
-        refuse_archives(path, bytes)?;
+        refuse_others(path, bytes)?;
         let damaged = |what: &str| Error::content(path, format!("the checkpoint is damaged: {what}"));
         let (header, data) = split(bytes).ok_or_else(|| damaged("it ends too early"))?;
         let (mut checkpoint, mut entries) = parse_header(path, header)?;
@@ -282,16 +282,18 @@ impl Checkpoint {
     /// Reads only the metadata of `path`, without checking the rest.
     pub fn read_metadata(path: &Path) -> Result<Self> {
         let mut file = fs::File::open(path).map_err(Error::read(path))?;
-        let mut length = [0; 8];
-        file.read_exact(&mut length).map_err(Error::read(path))?;
-        refuse_archives(path, &length)?;
-        let length = u64::from_le_bytes(length);
+        let mut first = Vec::new();
+        (&file).take(9).read_to_end(&mut first).map_err(Error::read(path))?;
+        refuse_others(path, &first)?;
+        let length = first.first_chunk().map_or(u64::MAX, |length| u64::from_le_bytes(*length));
         let total = file.metadata().map_err(Error::read(path))?.len();
         if length > total {
             return Err(Error::content(path, "the checkpoint is damaged: it ends too early"));
         }
         let mut header = vec![0; length as usize];
-        file.read_exact(&mut header).map_err(Error::read(path))?;
+        file.seek(SeekFrom::Start(8))
+            .and_then(|_| file.read_exact(&mut header))
+            .map_err(Error::read(path))?;
         parse_header(path, &header).map(|(checkpoint, _)| checkpoint)
     }
 
@@ -315,8 +317,8 @@ impl Checkpoint {
     }
 }
 
-/// Says what to do with a file of `torch.save`, which is an archive.
-fn refuse_archives(path: &Path, first: &[u8]) -> Result<()> {
+/// Refuses files that are something else, by their first nine bytes; says what to do with one of `torch.save`, an archive.
+fn refuse_others(path: &Path, first: &[u8]) -> Result<()> {
     if first.starts_with(b"PK\x03\x04") {
         let path_text = path.display();
         let text = format!(
@@ -324,7 +326,14 @@ fn refuse_archives(path: &Path, first: &[u8]) -> Result<()> {
         );
         return Err(Error::content(path, text));
     }
-    Ok(())
+    // Behind the length of the header stands the header.
+    match first.get(8) {
+        None | Some(b'{') => Ok(()),
+        Some(_) => {
+            let text = "this is not a checkpoint; expected a run's folder or a .safetensors file";
+            Err(Error::content(path, text))
+        }
+    }
 }
 
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -75,6 +75,14 @@ fn a_damaged_newest_one_is_set_aside_and_the_one_before_it_used() {
         assert!(folder.path().join("epoch_00002.safetensors.damaged").exists());
     }
     assert!(newest(&folder.path().join("none"), |_| ()).unwrap().is_none());
+    let other = folder.path().join("other.onnx");
+    for (bytes, expected) in
+        [(&b"a file of something else"[..], "is not a checkpoint"), (b"short", "too early")]
+    {
+        fs::write(&other, bytes).unwrap();
+        let errors = [Checkpoint::read(&other).unwrap_err(), Checkpoint::read_metadata(&other).unwrap_err()];
+        assert!(errors.iter().all(|error| error.to_string().contains(expected)), "{errors:?}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use evaluate::evaluation::{self, DataSource, Event, Wanted};
 use evaluate::features::{Extraction, data_key, extract};
 use evaluate::prediction::Transformation;
 use evaluate::probe::{has_spread, nothing_to_probe};
+use evaluate::results::FILE;
 use evaluate::weights::{self, Opened, Weights, Which};
 use evaluate::{Encoder, GroundTruth, Preset, Protocol, Results, Task};
 use methods::verdict::PoseVerdict;
@@ -26,7 +27,10 @@ use train::{Config, RunFolder};
 use crate::commands::left_out;
 use crate::outcome::Outcome;
 use crate::terminal::{Progress, Terminal, shown};
-use crate::{Interrupted, UsageError, interrupt, world};
+use crate::{Interrupted, UsageError, interrupt, out_folder, world};
+
+/// Where features of all views are kept, beside the results, unless `--cache` says otherwise.
+pub const FEATURES: &str = "features";
 
 /// Arguments of `equicaps evaluate`.
 #[derive(Clone, Debug, clap::Args)]
@@ -157,6 +161,11 @@ impl Arguments {
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let world = world::start()?;
     let (wanted, which) = arguments.asked()?;
+    if let Some(out) = &arguments.out {
+        let is_ours =
+            |path: &Path| path.ends_with(FILE) || path.ends_with(FEATURES) || path.join(FILE).is_file();
+        out_folder::refuse_others(out, "evaluation", is_ours)?;
+    }
     let all = weights::find(&arguments.weights, &which)?;
     let config = data_config(arguments, &all)?;
     let device = crate::device::open_of(world, &arguments.device, arguments.precision)?;
@@ -211,7 +220,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             device: &arguments.device,
             meshes: meshes.as_ref(),
             out: &out,
-            cache: arguments.cache.clone().unwrap_or_else(|| base.join("features")),
+            cache: arguments.cache.clone().unwrap_or_else(|| base.join(FEATURES)),
             precision: arguments.precision,
             batch: arguments.batch.map(|n| n as usize),
             images: !arguments.no_images,

@@ -77,7 +77,7 @@ impl<T: Compared> Comparison<T> {
         let wrong = agreements.iter().filter(|agreement| !agreement.is_right()).count();
         let precision = precision.map(str::to_owned);
         let comparison = Self { device: device.name(), precision, agreements, wrong };
-        Ok(Outcome::new(&comparison)?.failed_if(wrong > 0))
+        Ok(Outcome::new(&comparison)?.failed_if(wrong > 0, "results disagree with their reference"))
     }
 }
 

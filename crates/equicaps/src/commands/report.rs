@@ -9,6 +9,7 @@ use report::run_names;
 use report::run_page::{self, Beginning};
 use serde::Serialize;
 
+use crate::UsageError;
 use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 
@@ -18,8 +19,8 @@ use crate::terminal::{Terminal, shown};
   equicaps report runs/equicaps runs/vicreg --out report.html
   equicaps report runs/* --out paper/report.html --title 'Run 7'
 
-For every run: its curves and configuration, and all evaluations below RUN/evaluation (see
-equicaps evaluate). The tables are also written as .md, .tex and .csv next to the page, the
+For every run: its curves and configuration, and of every checkpoint the evaluation that was made
+last (RUN/evaluation/*/results.json; see equicaps evaluate). The tables are also written as .md, .tex and .csv next to the page, the
 drawings as PNG and SVG in a folder with the name of the page.")]
 pub struct Arguments {
     /// Folders of runs, or of evaluations
@@ -51,6 +52,16 @@ impl fmt::Display for Written {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    let is_html =
+        |ending: &std::ffi::OsStr| ending.eq_ignore_ascii_case("html") || ending.eq_ignore_ascii_case("htm");
+    if !arguments.out.extension().is_some_and(is_html) {
+        let text = format!(
+            "--out {}: a report is a page in HTML, expected a name that ends in .html (its tables are written beside it as .md, \
+             .tex and .csv)",
+            shown(&arguments.out)
+        );
+        return Err(UsageError(text).into());
+    }
     // A folder that is named twice stands there once.
     let mut seen = BTreeSet::new();
     let is_new = |path: &&PathBuf| seen.insert(path.canonicalize().unwrap_or_else(|_| path.to_path_buf()));

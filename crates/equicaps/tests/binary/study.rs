@@ -144,6 +144,24 @@ fn further_data_to_evaluate_on_are_those_of_the_study_or_a_folder() {
 }
 
 #[test]
+fn folders_of_others_are_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    study(root.path(), 1, "");
+    let (mine, text) = (root.path().join("mine"), "my thesis");
+    std::fs::create_dir(&mine).unwrap();
+    std::fs::write(mine.join("report.html"), text).unwrap();
+    for words in
+        [&["study", "tiny.toml"][..], &["demo"], &["evaluate", "builtin", "--data", "procedural:2x4"]]
+    {
+        let mut command = equicaps(words);
+        let (code, said) = failure(command.current_dir(root.path()).args(["--quiet", "--out", "mine"]));
+        assert!(code == 2 && said.contains("mine is not empty and holds no"), "{said}");
+        assert_eq!(std::fs::read_dir(&mine).unwrap().count(), 1);
+        assert_eq!(std::fs::read_to_string(mine.join("report.html")).unwrap(), text);
+    }
+}
+
+#[test]
 fn text_is_no_number() {
     let root = tempfile::tempdir().unwrap();
     study(root.path(), 1, "set = { epochs = \"3\" }\n");

@@ -58,7 +58,8 @@ pub(super) fn run(arguments: &Arguments, device: &Device) -> anyhow::Result<Outc
     }
     let failed = rows.iter().any(|row| row.error.is_some());
     let (mode, device, size) = (arguments.mode(), device.name(), arguments.size);
-    Ok(Outcome::new(&Speeds { mode, device, batch: arguments.batch, size, rows })?.failed_if(failed))
+    Ok(Outcome::new(&Speeds { mode, device, batch: arguments.batch, size, rows })?
+        .failed_if(failed, "a network could not be measured"))
 }
 
 impl fmt::Display for Speeds {

@@ -85,5 +85,6 @@ fn published(device: &str) -> anyhow::Result<Outcome> {
         cosines.insert(name, published_cosine(name.parse()?, (pairs, side), devices.each_ref())?);
     }
     let kept = cosines.values().all(|cosine| *cosine >= LEAST_COSINE);
-    Ok(Outcome::new(&Cosines { device: device.to_owned(), cosines })?.failed_if(!kept))
+    Ok(Outcome::new(&Cosines { device: device.to_owned(), cosines })?
+        .failed_if(!kept, "gradients in 16 bits point elsewhere than in 32"))
 }

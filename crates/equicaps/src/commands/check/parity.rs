@@ -49,7 +49,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let report = parity::check(&fixture, arguments.method, &device).map_err(unusable)?;
     let (within, outside) =
         (report.within(), report.comparisons.iter().filter(|comparison| !comparison.within).count());
-    Ok(Outcome::new(&Parity { within, outside, report })?.failed_if(!within))
+    Ok(Outcome::new(&Parity { within, outside, report })?
+        .failed_if(!within, "results differ from the published code by more than the tolerance"))
 }
 
 /// A comparison with the published code, and its verdict.

@@ -154,7 +154,7 @@ fn check(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> 
     let outside = rows.iter().filter(|row| !row.within).count();
     let report =
         Report { ranks: arguments.ranks, device: device.description(), steps: arguments.steps, rows };
-    Ok(Outcome::new(&report)?.failed_if(outside > 0))
+    Ok(Outcome::new(&report)?.failed_if(outside > 0, "several ranks differ from one by more than the bounds"))
 }
 
 fn compare(

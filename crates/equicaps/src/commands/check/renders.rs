@@ -291,7 +291,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         images: rows,
         within_bounds: within,
     };
-    Ok(Outcome::new(&compared)?.failed_if(!within))
+    Ok(Outcome::new(&compared)?
+        .failed_if(!within, "images differ from the references by more than the bounds"))
 }
 
 fn compare(arguments: &Arguments, list: &Path, root: &Path, terminal: &Terminal) -> anyhow::Result<Vec<Row>> {

@@ -111,7 +111,8 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         metrics_identical: expected.records == found.records,
     };
     let identical = resumed.checkpoint_identical && resumed.metrics_identical;
-    Ok(Outcome::new(&resumed)?.failed_if(!identical))
+    Ok(Outcome::new(&resumed)?
+        .failed_if(!identical, "the run that was killed ended otherwise than the one that was not"))
 }
 
 /// A run that was killed beside one that was not.

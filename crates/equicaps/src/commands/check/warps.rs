@@ -70,7 +70,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         |row: &Row| row.psnr_db >= BOUND_DB && row.largest_difference <= BOUND_VALUE && row.same_bits;
     let within_bounds = rows.iter().all(within);
     let compared = Compared { rows, views: arguments.views, size: arguments.size, within_bounds };
-    Ok(Outcome::new(&compared)?.failed_if(!within_bounds))
+    Ok(Outcome::new(&compared)?
+        .failed_if(!within_bounds, "images differ between the two devices by more than the bounds"))
 }
 
 /// Noise in squares of a few pixels.

@@ -37,10 +37,11 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         Err(error) => dataset::check::Report { problems: vec![error.to_string()], ..Default::default() },
     };
     let dataset::check::Report { objects, images, images_with_checksum, problems } = report;
+    let folder = shown(&arguments.dataset.folder);
+    let why = format!("{folder}: {}", count(problems.len(), "problem"));
     let failed = !problems.is_empty();
-    let checked =
-        Checked { folder: shown(&arguments.dataset.folder), objects, images, images_with_checksum, problems };
-    Ok(Outcome::new(&checked)?.failed_if(failed))
+    let checked = Checked { folder, objects, images, images_with_checksum, problems };
+    Ok(Outcome::new(&checked)?.failed_if(failed, why))
 }
 
 /// What is wrong with a dataset.

@@ -127,7 +127,7 @@ impl Site {
         done.retain(|other| *other != name);
         done.push(name);
         durable::write(&self.root(run).join(EVALUATED), serde_json::to_string(&done)?.as_bytes())?;
-        let features = self.root(run).join("evaluation").join("features");
+        let features = self.root(run).join("evaluation").join(evaluating::FEATURES);
         match std::fs::remove_dir_all(&features) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(anyhow::anyhow!("cannot remove {}: {error}", features.display()))

@@ -15,7 +15,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -36,7 +36,7 @@ pub use self::site::Site;
 use crate::commands::render::parse_shard;
 use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
-use crate::{Interrupted, UsageError, interrupt};
+use crate::{Interrupted, UsageError, interrupt, out_folder};
 
 /// Arguments of `equicaps study`.
 #[derive(Debug, clap::Args)]
@@ -103,6 +103,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             if arguments.out.is_none() { "; its folder needs another name: give --out DIR" } else { "" };
         bail!(UsageError(format!("{} is a file, expected a folder{why}", out.display())));
     }
+    refuse_others(&out)?;
     let study = Study::read(&arguments.file)?;
     let site = Site::new(arguments.file.display().to_string(), study, out, device(&arguments.device, &share));
     let configurations = site.configurations()?;
@@ -138,6 +139,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
 
 /// Makes all of a study, and returns where its report is.
 pub fn make_alone(site: &Site, terminal: &Terminal) -> anyhow::Result<String> {
+    refuse_others(&site.out)?;
     let configurations = site.configurations()?;
     let runs: Vec<(&Run, &Config)> = site.study.runs.iter().zip(&configurations).collect();
     interrupt::flag();
@@ -149,6 +151,13 @@ pub fn make_alone(site: &Site, terminal: &Terminal) -> anyhow::Result<String> {
         bail!("{name}: {why}");
     }
     report(site, terminal)?.context("no run was evaluated")
+}
+
+/// Refuses a folder with something else in it.
+fn refuse_others(out: &Path) -> Result<(), UsageError> {
+    out_folder::refuse_others(out, "study", |path| {
+        ["data", "runs", "state"].iter().any(|name| path.ends_with(name))
+    })
 }
 
 /// The device of this process: those of a machine that were started together take its GPUs in turn.

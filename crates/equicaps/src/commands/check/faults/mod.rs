@@ -108,7 +108,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
         });
     }
     let wrong = rows.iter().any(|row| row.wrong + row.crashed > 0);
-    Ok(Outcome::new(&Faults { rows })?.failed_if(wrong))
+    Ok(Outcome::new(&Faults { rows })?.failed_if(wrong, "a fault did harm, or a process crashed"))
 }
 
 /// What came of all of them.

@@ -100,7 +100,8 @@ pub(super) fn run(arguments: &Arguments, count: u64, terminal: &Terminal) -> any
         psnr_db: psnrs,
         device: renderer.context().properties().name.clone(),
     };
-    Ok(Outcome::new(&compared)?.failed_if(!within))
+    Ok(Outcome::new(&compared)?
+        .failed_if(!within, "images differ between the two devices by more than the bounds"))
 }
 
 /// Every second pair of built-in objects shows materials that they do not have of themselves.
