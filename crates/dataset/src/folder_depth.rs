@@ -54,7 +54,7 @@ pub fn wrong_depth(root: &Path, ids: &[(String, String)]) -> Option<WrongDepth> 
             root.display()
         ),
         meant: root.join(only),
-        there: format!("{} classes have {found} objects", members.len()),
+        there: classes_with(members.len(), found),
     })
 }
 
@@ -76,12 +76,17 @@ pub fn too_high(root: &Path) -> Option<WrongDepth> {
     // Of those with equally many the first.
     let (found, meant) = found.min_by_key(|(found, _)| Reverse(found.len()))?;
     let classes = found.iter().collect::<BTreeSet<_>>().len();
-    let have = if classes == 1 { "has" } else { "have" };
     Some(WrongDepth {
         found: format!("no meshes are CLASS/OBJECT in {}", root.display()),
         meant,
-        there: format!("{} {have} {}", counted(classes, "class"), counted(found.len(), "object")),
+        there: classes_with(classes, found.len()),
     })
+}
+
+/// So many classes have so many objects.
+fn classes_with(classes: usize, objects: usize) -> String {
+    let have = if classes == 1 { "has" } else { "have" };
+    format!("{} {have} {}", counted(classes, "class"), counted(objects, "object"))
 }
 
 fn is_hidden(name: &OsStr) -> bool {
@@ -141,6 +146,8 @@ mod tests {
             (root.path().join("all"), "2 classes have 5 objects")
         );
         assert_eq!(hint(&root.path().join("all")), None);
+        let root = meshes(&["a/b/c/1.obj", "a/b/c/2.obj"]);
+        assert_eq!(hint(&root.path().join("a")).unwrap().there, "1 class has 2 objects");
         // An object of one mesh and its parts in folders of their own is what it should be.
         assert_eq!(hint(meshes(&["chair/a/a.obj", "chair/b/b.obj"]).path()), None);
     }

@@ -17,6 +17,7 @@ use crate::counted::counted;
 use crate::error::{Error, Result};
 use crate::object::{Class, Object, SplitBy};
 use crate::plan::classes;
+use crate::source::CpuRenderer;
 use crate::split;
 use crate::views::Views;
 use crate::work::ViewSource;
@@ -251,6 +252,14 @@ impl<S: ViewSource + Send> Views for OnTheFly<S> {
     fn prepare(&self, object: usize) -> Result<()> {
         let is_enough = !self.options.ready && self.is_good[object].load(Ordering::Relaxed);
         if is_enough { Ok(()) } else { self.prepared(object).map(|_| ()) }
+    }
+
+    fn unused(&self) -> Vec<String> {
+        self.source.objects().map(|objects| objects.set.unused().to_vec()).unwrap_or_default()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.source.objects().map(CpuRenderer::warnings).unwrap_or_default()
     }
 
     fn description(&self) -> String {

@@ -170,6 +170,12 @@ impl Views for Readable {
         }
         Some(hash.value())
     }
+    fn unused(&self) -> Vec<String> {
+        self.views.unused()
+    }
+    fn warnings(&self) -> Vec<String> {
+        self.views.warnings()
+    }
     fn side(&self) -> usize {
         self.views.side()
     }

@@ -1,16 +1,18 @@
 //! Where objects come from (the built-in library or a folder of meshes) and how they become images on the CPU.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use render::{PreparedMesh, Quality};
+use scene::load::is_harmless;
 use scene::objects::{self, ObjectSource, ObjectsError};
 use scene::{Latents, LoadOptions, Mesh, Up};
 
 use crate::error::{Error, Result};
 use crate::folder_depth::too_high;
+use crate::mesh_warnings::of_unused;
 use crate::object::Object;
 use crate::on_the_fly::{OnTheFly, OnTheFlyOptions};
 use crate::reader::Dataset;
@@ -63,6 +65,8 @@ pub enum ObjectSet {
         files: HashMap<String, ObjectSource>,
         /// Ids in the order in which they were found.
         ids: Vec<(String, String)>,
+        /// What lies beside them and is not used, in sentences; nothing where a list named the objects.
+        unused: Vec<String>,
     },
 }
 
@@ -75,7 +79,7 @@ impl ObjectSet {
     /// The objects below `root`, or those of them that `list` names.
     pub fn meshes(root: &Path, list: Option<&Path>, up: Option<Up>) -> Result<Self> {
         let failed = |error: ObjectsError| match &error {
-            ObjectsError::Empty { .. } => {
+            ObjectsError::Empty { wrong_name: None, .. } => {
                 Error::Request(too_high(root).map_or_else(|| error.to_string(), |wrong| wrong.to_string()))
             }
             _ => Error::Request(error.to_string()),
@@ -88,14 +92,18 @@ impl ObjectSet {
             };
             return Err(Error::Request(format!("the mesh folder {} {what}", root.display())));
         }
-        let found = match list {
-            Some(list) => objects::locate(root, &objects::read_list(list).map_err(failed)?),
-            None => objects::discover(root).map_err(failed)?,
+        let (found, unused) = match list {
+            Some(list) => (objects::locate(root, &objects::read_list(list).map_err(failed)?), Vec::new()),
+            None => {
+                let found = objects::discover(root).map_err(failed)?;
+                let unused = of_unused(&objects::unused(root, &found));
+                (found, unused)
+            }
         };
         let options = LoadOptions { up, ..LoadOptions::under(root) };
         let ids = found.iter().map(|object| (object.class.clone(), object.name.clone())).collect();
         let files = found.into_iter().map(|object| (object.id(), object)).collect();
-        Ok(Self::Meshes { options, files, ids })
+        Ok(Self::Meshes { options, files, ids, unused })
     }
 
     /// Whether `folder` holds meshes and no dataset.
@@ -112,6 +120,14 @@ impl ObjectSet {
         match self {
             Self::Procedural { .. } => None,
             Self::Meshes { options, .. } => options.root.as_deref(),
+        }
+    }
+
+    /// What lies among the meshes and is not used, a sentence for each kind.
+    pub fn unused(&self) -> &[String] {
+        match self {
+            Self::Procedural { .. } => &[],
+            Self::Meshes { unused, .. } => unused,
         }
     }
 
@@ -162,7 +178,8 @@ pub struct CpuRenderer {
     pub set: ObjectSet,
     /// How well.
     pub quality: Quality,
-    warnings: Mutex<BTreeSet<String>>,
+    /// By the object's id.
+    warnings: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 impl CpuRenderer {
@@ -173,15 +190,20 @@ impl CpuRenderer {
 
     /// The mesh of an object; what is noticed is kept for [`Self::warnings`].
     pub(crate) fn load(&self, object: &Object) -> std::result::Result<Mesh, String> {
-        self.set.load(object, |warnings| self.lock().extend(warnings))
+        self.set.load(object, |warnings| {
+            self.lock().insert(object.id(), warnings);
+        })
     }
 
-    /// What was noticed while loading objects, sorted.
+    /// What was noticed while loading objects, sorted; what does not change how they look comes last.
     pub fn warnings(&self) -> Vec<String> {
-        self.lock().iter().cloned().collect()
+        let mut all: Vec<String> = self.lock().values().flatten().cloned().collect();
+        all.sort_by(|a, b| (is_harmless(a), a).cmp(&(is_harmless(b), b)));
+        all.dedup();
+        all
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Vec<String>>> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -203,8 +225,12 @@ impl ViewSource for CpuRenderer {
         Ok(latents.iter().flat_map(image).collect())
     }
 
-    fn root(&self) -> Option<&Path> {
-        self.set.root()
+    fn objects(&self) -> Option<&CpuRenderer> {
+        Some(self)
+    }
+
+    fn warnings_of(&self, object: &Object) -> Vec<String> {
+        self.lock().get(&object.id()).cloned().unwrap_or_default()
     }
 }
 

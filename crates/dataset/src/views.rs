@@ -107,6 +107,16 @@ pub trait Views: Send + Sync {
         0
     }
 
+    /// Files beside the objects that are not used, in sentences.
+    fn unused(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What was noticed of objects that have been loaded so far, in sentences; the most important first.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// One sentence on what this is, for logs.
     fn description(&self) -> String;
 

@@ -83,6 +83,11 @@ pub struct LoadedMesh {
     pub warnings: Vec<String>,
 }
 
+/// Whether a warning is about something that does not change how the mesh looks.
+pub fn is_harmless(warning: &str) -> bool {
+    warning.ends_with(polygons::WITHOUT_AREA)
+}
+
 /// Reads the mesh at `path`, in whatever of the known formats it is.
 pub fn load_mesh(path: &Path, options: &LoadOptions) -> Result<LoadedMesh, MeshError> {
     let mut files = Files::open(path, options)?;

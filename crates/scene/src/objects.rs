@@ -2,6 +2,10 @@
 //!
 //! An object that cannot be used is kept, with the reason: whoever renders a data set records it.
 
+mod unused;
+
+pub use unused::{Unused, unused};
+
 use crate::npy::{self, Data};
 use crate::{LoadOptions, LoadedMesh, load_mesh, normalise};
 use std::collections::{BTreeMap, HashSet};
@@ -12,6 +16,8 @@ use std::path::{Path, PathBuf};
 const SHAPENET_MESH: &str = "models/model_normalized.obj";
 /// Known file name endings; where an object has several meshes, the first wins.
 const EXTENSIONS: [&str; 6] = ["obj", "glb", "gltf", "ply", "off", "stl"];
+/// The end of the reason for which an object cannot be used that has a name which no list could hold.
+const RENAME: &str = "; rename it";
 
 /// One object and its mesh file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +42,15 @@ pub enum ObjectsError {
         source: std::io::Error,
     },
     /// Nothing there looks like objects.
-    #[error("{}: no objects found, expected CLASS/OBJECT.EXT, CLASS/OBJECT/MESH or CLASS/OBJECT/models/model_normalized.obj with a mesh of type obj, glb, gltf, ply, off or stl{}", root.display(), if *has_loose { "; meshes that lie in the folder itself belong to no class: move them into a folder of their class" } else { "" })]
+    #[error("{}: no objects found, expected CLASS/OBJECT.EXT, CLASS/OBJECT/MESH or CLASS/OBJECT/models/model_normalized.obj with a mesh of type obj, glb, gltf, ply, off or stl{}{}", root.display(), if *has_loose { "; meshes that lie in the folder itself belong to no class: move them into a folder of their class" } else { "" }, wrong_name.iter().map(|reason| format!("; {reason}")).collect::<String>())]
     Empty {
         /// The folder.
         root: PathBuf,
         /// Whether meshes lie in the folder itself.
         has_loose: bool,
+        /// An object with a name that cannot be used, where there is one, and what to do about it.
+        wrong_name: Option<String>,
     },
-    /// A class has a name that no list of objects could hold.
-    #[error("{}: the name of a class must be UTF-8; rename the folder", .0.display())]
-    ClassName(PathBuf),
     /// An object list in NumPy's format is damaged.
     #[error(transparent)]
     Npy(#[from] npy::NpyError),
@@ -100,11 +105,12 @@ fn relative(message: &str, options: &LoadOptions) -> String {
 /// Every folder of `root` is a class. In it, a folder is an object (`models/model_normalized.obj`, or the best mesh
 /// in it) and so is a mesh file. Of several meshes of one object the order is that of obj, glb, gltf, ply, off, stl;
 /// then one named like the folder; then the first by name. Folders without a mesh are ignored beside mesh files and
-/// unusable objects elsewhere. Names that begin with a dot are ignored.
+/// unusable objects elsewhere. Names that begin with a dot are ignored. Objects whose name, or that of their class, no
+/// list could hold (it is not UTF-8, or has a backslash) are unusable, too.
 pub fn discover(root: &Path) -> Result<Vec<ObjectSource>, ObjectsError> {
     let mut objects = Vec::new();
     for class in entries(root)?.into_iter().filter(|entry| entry.is_dir()) {
-        let Some(class_name) = file_name(&class) else { return Err(ObjectsError::ClassName(class)) };
+        let class_name = listed_name(class.file_name().unwrap_or_default());
         let mut meshes: BTreeMap<String, Result<PathBuf, String>> = BTreeMap::new();
         let mut folders = Vec::new();
         for entry in entries(&class)? {
@@ -113,41 +119,50 @@ pub fn discover(root: &Path) -> Result<Vec<ObjectSource>, ObjectsError> {
             } else if rank(&entry).is_some()
                 && let Some(stem) = entry.file_stem()
             {
-                let Some(stem) = stem.to_str() else {
-                    let (name, reason) = not_utf8(&class_name, stem);
-                    meshes.insert(name, reason);
-                    continue;
-                };
-                let better = meshes
-                    .get(stem)
-                    .and_then(|known| known.as_ref().ok())
-                    .is_none_or(|known| rank(&entry) < rank(known));
-                if better {
-                    meshes.insert(stem.to_owned(), Ok(entry));
+                match listed_name(stem) {
+                    Ok(stem) => {
+                        let better = meshes
+                            .get(&stem)
+                            .and_then(|known| known.as_ref().ok())
+                            .is_none_or(|known| rank(&entry) < rank(known));
+                        if better {
+                            meshes.insert(stem, Ok(entry));
+                        }
+                    }
+                    Err((shown, problem)) => {
+                        meshes.insert(shown, Err(format!("its name {problem}{RENAME}")));
+                    }
                 }
             }
         }
         let has_files = !meshes.is_empty();
         for folder in folders {
-            let Some(name) = file_name(&folder) else {
-                let (name, reason) = not_utf8(&class_name, folder.file_name().unwrap_or_default());
-                meshes.entry(name).or_insert(reason);
-                continue;
-            };
             let mesh = mesh_in(&folder);
-            if mesh.is_ok() || !has_files {
-                meshes.entry(name).or_insert(mesh.map_err(|reason| format!("{class_name}/{reason}")));
+            match listed_name(folder.file_name().unwrap_or_default()) {
+                Ok(name) if mesh.is_ok() || !has_files => {
+                    meshes.entry(name).or_insert(mesh);
+                }
+                Ok(_) => {}
+                Err((shown, problem)) => {
+                    meshes.entry(shown).or_insert(Err(format!("its name {problem}{RENAME}")));
+                }
             }
         }
-        objects.extend(meshes.into_iter().map(|(name, mesh)| ObjectSource {
-            class: class_name.clone(),
-            name,
-            mesh,
+        let (class_name, problem) = match class_name {
+            Ok(name) => (name, None),
+            Err((shown, problem)) => (shown, Some(format!("the name of its class {problem}{RENAME}"))),
+        };
+        objects.extend(meshes.into_iter().map(|(name, mesh)| {
+            let mesh = mesh.and_then(|mesh| problem.clone().map_or(Ok(mesh), Err));
+            let mesh = mesh.map_err(|reason| format!("{class_name}/{name}: {reason}"));
+            ObjectSource { class: class_name.clone(), name, mesh }
         }));
     }
     if objects.iter().all(|object| object.mesh.is_err()) {
+        let mut reasons = objects.iter().filter_map(|object| object.mesh.as_ref().err());
+        let wrong_name = reasons.find(|reason| reason.ends_with(RENAME)).cloned();
         let has_loose = entries(root)?.iter().any(|entry| rank(entry).is_some() && entry.is_file());
-        return Err(ObjectsError::Empty { root: root.to_owned(), has_loose });
+        return Err(ObjectsError::Empty { root: root.to_owned(), has_loose, wrong_name });
     }
     Ok(objects)
 }
@@ -159,7 +174,7 @@ pub fn locate(root: &Path, list: &[(String, String)]) -> Vec<ObjectSource> {
         let file = |extension: &&str| root.join(class).join(format!("{name}.{extension}"));
         let mesh = match EXTENSIONS.iter().map(file).find(|path| path.is_file()) {
             Some(path) => Ok(path),
-            None if folder.is_dir() => mesh_in(&folder).map_err(|reason| format!("{class}/{reason}")),
+            None if folder.is_dir() => mesh_in(&folder).map_err(|reason| format!("{class}/{name}: {reason}")),
             None => Err(format!("{class}/{name}: there is no such object")),
         };
         ObjectSource { class: class.clone(), name: name.clone(), mesh }
@@ -242,7 +257,7 @@ fn mesh_in(folder: &Path) -> Result<PathBuf, String> {
         return Ok(shapenet);
     }
     let name = file_name(folder).unwrap_or_default();
-    let mut reason = format!("{name}: holds no mesh");
+    let mut reason = "holds no mesh".to_owned();
     for place in [folder.to_owned(), folder.join("models")] {
         if !place.is_dir() {
             continue;
@@ -250,7 +265,7 @@ fn mesh_in(folder: &Path) -> Result<PathBuf, String> {
         let found = match entries(&place) {
             Ok(found) => found,
             Err(error) => {
-                reason = format!("{name}: {error}");
+                reason = error.to_string();
                 continue;
             }
         };
@@ -265,11 +280,13 @@ fn mesh_in(folder: &Path) -> Result<PathBuf, String> {
     Err(reason)
 }
 
-/// An object whose name no list could hold: the name as far as it can be shown, and why it cannot be used.
-fn not_utf8(class: &str, name: &OsStr) -> (String, Result<PathBuf, String>) {
-    let shown = name.to_string_lossy().into_owned();
-    let reason = format!("{class}/{shown}: its name is not UTF-8; rename it");
-    (shown, Err(reason))
+/// The name of a class or an object as lists hold it; where they cannot, as it can be shown there, and why.
+fn listed_name(name: &OsStr) -> Result<String, (String, &'static str)> {
+    match name.to_str() {
+        None => Err((name.to_string_lossy().into_owned(), "is not UTF-8")),
+        Some(text) if text.contains('\\') => Err((text.replace('\\', "\u{fffd}"), "has a backslash")),
+        Some(text) => Ok(text.to_owned()),
+    }
 }
 
 /// Sorted paths in a folder, without hidden ones.

@@ -1,7 +1,7 @@
 //! Folders and lists of objects.
 
 use scene::npy;
-use scene::objects::{ObjectsError, discover, locate, read_list};
+use scene::objects::{ObjectsError, Unused, discover, locate, read_list, unused};
 use scene::{BoundingBox, LoadOptions};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -158,12 +158,69 @@ fn messages_name_files_from_the_root_whatever_the_root_is_called() {
 
 #[cfg(unix)]
 #[test]
-fn names_that_are_not_text_are_kept_with_the_reason() {
+fn names_that_no_list_could_hold_are_kept_with_the_reason() {
     use std::os::unix::ffi::OsStrExt;
-    let folder = tree(&["mug/a.obj"]);
-    let odd = folder.path().join("mug").join(std::ffi::OsStr::from_bytes(b"caf\xe9.obj"));
-    std::fs::write(odd, TRIANGLE).expect("writes");
+    let folder = tree(&["mug/a.obj", "mug/b\\c.obj"]);
+    let write = |class: &[u8], file: &[u8]| {
+        let class = folder.path().join(std::ffi::OsStr::from_bytes(class));
+        std::fs::create_dir_all(&class).expect("creates the class");
+        std::fs::write(class.join(std::ffi::OsStr::from_bytes(file)), TRIANGLE).expect("writes");
+    };
+    write(b"mug", b"caf\xe9.obj");
+    write(b"th\xe9", b"d.obj");
     let objects = found(folder.path());
-    assert_eq!(objects.len(), 2);
-    assert_eq!(objects[1].1, Err("mug/caf\u{fffd}: its name is not UTF-8; rename it".to_owned()));
+    let reasons: Vec<&str> =
+        objects.iter().filter_map(|(_, mesh)| mesh.as_ref().err()).map(String::as_str).collect();
+    let expected = [
+        "mug/b\u{fffd}c: its name has a backslash; rename it",
+        "mug/caf\u{fffd}: its name is not UTF-8; rename it",
+        "th\u{fffd}/d: the name of its class is not UTF-8; rename it",
+    ];
+    assert_eq!((objects.len(), reasons), (4, expected.to_vec()));
+    let discovered = discover(folder.path()).expect("finds objects");
+    assert_eq!(unused(folder.path(), &discovered), Unused::default());
+    std::fs::remove_file(folder.path().join("mug/a.obj")).expect("removes");
+    let message = discover(folder.path()).expect_err("none is usable").to_string();
+    assert!(message.ends_with("stl; mug/b\u{fffd}c: its name has a backslash; rename it"), "{message}");
+}
+
+#[test]
+fn what_looks_like_a_mesh_and_is_not_used_is_named_by_its_kind() {
+    let folder = tree(&[
+        "top.obj",
+        "k/a.obj",
+        "k/d.obj",
+        "k/d.stl",
+        "k/b.FBX",
+        "k/b.mtl",
+        "k/b.blend1",
+        "k/README.md",
+        "k/textures/wood.png",
+        "k/c/one.obj",
+        "k/c/two.obj",
+        "k/group/c/models/e.obj",
+        "k/.hidden.dae",
+        "k2/m.dae",
+        "02691156/b1/models/model_normalized.obj",
+        "02691156/b1/models/another.obj",
+        "02691156/b2/models/one.obj",
+        "02691156/b2/models/two.ply",
+    ]);
+    let objects = discover(folder.path()).expect("finds objects");
+    let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+    let expected = Unused {
+        unsupported: paths(&["k/b.FBX", "k2/m.dae"]),
+        misplaced: paths(&["k/group/c/models/e.obj", "top.obj"]),
+        doubles: paths(&["02691156/b2/models/two.ply", "k/c/two.obj", "k/d.stl"]),
+    };
+    assert_eq!(unused(folder.path(), &objects), expected);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_back_are_not_followed_for_ever() {
+    let folder = tree(&["k/a.obj", "k/o/b.obj"]);
+    std::os::unix::fs::symlink(folder.path(), folder.path().join("k/o/back")).expect("links");
+    let objects = discover(folder.path()).expect("finds objects");
+    assert_eq!(unused(folder.path(), &objects), Unused::default());
 }

@@ -137,6 +137,12 @@ impl Views for Skipping {
     fn images_digest(&self) -> Option<u64> {
         self.views.images_digest()
     }
+    fn unused(&self) -> Vec<String> {
+        self.views.unused()
+    }
+    fn warnings(&self) -> Vec<String> {
+        self.views.warnings()
+    }
     fn side(&self) -> usize {
         self.views.side()
     }

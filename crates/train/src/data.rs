@@ -8,7 +8,7 @@ use dataset::cuda::{CudaRenderer, DeviceImages, DeviceObjects, PoolMemory, Rende
 use dataset::work::ViewSource;
 use dataset::{
     CpuRenderer, DataSpec, Dataset, ObjectSet, OnTheFly, OnTheFlyOptions, Photos, PhotosOptions, Split,
-    SplitBy, Views,
+    SplitBy, Views, shown_warnings,
 };
 use engine::{Collective, Device, SingleRank};
 use methods::{MethodConfig, MethodName, Task};
@@ -119,6 +119,7 @@ pub fn open_views_on(
         Source::Stored(views) => Ok(views),
         Source::Photos(photos) => Ok(photos),
         Source::Objects(set) => {
+            set.unused().iter().for_each(|text| warn(text.clone()));
             let (ids, options) = (set.ids(), on_the_fly_options(config)?);
             let loader = CpuRenderer::new(set, config.procedural.quality);
             Ok(match device {
@@ -143,6 +144,7 @@ fn usable<S: ViewSource + Send + 'static>(
     }
     let (views, problems) = views.without_unusable();
     problems.into_iter().for_each(|problem| warn(format!("left out: {problem}")));
+    shown_warnings(views.warnings(), "").into_iter().for_each(warn);
     Arc::new(views)
 }
 
@@ -247,7 +249,10 @@ pub fn check(config: &Config, views: &dyn Views) -> Result<()> {
         )));
     }
     if let Some((wants, missing)) = wants_pose(config).zip(views.without_pose()) {
-        return Err(Error::Request(format!("{wants} needs the pose of every view, but {missing}")));
+        return Err(Error::Request(format!(
+            "{wants} needs the pose of every view, but {missing} (photographs without poses are trained on by \
+             --transform image-rotation --data FOLDER, docs/groups.md)"
+        )));
     }
     if wants_hues(config) && !views.has_light() {
         return Err(Error::Request(format!("network.task colour needs hues, but {} has none", config.data)));

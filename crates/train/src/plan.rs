@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use dataset::{TrainingPlan, Views, counted};
+use dataset::{TrainingPlan, Views, counted, shown_warnings};
 use engine::Device;
 use methods::{MethodName, Transform};
 use serde::Serialize;
@@ -51,7 +51,10 @@ impl Plan {
     /// The plan of a run of `config` on `data`. Measures a few steps.
     pub fn of(config: &Config, data: &Data) -> Result<Self> {
         let seconds = estimate::seconds(config, data)?;
-        Self::taking(config, &*data.views, &data.device, |_| seconds)
+        let mut plan = Self::taking(config, &*data.views, &data.device, |_| seconds)?;
+        // Of the objects that these steps have loaded.
+        plan.warnings.extend(shown_warnings(data.views.warnings(), ""));
+        Ok(plan)
     }
 
     /// The plan of a run of `config` on `views`, which takes as long as `seconds` says of its steps.

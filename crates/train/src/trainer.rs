@@ -10,13 +10,13 @@ mod start;
 mod step_results;
 mod together;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dataset::cuda::{DeviceImages, look_ahead};
-use dataset::{Allocate, Loader, LoaderOptions, TrainingPlan, Views};
+use dataset::{Allocate, Loader, LoaderOptions, TrainingPlan, Views, shown_warnings};
 use engine::{Collective, DType, Device, Tensor};
 use methods::{Ask, PairImages};
 use pose::ViewPose;
@@ -63,6 +63,8 @@ pub struct Trainer<'a> {
     /// Bad samples in each of the steps that are issued but whose results are not yet processed.
     pending: VecDeque<usize>,
     clock: Clock,
+    /// What was told of objects that are not as they should be.
+    noticed: BTreeSet<String>,
     /// The choices of the device that are written down, and those of them that were made anew, as far as this was said.
     choices: usize,
     replaced: usize,
@@ -129,6 +131,7 @@ pub fn train(
         tell,
         pending: VecDeque::new(),
         clock: Clock::new(),
+        noticed: BTreeSet::new(),
         choices: chosen + replaced,
         replaced,
         config: config.clone(),
@@ -326,6 +329,13 @@ impl Trainer<'_> {
         Ok(())
     }
 
+    /// Tells what has been noticed of objects since the last time.
+    fn tell_noticed(&mut self) {
+        let mut noticed = self.views.warnings();
+        noticed.retain(|warning| self.noticed.insert(warning.clone()));
+        shown_warnings(noticed, "").into_iter().for_each(|text| (self.tell)(Event::Warning(text)));
+    }
+
     fn tell_saved(&mut self, path: Option<PathBuf>) {
         if let Some(path) = path {
             (self.tell)(Event::Saved(&path));
@@ -352,6 +362,7 @@ impl Trainer<'_> {
     }
 
     fn interrupted(mut self) -> Result<Outcome> {
+        self.tell_noticed();
         if self.position.step == 0 {
             return Ok(Outcome::Interrupted(None));
         }

@@ -26,7 +26,7 @@ pub fn warnings(config: &Config, views: &dyn Views) -> Vec<String> {
         one_of_a_kind(views),
         single_views(config, views),
     ];
-    of_plan.chain(others).flatten().collect()
+    of_plan.chain(others).flatten().chain(views.unused()).collect()
 }
 
 /// Fewer steps than it takes until anything is learnt about rotation.

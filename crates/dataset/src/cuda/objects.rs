@@ -1,6 +1,5 @@
 //! Objects in the form that a GPU renders.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use render::cuda::Shot;
@@ -49,7 +48,7 @@ impl ViewSource for DeviceObjects {
         self.loader.render(&mesh, latents, side)
     }
 
-    fn root(&self) -> Option<&Path> {
-        self.loader.root()
+    fn objects(&self) -> Option<&CpuRenderer> {
+        Some(&self.loader)
     }
 }

@@ -1,7 +1,5 @@
 //! Images of a GPU on the host, for any number of threads that load objects and encode images meanwhile.
 
-use std::path::Path;
-
 use gpu::Context;
 use render::cuda::{Renderer, Shot};
 use scene::Latents;
@@ -68,8 +66,8 @@ impl ViewSource for CudaRenderer {
         })
     }
 
-    fn root(&self) -> Option<&Path> {
-        self.objects.root()
+    fn objects(&self) -> Option<&CpuRenderer> {
+        Some(self.loader())
     }
 
     fn batch(&self) -> usize {

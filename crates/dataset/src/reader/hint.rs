@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use scene::objects::{self, ObjectsError};
+use walkdir::WalkDir;
 
 use crate::card::CARD;
 use crate::folder_depth;
+use crate::image_file::EXTENSIONS;
 use crate::import;
 
 /// Where there is no folder `root`: a sentence.
@@ -48,17 +50,45 @@ pub(super) fn instead(root: &Path, lists_folder: &Path) -> String {
             (Err(ObjectsError::Empty { has_loose: true, .. }), _) => {
                 "; the meshes in it belong to no class: move them into a folder of their class".to_owned()
             }
+            (Err(ObjectsError::Empty { wrong_name: Some(reason), .. }), _) => {
+                format!("; none of the meshes in it can be used ({reason})")
+            }
             (Err(_), Some(wrong)) => format!("; {wrong}"),
             (Err(_), None) if import::is_importable(root) => format!(
                 "; split files that are kept elsewhere are named by --lists; images without them become a dataset by \
-                 equicaps dataset import {word} --out DIR"
+                 equicaps dataset import {word} --out DIR{}",
+                transform(&word)
             ),
+            (Err(_), None) if holds_images(root) => {
+                format!("; it holds images without lists of objects{}", transform(&word))
+            }
             (Err(_), None) => format!(
                 ", nor are there meshes (CLASS/OBJECT with {}); split files that are kept elsewhere are named by --lists",
                 objects::endings()
             ),
         },
     }
+}
+
+/// How photographs are trained on, of which no pose is known: the rest of a sentence.
+fn transform(word: &str) -> String {
+    format!(
+        "; photographs without poses are trained on by equicaps train --data {word} --transform image-rotation (or another \
+         group of images, docs/groups.md)"
+    )
+}
+
+/// So many files and folders are looked at for an image.
+const MOST_ENTRIES: usize = 10_000;
+
+/// Whether there is an image in `folder`.
+fn holds_images(folder: &Path) -> bool {
+    let is_image = |path: &Path| {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str())
+    };
+    let mut entries = WalkDir::new(folder).into_iter().take(MOST_ENTRIES).flatten();
+    entries.any(|entry| entry.file_type().is_file() && is_image(entry.path()))
 }
 
 #[cfg(test)]
@@ -88,5 +118,17 @@ mod tests {
         let bare = instead(root.path(), root.path());
         assert!(bare.starts_with(", nor are there meshes (CLASS/OBJECT with .obj, .glb, "), "{bare}");
         assert_eq!(instead(root.path(), Path::new("lists")), "");
+        std::fs::write(root.path().join("cat.JPG"), "").unwrap();
+        let photographs = instead(root.path(), root.path());
+        let word = crate::shell_word(root.path());
+        let train = format!("equicaps train --data {word} --transform image-rotation");
+        assert!(
+            photographs.starts_with("; it holds images") && photographs.contains(&train),
+            "{photographs}"
+        );
+        std::fs::create_dir(root.path().join("c")).unwrap();
+        std::fs::write(root.path().join("c/b\\d.obj"), "").unwrap();
+        let misnamed = instead(root.path(), root.path());
+        assert!(misnamed.ends_with("(c/b\u{fffd}d: its name has a backslash; rename it)"), "{misnamed}");
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::lists::{CLASSES, folder_entry, image_list, label_list, latent_list};
 use crate::object::{Object, Split, SplitBy};
 use crate::plan::classes;
-use crate::work::store::{Opened, Skipped, Status, Store, remove_work};
+use crate::work::store::{Noticed, Opened, Skipped, Status, Store, remove_work};
 
 /// What finishing came to.
 #[derive(Clone, Debug)]
@@ -42,6 +42,9 @@ pub fn finish(root: &std::path::Path) -> Result<Finished> {
 
 /// File name of the skip list.
 pub(crate) const SKIPPED: &str = "skipped.json";
+
+/// File name of what was noticed of the objects that are used; there is none where nothing was.
+pub const WARNINGS: &str = "warnings.json";
 
 /// Reads the skip list of a complete dataset.
 pub fn read_skipped(root: &std::path::Path) -> Result<Vec<Skipped>> {
@@ -125,6 +128,7 @@ fn try_finish(store: &Store) -> Result<Finished> {
     let classes = classes(&plan.objects);
     store.publish(CLASSES, &json(&classes))?;
     store.publish(SKIPPED, &json(&skipped))?;
+    publish_warnings(store, &statuses)?;
     // Another process may have gone on with it on another device, which only the card on disk tells.
     let settings = Card::read(store.root())?.map_or_else(|| plan.settings.clone(), |card| card.settings);
     let train_objects = usable.iter().filter(|object| object.split == Split::Train).count();
@@ -166,6 +170,18 @@ fn publish_lists(store: &Store, split: Split, usable: &[&Object]) -> Result<()> 
     store.publish(&image_list(split), &arrays::strings(&folders))?;
     store.publish(&label_list(split), &arrays::integers(&labels))?;
     store.publish(&latent_list(split), &arrays::rows(columns, &latents))
+}
+
+/// What was noticed of the objects that are used.
+fn publish_warnings(store: &Store, statuses: &[Status]) -> Result<()> {
+    let done = (0..statuses.len()).into_par_iter().filter(|&index| statuses[index] == Status::Done);
+    let noticed = done.map(|index| store.noticed(index)).collect::<Result<Vec<_>>>()?;
+    let mut noticed: Vec<Noticed> = noticed.into_iter().flatten().collect();
+    if noticed.is_empty() {
+        return Ok(());
+    }
+    noticed.sort_by(|a, b| (&a.synset, &a.name).cmp(&(&b.synset, &b.name)));
+    store.publish(WARNINGS, &json(&noticed))
 }
 
 /// The checksums of all images, in the order of the lists.

@@ -10,9 +10,9 @@ mod names;
 mod produce;
 mod store;
 
-pub use finish::{Finished, finish};
+pub use finish::{Finished, WARNINGS, finish};
 pub use produce::{Failure, Outcome, ProduceOptions, Shard, ViewSource, produce};
-pub use store::Skipped;
+pub use store::{Noticed, Skipped};
 
 pub(crate) use finish::{SKIPPED, read_skipped};
 pub(crate) use names::check as check_names;

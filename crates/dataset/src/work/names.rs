@@ -10,7 +10,7 @@ use crate::lists::{
 };
 use crate::object::{Object, Split};
 use crate::plan::Plan;
-use crate::work::finish::SKIPPED;
+use crate::work::finish::{SKIPPED, WARNINGS};
 use crate::work::store::WORK;
 
 /// Refuses a plan whose dataset would overwrite its own files, or could not be read again.
@@ -40,7 +40,7 @@ pub(crate) fn check(plan: &Plan) -> Result<()> {
 
 /// Whether the dataset has something of this name itself. Some file systems do not tell upper from lower case.
 fn is_reserved(name: &str) -> bool {
-    let own = [CARD, README, CLASSES, SKIPPED, SOURCES].map(str::to_owned);
+    let own = [CARD, README, CLASSES, SKIPPED, WARNINGS, SOURCES].map(str::to_owned);
     let lists = [image_list, label_list, latent_list, checksum_list, view_count_list];
     let of_splits = Split::ALL.into_iter().flat_map(|split| lists.map(|list| list(split)));
     name.to_lowercase().starts_with(WORK)
@@ -58,9 +58,14 @@ mod tests {
         {
             assert!(is_reserved(name), "{name}");
         }
-        for name in
-            ["checksums_train.npy", "all_latents_val.npy", "skipped.json", "classes.json", "train_images.npy"]
-        {
+        for name in [
+            "checksums_train.npy",
+            "all_latents_val.npy",
+            "skipped.json",
+            "warnings.json",
+            "classes.json",
+            "train_images.npy",
+        ] {
             assert!(is_reserved(name), "{name}");
         }
         for name in ["02691156", "README", "shards", "dataset", "equicaps"] {

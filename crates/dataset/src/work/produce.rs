@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::jpeg;
 use crate::object::{Object, Split};
 use crate::plan::Plan;
+use crate::source::CpuRenderer;
 use crate::work::finish::{Finished, complete, finish_store, read_skipped};
 use crate::work::store::{Opened, Skipped, Status, Store};
 
@@ -35,9 +36,19 @@ pub trait ViewSource: Sync {
         side: usize,
     ) -> std::result::Result<Vec<u8>, Failure>;
 
+    /// What loads the objects, where they are loaded.
+    fn objects(&self) -> Option<&CpuRenderer> {
+        None
+    }
+
     /// The folder that reasons name files relative to, where there is one.
     fn root(&self) -> Option<&Path> {
-        None
+        self.objects()?.set.root()
+    }
+
+    /// What was noticed of an object that is prepared and can be used.
+    fn warnings_of(&self, object: &Object) -> Vec<String> {
+        self.objects().map(|objects| objects.warnings_of(object)).unwrap_or_default()
     }
 
     /// How many views of an object should be rendered at once.
@@ -357,6 +368,8 @@ impl<'a, S: ViewSource> Run<'a, S> {
                 None => {
                     let images =
                         std::mem::take(&mut *active.images.lock().unwrap_or_else(PoisonError::into_inner));
+                    // Whoever finds the object done finds what was noticed of it.
+                    self.store.note(active.index, self.source.warnings_of(object))?;
                     self.store.commit(active.index, images)?;
                     self.rendered.fetch_add(1, Ordering::Relaxed);
                 }

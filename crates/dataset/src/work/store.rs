@@ -6,6 +6,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::arrays;
@@ -36,6 +37,17 @@ pub struct Skipped {
     pub place: Option<String>,
     /// Why, in one sentence.
     pub reason: String,
+}
+
+/// An object that is used, of which not all is as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noticed {
+    /// Class folder.
+    pub synset: String,
+    /// Object name.
+    pub name: String,
+    /// What was noticed, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// What is known of an object.
@@ -180,6 +192,10 @@ impl Store {
         self.root.join(WORK).join("checksums").join(format!("{index:07}.npy"))
     }
 
+    fn note_path(&self, index: usize) -> PathBuf {
+        self.root.join(WORK).join("warnings").join(format!("{index:07}.json"))
+    }
+
     fn skip_path(&self, index: usize) -> PathBuf {
         self.root.join(WORK).join("skipped").join(format!("{index:07}.json"))
     }
@@ -202,14 +218,7 @@ impl Store {
     }
 
     fn read_skip_record(&self, index: usize) -> Result<Option<Skipped>> {
-        let path = self.skip_path(index);
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(|error| Error::content(&path, format!("not a skip record: {error}"))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::read(&path)(error)),
-        }
+        read_record(&self.skip_path(index), "not a skip record")
     }
 
     /// Whether the folder of an object has all its files. Where it can be made again (`repair`), the checksums of its images must
@@ -279,6 +288,22 @@ impl Store {
         (0..views).map(of_view).collect()
     }
 
+    /// Writes down what was noticed of object `index`, which is about to be done.
+    pub fn note(&self, index: usize, warnings: Vec<String>) -> Result<()> {
+        let path = self.note_path(index);
+        if warnings.is_empty() {
+            return remove_if_there(&path);
+        }
+        let Object { synset, name, .. } = &self.plan.objects[index];
+        let noticed = Noticed { synset: synset.clone(), name: name.clone(), warnings };
+        self.staging.publish(&path, &json(&noticed))
+    }
+
+    /// What was noticed of object `index`, if anything was.
+    pub fn noticed(&self, index: usize) -> Result<Option<Noticed>> {
+        read_record(&self.note_path(index), "not a list of warnings")
+    }
+
     /// Object `index` cannot be used.
     pub fn skip(&self, index: usize, reason: String) -> Result<Skipped> {
         let object = &self.plan.objects[index];
@@ -286,6 +311,17 @@ impl Store {
         let skipped = Skipped { synset, name, file: None, place: None, reason };
         self.staging.publish(&self.skip_path(index), &json(&skipped))?;
         Ok(skipped)
+    }
+}
+
+/// What is written down in `path`, if there is such a file; `otherwise` says what is wrong with another one.
+fn read_record<T: DeserializeOwned>(path: &Path, otherwise: &str) -> Result<Option<T>> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| Error::content(path, format!("{otherwise}: {error}"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::read(path)(error)),
     }
 }
 

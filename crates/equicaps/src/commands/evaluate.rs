@@ -2,13 +2,14 @@
 
 mod data;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::bail;
-use dataset::{ObjectSet, Split, Views};
+use dataset::{ObjectSet, Split, Views, shown_warnings};
 use engine::{Device, Precision};
 use evaluate::evaluation::{self, DataSource, Event, Wanted};
 use evaluate::features::{Extraction, data_key, extract};
@@ -233,6 +234,10 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     if !world.is_first() {
         return Ok(Outcome::nothing());
     }
+    let mut seen = BTreeSet::new();
+    let noticed = data.iter().flat_map(|source| source.views.warnings());
+    let noticed = noticed.filter(|text| seen.insert(text.clone())).collect();
+    shown_warnings(noticed, "").iter().for_each(|text| terminal.warn(text));
     let pose = found.iter().map(Results::pose_verdict).collect();
     Outcome::new(&Evaluated { results: found, folders: folders.iter().map(shown).collect(), pose })
 }

@@ -14,6 +14,7 @@ mod groups;
 mod importing;
 #[cfg(unix)]
 mod interruption;
+mod meshes;
 mod parity;
 mod plan;
 #[cfg(feature = "mpi")]

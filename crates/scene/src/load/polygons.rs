@@ -10,6 +10,8 @@ use super::triangulate::Triangulator;
 use super::{MeshError, Up};
 use crate::{Material, Mesh, Vertex};
 
+/// The end of the warning about faces that nobody would see.
+pub(super) const WITHOUT_AREA: &str = "without an area";
 /// "No index".
 pub(super) const NONE: u32 = u32::MAX;
 /// Corners that share a position are searched this far for an equal one; a pole with more of them stays correct and
@@ -118,7 +120,7 @@ impl Polygons {
         let (parts, degenerate) = self.cut(&positions);
         if degenerate > 0 {
             let faces = if degenerate == 1 { "face" } else { "faces" };
-            files.warn(format!("{}: dropped {degenerate} {faces} without an area", files.path.display()));
+            files.warn(format!("{}: dropped {degenerate} {faces} {WITHOUT_AREA}", files.path.display()));
         }
         if parts.is_empty() {
             return Err(files.content("has no face with an area"));

@@ -55,6 +55,7 @@ impl Trainer<'_> {
                 Err(error) => return Err(error),
             }
         }
+        self.tell_noticed();
         self.position.epoch = epoch;
         self.position.step_in_epoch = 0;
         if saves {

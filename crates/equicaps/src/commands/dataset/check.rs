@@ -38,7 +38,10 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     };
     let dataset::check::Report { objects, images, images_with_checksum, problems } = report;
     let folder = shown(&arguments.dataset.folder);
-    let why = format!("{folder}: {}", count(problems.len(), "problem"));
+    let why = match &problems[..] {
+        [only] => format!("{folder} has a problem: {only}"),
+        all => format!("{folder} has {}", count(all.len(), "problem")),
+    };
     let failed = !problems.is_empty();
     let checked = Checked { folder, objects, images, images_with_checksum, problems };
     Ok(Outcome::new(&checked)?.failed_if(failed, why))

@@ -91,6 +91,7 @@ fn render_dataset(arguments: &DatasetArguments, terminal: &Terminal) -> anyhow::
         let meant = dataset::shell_word(&wrong.meant);
         terminal.warn(format!("{wrong} (equicaps render --meshes {meant} ...)"));
     }
+    set.unused().iter().for_each(|text| terminal.warn(text));
     let loader = CpuRenderer::new(set, arguments.quality);
     if arguments.device == "cpu" && gpu::devices().is_ok_and(|found| !found.is_empty()) {
         terminal.note("rendering on the CPU; --device cuda:0 renders on the GPU, many times as fast");
@@ -245,17 +246,14 @@ pub fn make(request: &Request, terminal: &Terminal) -> anyhow::Result<Made> {
     if let Some(progress) = progress.get() {
         progress.finish();
     }
-    for warning in request.renderer.loader().warnings().iter().take(SHOWN) {
-        terminal.warn(warning);
-    }
-    let more = request.renderer.loader().warnings().len().saturating_sub(SHOWN);
-    if more > 0 {
-        terminal.warn(format!("{more} more warnings about meshes"));
-    }
+    let is_complete = outcome.as_ref().is_ok_and(|outcome| outcome.complete.is_some());
+    let listed = if is_complete { format!(", all of them in {}", work::WARNINGS) } else { String::new() };
+    let warnings = dataset::shown_warnings(request.renderer.loader().warnings(), &listed);
+    warnings.iter().for_each(|text| terminal.warn(text));
     Ok(Made { objects, outcome: outcome?, seconds: began.elapsed().as_secs_f64() })
 }
 
-/// How many warnings and skipped objects are shown; all skipped ones are in `skipped.json`.
+/// How many skipped objects are shown; all of them are in `skipped.json`.
 const SHOWN: usize = 10;
 
 fn report(request: &Request, made: Made, strict: bool, terminal: &Terminal) -> anyhow::Result<Outcome> {
@@ -271,6 +269,7 @@ fn report(request: &Request, made: Made, strict: bool, terminal: &Terminal) -> a
         terminal.warn(format!("{} more objects skipped{list}", outcome.skipped.len() - SHOWN));
     }
     let (interrupted, skipped) = (outcome.interrupted, outcome.skipped.len());
+    let loader = request.renderer.loader();
     let rendered = Rendered {
         out: shown(&request.out),
         complete: outcome.complete.is_some(),
@@ -284,6 +283,7 @@ fn report(request: &Request, made: Made, strict: bool, terminal: &Terminal) -> a
         seconds,
         images_per_s: outcome.images_rendered as f64 / seconds.max(1e-9),
         skipped: outcome.skipped,
+        warnings: loader.set.unused().iter().cloned().chain(loader.warnings()).collect(),
         shard: request.shard,
         finish: format!("equicaps dataset finish {}", dataset::shell_word(&request.out)),
     };
@@ -310,6 +310,7 @@ struct Rendered {
     seconds: f64,
     images_per_s: f64,
     skipped: Vec<Skipped>,
+    warnings: Vec<String>,
     #[serde(skip)]
     shard: Shard,
     #[serde(skip)]
