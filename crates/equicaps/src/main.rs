@@ -11,7 +11,7 @@ mod device;
 mod hints;
 mod interrupt;
 mod itself;
-mod out_folder;
+mod out;
 mod outcome;
 mod terminal;
 mod world;

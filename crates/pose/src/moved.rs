@@ -6,15 +6,18 @@ use crate::{Deformation, FrameKind, Group, Matrix, Part, Rotation, Space, TaitBr
 impl Group {
     /// The view `second` whose matrix from `first` is that of `by`, `M2 = M1 M`. What the group does not see stays as it is.
     pub fn moved(&self, first: &ViewPose, by: &ViewPose) -> ViewPose {
-        let seen = self.seen(first);
-        let product = self.matrix(&seen) * self.matrix(by);
+        // Products of matrices with positive determinants have one, too.
+        self.multiplied(first, &self.matrix(by)).unwrap_or(*first)
+    }
+
+    /// The view whose matrix is that of `first` times `matrix`, which has the side of the group's; none where that is no view's.
+    pub fn multiplied(&self, first: &ViewPose, matrix: &Matrix) -> Option<ViewPose> {
+        let product = self.matrix(&self.seen(first)) * *matrix;
         let found = match self.space {
             Space::Object => object_pose(self.frame, &product),
             Space::Image => image_pose(&product),
         };
-        // Products of matrices with positive determinants have one, too.
-        let second = self.seen(&found.unwrap_or(seen));
-        self.with_unseen(first, second)
+        Some(self.with_unseen(first, self.seen(&found?)))
     }
 
     /// The view `second` whose parameters from `first` are those of `by`: differences of latents, in the group's frame.

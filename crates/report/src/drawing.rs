@@ -286,7 +286,7 @@ impl Drawing {
 
     /// Writes the drawing as SVG where the name of the file ends in `.svg`, as PNG otherwise; makes its folder.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let is_svg = path.extension().is_some_and(|ending| ending == "svg");
+        let is_svg = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
         let bytes = if is_svg { self.to_svg(crate::SvgUse::File).into_bytes() } else { self.to_png(2.0)? };
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             dataset::durable::create_folder(parent)?;

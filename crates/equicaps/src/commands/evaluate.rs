@@ -28,7 +28,7 @@ use train::{Config, RunFolder};
 use crate::commands::left_out;
 use crate::outcome::Outcome;
 use crate::terminal::{Progress, Terminal, shown};
-use crate::{Interrupted, UsageError, interrupt, out_folder, world};
+use crate::{Interrupted, UsageError, interrupt, out, world};
 
 /// Where features of all views are kept, beside the results, unless `--cache` says otherwise.
 pub const FEATURES: &str = "features";
@@ -165,7 +165,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     if let Some(out) = &arguments.out {
         let is_ours =
             |path: &Path| path.ends_with(FILE) || path.ends_with(FEATURES) || path.join(FILE).is_file();
-        out_folder::refuse_others(out, "evaluation", is_ours)?;
+        out::refuse_others(out, "evaluation", is_ours)?;
     }
     let all = weights::find(&arguments.weights, &which)?;
     let config = data_config(arguments, &all)?;

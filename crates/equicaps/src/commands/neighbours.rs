@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dataset::Image;
 use dataset::origin::{Origin, origins};
@@ -12,10 +12,10 @@ use evaluate::prediction::normalise_neighbours;
 use report::nearest_images;
 use serde::Serialize;
 
-use crate::UsageError;
 use crate::commands::network::{NetworkOptions, collect};
 use crate::outcome::Outcome;
 use crate::terminal::{Terminal, shown};
+use crate::{UsageError, out};
 
 /// Arguments of `equicaps neighbours`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ pub enum By {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
-    check_ending(arguments.out.as_ref())?;
+    check_picture(arguments.out.as_deref())?;
     let mut queries = collect(&arguments.queries, terminal)?;
     let mut candidates = collect(&arguments.among, terminal)?;
     let mut network = arguments.network.open(None, terminal)?;
@@ -191,11 +191,6 @@ impl fmt::Display for Neighbours {
 }
 
 /// Refuses drawings in other forms than PNG and SVG.
-pub fn check_ending(out: Option<&PathBuf>) -> anyhow::Result<()> {
-    match out.filter(|out| out.extension().is_none_or(|e| e != "png" && e != "svg")) {
-        Some(out) => {
-            Err(UsageError(format!("--out is {}, but must end in .png or .svg", out.display())).into())
-        }
-        None => Ok(()),
-    }
+pub fn check_picture(out: Option<&Path>) -> Result<(), UsageError> {
+    out.map_or(Ok(()), |out| out::check_ending(out, &["png", "svg"]))
 }

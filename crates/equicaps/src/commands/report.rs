@@ -9,7 +9,7 @@ use report::run_names;
 use report::run_page::{self, Beginning};
 use serde::Serialize;
 
-use crate::UsageError;
+use crate::out;
 use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 
@@ -52,16 +52,7 @@ impl fmt::Display for Written {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
-    let is_html =
-        |ending: &std::ffi::OsStr| ending.eq_ignore_ascii_case("html") || ending.eq_ignore_ascii_case("htm");
-    if !arguments.out.extension().is_some_and(is_html) {
-        let text = format!(
-            "--out {}: a report is a page in HTML, expected a name that ends in .html (its tables are written beside it as .md, \
-             .tex and .csv)",
-            shown(&arguments.out)
-        );
-        return Err(UsageError(text).into());
-    }
+    out::check_ending(&arguments.out, &["html", "htm"])?;
     // A folder that is named twice stands there once.
     let mut seen = BTreeSet::new();
     let is_new = |path: &&PathBuf| seen.insert(path.canonicalize().unwrap_or_else(|_| path.to_path_buf()));

@@ -172,7 +172,7 @@ impl Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
-    neighbours::check_ending(arguments.out.as_ref())?;
+    neighbours::check_picture(arguments.out.as_deref())?;
     let moved_by = arguments.view()?;
     let mut source = collect(std::slice::from_ref(&arguments.image), terminal)?;
     if source.len() != 1 {
@@ -221,11 +221,13 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let (from, places) = (neighbours::places(&source), neighbours::places(&candidates));
     let is_source = |query: usize, candidate: usize| from[query] == places[candidate];
     let found = similarity.nearest(&prediction, &rows, width, arguments.k.into(), is_source)?;
-    // What was found is compared with where the motion leads; where a matrix leads is not known.
+    // What was found is compared with where the motion leads.
     let mut asked = origins(&source);
     for origin in asked.iter_mut().flatten() {
-        let leads_to = |pose: ViewPose| transformation.leads_to(&pose, &moved_by);
-        origin.pose = origin.pose.filter(|_| arguments.matrix.is_none()).map(leads_to);
+        origin.pose = origin.pose.and_then(|pose| match &arguments.matrix {
+            Some(matrix) => group.multiplied(&pose, matrix),
+            None => Some(transformation.leads_to(&pose, &moved_by)),
+        });
     }
     if let Some(out) = &arguments.out {
         let title = format!("Steered by {}", arguments.motion());

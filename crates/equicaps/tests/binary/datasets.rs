@@ -260,6 +260,8 @@ fn wrong_usage_and_wrong_paths_are_told_apart() {
         (library(&["--preset", "3diebench", "--range", "trans_x=0,1"]), "3diebench-t"),
         (words("render --meshes OUT --out OUT/views"), "lies inside"),
         (words("dataset preview --out OUT"), "--procedural"),
+        (words("dataset preview --procedural --out OUT"), "must end in .png"),
+        (words("dataset stats OUT --out OUT"), "must end in .png or .svg"),
     ] {
         let (status, message) = failure(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(status, 2, "{arguments:?}: {message}");
@@ -273,7 +275,7 @@ fn wrong_usage_and_wrong_paths_are_told_apart() {
         (words(&format!("render --procedural 2x2 --out {inside}")), "cannot"),
         (words("dataset check /no/such/folder"), ""),
         (words("dataset stats /no/such/folder"), "/no/such/folder"),
-        (words("dataset preview /no/such/folder --out OUT"), "/no/such/folder"),
+        (words("dataset preview /no/such/folder --out OUT.png"), "/no/such/folder"),
         (words("dataset finish /no/such/folder"), "/no/such/folder"),
         (words("render views --views /no/such.json --root . --out OUT"), "/no/such.json"),
         (words("bench loader /no/such/folder"), "/no/such/folder"),

@@ -238,6 +238,7 @@ fn mistakes_are_named() {
     assert_eq!(wrong(&one, "a step needs two training pairs"), 1);
     assert_eq!(wrong(&["--seed", "9223372036854775808"], "is not in 0..="), 2);
     assert_eq!(wrong(&["--set", "method=sie"], "give --method sie"), 2);
+    assert_eq!(wrong(&["--set", "loss.equivariance=-20"], "loss.equivariance must be a number from 0 on"), 2);
     let twice = "--seed 3 and --set seed=4 contradict each other; give one of them";
     assert_eq!(wrong(&["--seed", "3", "--set", "seed=4"], twice), 2);
     assert_eq!(

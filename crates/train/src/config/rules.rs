@@ -50,6 +50,18 @@ impl Config {
             self.method.loss.sharpen_prediction > 0.0 && self.method.loss.sharpen_target > 0.0,
             "loss.sharpen_prediction and loss.sharpen_target must be positive",
         )?;
+        let loss = &self.method.loss;
+        for (name, weight) in [
+            ("invariance", loss.invariance),
+            ("equivariance", loss.equivariance),
+            ("variance", loss.variance),
+            ("covariance", loss.covariance),
+            ("predicted_variance", loss.predicted_variance),
+            ("mean_entropy", loss.mean_entropy),
+        ] {
+            // With a minus the opposite would be learnt.
+            rule(weight >= 0.0 && weight.is_finite(), &format!("loss.{name} must be a number from 0 on"))?;
+        }
         rule(self.weight_decay >= 0.0, "weight_decay must not be negative")?;
         let fraction = |beta: f64| (0.0..1.0).contains(&beta);
         rule(

@@ -8,6 +8,7 @@ use render::Quality;
 use report::contact_sheet::{DatasetSheet, LibrarySheet, of_dataset, of_library};
 use serde::Serialize;
 
+use crate::out;
 use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 
@@ -57,6 +58,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let (cell, per_class) = (usize::from(arguments.cell), arguments.per_class as usize);
+    out::check_ending(&arguments.out, &["png"])?;
     let (images, what) = match &arguments.folder {
         Some(folder) => {
             let dataset = Dataset::open_with_lists(folder, arguments.lists.as_deref().unwrap_or(folder))?;

@@ -9,6 +9,7 @@ use report::dataset_stats;
 use serde::Serialize;
 
 use super::DatasetFolder;
+use crate::out;
 use crate::outcome::Outcome;
 use crate::terminal::shown;
 
@@ -27,12 +28,13 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    arguments.out.as_ref().map_or(Ok(()), |out| out::check_ending(out, &["png", "svg"]))?;
     let dataset = arguments.dataset.open()?;
     let latents = latent_histograms(&dataset);
     let classes = class_counts(&dataset);
     if let Some(out) = &arguments.out {
         let chart = dataset_stats::draw(&dataset, &latents, &classes)?;
-        dataset::durable::write(out, &chart.to_png(1.0)?)?;
+        chart.write(out)?;
     }
     Outcome::new(&Stats {
         folder: shown(&arguments.dataset.folder),

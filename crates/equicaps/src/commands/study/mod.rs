@@ -36,7 +36,7 @@ pub use self::site::Site;
 use crate::commands::render::parse_shard;
 use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
-use crate::{Interrupted, UsageError, interrupt, out_folder};
+use crate::{Interrupted, UsageError, interrupt, out};
 
 /// Arguments of `equicaps study`.
 #[derive(Debug, clap::Args)]
@@ -155,9 +155,7 @@ pub fn make_alone(site: &Site, terminal: &Terminal) -> anyhow::Result<String> {
 
 /// Refuses a folder with something else in it.
 fn refuse_others(out: &Path) -> Result<(), UsageError> {
-    out_folder::refuse_others(out, "study", |path| {
-        ["data", "runs", "state"].iter().any(|name| path.ends_with(name))
-    })
+    out::refuse_others(out, "study", |path| ["data", "runs", "state"].iter().any(|name| path.ends_with(name)))
 }
 
 /// The device of this process: those of a machine that were started together take its GPUs in turn.
