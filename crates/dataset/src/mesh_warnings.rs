@@ -30,17 +30,8 @@ pub(crate) fn of_unused(unused: &Unused) -> Vec<String> {
     ];
     let found = kinds.into_iter().filter(|(paths, ..)| !paths.is_empty());
     found
-        .map(|(paths, what, why)| format!("left out {} {why}: {}", number_of(paths, what), named(paths)))
+        .map(|(paths, what, why)| format!("left out {} {why}: {}", counted(paths.len(), what), named(paths)))
         .collect()
-}
-
-/// `1 mesh`, `2 meshes`.
-fn number_of(paths: &[PathBuf], what: &str) -> String {
-    match (paths.len(), what) {
-        (1, _) => format!("1 {what}"),
-        (more, "mesh") => format!("{more} meshes"),
-        (more, _) => counted(more, what),
-    }
 }
 
 /// The first few of `paths`, and how many more there are.

@@ -23,12 +23,17 @@ pub fn check_ending(out: &Path, endings: &[&str]) -> Result<(), UsageError> {
     if endings.iter().any(|known| ending.eq_ignore_ascii_case(known)) {
         return Ok(());
     }
+    Err(wrong_ending(out, endings))
+}
+
+/// What is said of a file whose name ends in none of `endings`.
+pub fn wrong_ending(out: &Path, endings: &[&str]) -> UsageError {
     let known: Vec<String> = endings.iter().map(|ending| format!(".{ending}")).collect();
     let known = match &known[..] {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         all => all.concat(),
     };
-    Err(UsageError(format!("--out is {}, but must end in {known}", shown(out))))
+    UsageError(format!("--out is {}, but must end in {known}", shown(out)))
 }
 
 #[cfg(test)]

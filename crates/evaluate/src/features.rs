@@ -20,6 +20,9 @@ use crate::encoder::{Encoder, Widths};
 use crate::error::{Error, Result};
 use crate::features::parts::Part;
 
+/// Where features are kept, beside the results of a run, unless somebody says otherwise.
+pub const FOLDER: &str = "features";
+
 /// Rows of numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {

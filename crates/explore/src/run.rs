@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use evaluate::builtin;
+use evaluate::features;
 use evaluate::weights::{self, Weights, Which};
 use pose::Space;
 use serde_json::{Map, Value, json};
@@ -60,7 +61,7 @@ impl Run {
 
     /// Where features of its networks are kept.
     pub fn cache(&self) -> Option<PathBuf> {
-        self.folder.as_ref().map(|folder| folder.root().join("evaluation").join("features"))
+        self.folder.as_ref().map(|folder| folder.root().join("evaluation").join(features::FOLDER))
     }
 
     /// The epochs of its checkpoints, oldest first.

@@ -37,14 +37,7 @@ fn objects_the_device_cannot_hold_are_skipped_and_a_lost_device_loses_nothing() 
     make(&whole, Format::Shards, 2, Shard::WHOLE, u64::MAX).unwrap();
     let run = |calls: u64| {
         let stop = AtomicBool::new(false);
-        let options = ProduceOptions {
-            jobs: 3,
-            shard: Shard::WHOLE,
-            allow_mixed_devices: false,
-            stop: &stop,
-            on_begin: &|_, _| {},
-            on_images: &|_| {},
-        };
+        let options = ProduceOptions { jobs: 3, ..options(&stop) };
         let source = Failing { calls_left: AtomicU64::new(calls) };
         produce(&failing, Plan::new(settings(Format::Shards), &ids()), &source, &options)
     };
@@ -63,14 +56,7 @@ fn another_device_is_refused_unless_it_is_allowed_and_then_recorded() {
     make(&root, Format::Files, 1, Shard::WHOLE, 7).unwrap();
     let run = |allow_mixed_devices: bool| {
         let source = Fake::new(u64::MAX);
-        let options = ProduceOptions {
-            jobs: 1,
-            shard: Shard::WHOLE,
-            allow_mixed_devices,
-            stop: &source.stop,
-            on_begin: &|_, _| {},
-            on_images: &|_| {},
-        };
+        let options = ProduceOptions { allow_mixed_devices, ..options(&source.stop) };
         let settings = Settings { device: "a GPU".to_owned(), ..settings(Format::Files) };
         produce(&root, Plan::new(settings, &ids()), &source, &options)
     };

@@ -82,6 +82,18 @@ fn ids() -> Vec<(String, String)> {
     (0..31).map(|k| (format!("class{}", k % 4), name(k))).collect()
 }
 
+/// One job that makes everything and tells nobody.
+fn options(stop: &AtomicBool) -> ProduceOptions<'_> {
+    ProduceOptions {
+        jobs: 1,
+        shard: Shard::WHOLE,
+        allow_mixed_devices: false,
+        stop,
+        on_begin: &|_, _| {},
+        on_images: &|_| {},
+    }
+}
+
 fn make(root: &Path, format: Format, jobs: usize, shard: Shard, stop_after: u64) -> dataset::Result<Outcome> {
     make_with(root, settings(format), jobs, shard, stop_after)
 }
@@ -94,14 +106,7 @@ fn make_with(
     stop_after: u64,
 ) -> dataset::Result<Outcome> {
     let source = Fake::new(stop_after);
-    let options = ProduceOptions {
-        jobs,
-        shard,
-        allow_mixed_devices: false,
-        stop: &source.stop,
-        on_begin: &|_, _| {},
-        on_images: &|_| {},
-    };
+    let options = ProduceOptions { jobs, shard, ..options(&source.stop) };
     produce(root, Plan::new(settings, &ids()), &source, &options)
 }
 
@@ -133,14 +138,7 @@ fn reference(format: Format) -> BTreeMap<String, Vec<u8>> {
 fn the_readme_counts_the_classes_that_have_objects() {
     let folder = tempfile::tempdir().unwrap();
     let source = Fake::new(u64::MAX);
-    let options = ProduceOptions {
-        jobs: 1,
-        shard: Shard::WHOLE,
-        allow_mixed_devices: false,
-        stop: &source.stop,
-        on_begin: &|_, _| {},
-        on_images: &|_| {},
-    };
+    let options = options(&source.stop);
     let ids = [("a", "1"), ("a", "2"), ("b", "bad.1"), ("b", "bad.2"), ("c", "1"), ("c", "bad.2")];
     let ids = ids.map(|(class, object)| (class.to_owned(), object.to_owned()));
     produce(folder.path(), Plan::new(settings(Format::Files), &ids), &source, &options).unwrap();
@@ -272,14 +270,7 @@ fn other_settings_and_foreign_folders_are_refused() {
     make(folder.path(), Format::Files, 1, Shard::WHOLE, 4).unwrap();
     let before = tree(folder.path());
     let source = Fake::new(u64::MAX);
-    let options = ProduceOptions {
-        jobs: 1,
-        shard: Shard::WHOLE,
-        allow_mixed_devices: false,
-        stop: &source.stop,
-        on_begin: &|_, _| {},
-        on_images: &|_| {},
-    };
+    let options = options(&source.stop);
     let refusal = |settings: Settings, ids: &[(String, String)]| {
         produce(folder.path(), Plan::new(settings, ids), &source, &options).unwrap_err().to_string()
     };
@@ -314,14 +305,7 @@ fn names_that_a_dataset_cannot_have_are_refused_before_anything_is_made() {
     let refusal = |format, class: &str, name: &str| {
         let folder = tempfile::tempdir().unwrap();
         let source = Fake::new(u64::MAX);
-        let options = ProduceOptions {
-            jobs: 1,
-            shard: Shard::WHOLE,
-            allow_mixed_devices: false,
-            stop: &source.stop,
-            on_begin: &|_, _| {},
-            on_images: &|_| {},
-        };
+        let options = options(&source.stop);
         let mut ids = ids();
         ids.push((class.to_owned(), name.to_owned()));
         let made = produce(folder.path(), Plan::new(settings(format), &ids), &source, &options);
@@ -419,14 +403,7 @@ fn views_on_the_fly_are_those_that_would_be_written() {
     let (quality, side) = (render::Quality::Fast, 32);
     let folder = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let options = ProduceOptions {
-        jobs: 2,
-        shard: Shard::WHOLE,
-        allow_mixed_devices: false,
-        stop: &stop,
-        on_begin: &|_, _| {},
-        on_images: &|_| {},
-    };
+    let options = ProduceOptions { jobs: 2, ..options(&stop) };
     let settings = Settings { views: 2, size: side, ..settings(Format::Files) };
     let source = dataset::CpuRenderer::new(set(), quality);
     produce(folder.path(), Plan::new(settings, &set().ids()), &source, &options).unwrap();

@@ -8,8 +8,8 @@ use evaluate::Encoder;
 use evaluate::feature_file::{self, Form, Kind, Rows};
 use serde::Serialize;
 
-use crate::UsageError;
 use crate::commands::network::{NetworkOptions, collect};
+use crate::out;
 use crate::outcome::{Outcome, count};
 use crate::terminal::{Terminal, shown};
 
@@ -69,9 +69,7 @@ impl From<What> for Kind {
 /// Runs the command.
 pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let out = &arguments.out;
-    let form = Form::of(out).ok_or_else(|| {
-        UsageError(format!("--out is {}, but must end in .npy, .safetensors or .parquet", out.display()))
-    })?;
+    let form = Form::of(out).ok_or_else(|| out::wrong_ending(out, &["npy", "safetensors", "parquet"]))?;
     let mut images = collect(&arguments.images, terminal)?;
     let mut network = arguments.network.open(arguments.image_size, terminal)?;
     let encoded = network.encode(&mut images)?;

@@ -12,7 +12,7 @@ use anyhow::bail;
 use dataset::{ObjectSet, Split, Views, shown_warnings};
 use engine::{Device, Precision};
 use evaluate::evaluation::{self, DataSource, Event, Wanted};
-use evaluate::features::{Extraction, data_key, extract};
+use evaluate::features::{self, Extraction, data_key, extract};
 use evaluate::prediction::Transformation;
 use evaluate::probe::{has_spread, nothing_to_probe};
 use evaluate::results::FILE;
@@ -29,9 +29,6 @@ use crate::commands::left_out;
 use crate::outcome::Outcome;
 use crate::terminal::{Progress, Terminal, shown};
 use crate::{Interrupted, UsageError, interrupt, out, world};
-
-/// Where features of all views are kept, beside the results, unless `--cache` says otherwise.
-pub const FEATURES: &str = "features";
 
 /// Arguments of `equicaps evaluate`.
 #[derive(Clone, Debug, clap::Args)]
@@ -163,8 +160,9 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
     let world = world::start()?;
     let (wanted, which) = arguments.asked()?;
     if let Some(out) = &arguments.out {
-        let is_ours =
-            |path: &Path| path.ends_with(FILE) || path.ends_with(FEATURES) || path.join(FILE).is_file();
+        let is_ours = |path: &Path| {
+            path.ends_with(FILE) || path.ends_with(features::FOLDER) || path.join(FILE).is_file()
+        };
         out::refuse_others(out, "evaluation", is_ours)?;
     }
     let all = weights::find(&arguments.weights, &which)?;
@@ -221,7 +219,7 @@ pub fn run(arguments: &Arguments, terminal: &Terminal) -> anyhow::Result<Outcome
             device: &arguments.device,
             meshes: meshes.as_ref(),
             out: &out,
-            cache: arguments.cache.clone().unwrap_or_else(|| base.join(FEATURES)),
+            cache: arguments.cache.clone().unwrap_or_else(|| base.join(features::FOLDER)),
             precision: arguments.precision,
             batch: arguments.batch.map(|n| n as usize),
             images: !arguments.no_images,

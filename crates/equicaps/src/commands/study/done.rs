@@ -1,6 +1,7 @@
 //! Which evaluations of a run are done: what the study remembers, and whether the results are there.
 
 use dataset::durable;
+use evaluate::features;
 use evaluate::results::{FILE, Results};
 use evaluate::weights::{UNTRAINED_FOLDER, Which, epoch_folder};
 use train::Config;
@@ -127,7 +128,7 @@ impl Site {
         done.retain(|other| *other != name);
         done.push(name);
         durable::write(&self.root(run).join(EVALUATED), serde_json::to_string(&done)?.as_bytes())?;
-        let features = self.root(run).join("evaluation").join(evaluating::FEATURES);
+        let features = self.root(run).join("evaluation").join(features::FOLDER);
         match std::fs::remove_dir_all(&features) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(anyhow::anyhow!("cannot remove {}: {error}", features.display()))

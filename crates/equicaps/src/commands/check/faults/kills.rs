@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use evaluate::features;
 use random::{Random, Stream};
 
 use super::small::{Small, finish, tree};
@@ -35,7 +36,7 @@ pub fn works(small: &Small) -> Vec<Work<'_>> {
         Work {
             name: "evaluate",
             expected: &small.evaluation,
-            command: Box::new(|out| small.evaluate(out, &out.join("features"))),
+            command: Box::new(|out| small.evaluate(out, &out.join(features::FOLDER))),
         },
     ]
 }
@@ -44,7 +45,7 @@ pub fn works(small: &Small) -> Vec<Work<'_>> {
 pub fn verdict(work: &Work<'_>, out: &Path) -> anyhow::Result<(Verdict, String)> {
     let without_cache = |root: &Path| -> anyhow::Result<_> {
         let mut files = tree(root)?;
-        files.retain(|name, _| !name.starts_with("features"));
+        files.retain(|name, _| !name.starts_with(features::FOLDER));
         Ok(files)
     };
     let (found, expected) = (without_cache(out)?, without_cache(work.expected)?);

@@ -49,7 +49,7 @@ impl Small {
             shards: at("shards"),
             run: at("run"),
             evaluation: at("evaluation"),
-            features: at("features"),
+            features: at(evaluate::features::FOLDER),
         };
         finish(&mut small.render("files", &small.files)?)?;
         finish(&mut small.render("shards", &small.shards)?)?;
