@@ -185,15 +185,12 @@ impl Site {
 
     /// The command of one evaluation.
     pub fn evaluate_words(&self, run: &Run, evaluation: &[String]) -> Vec<String> {
-        let mut words = vec!["evaluate".to_owned(), path_word(&self.root(run))];
-        words.extend(evaluation.iter().cloned());
-        for at in also_places(evaluation) {
-            // Behind `evaluate` and the run.
-            let value = &mut words[at + 2];
-            if self.study.data.contains_key(value.as_str()) {
-                *value = self.data_path(value);
-            }
+        let mut options = evaluation.to_vec();
+        for at in also_places(evaluation).filter(|&at| self.study.data.contains_key(&evaluation[at])) {
+            options[at] = self.data_path(&evaluation[at]);
         }
+        let mut words = vec!["evaluate".to_owned(), path_word(&self.root(run))];
+        words.extend(options);
         words.extend(self.data_words(&run.data));
         words.extend(["--device".to_owned(), self.device.clone()]);
         words
@@ -217,13 +214,13 @@ impl Site {
                 return Err(wrong("these are no options of evaluate".to_owned()));
             };
             arguments.asked().map_err(|error| wrong(error.to_string()))?;
-            let values = also_places(evaluation).map(|at| evaluation[at].as_str());
+            let mut values = also_places(evaluation).map(|at| evaluation[at].as_str());
             let is_known = |value: &&str| {
                 self.study.data.contains_key(*value)
                     || value.starts_with("procedural:")
                     || Path::new(value).exists()
             };
-            if let Some(value) = values.into_iter().find(|value| !is_known(value)) {
+            if let Some(value) = values.find(|value| !is_known(value)) {
                 let known: Vec<&str> = self.study.data.keys().map(String::as_str).collect();
                 let text = format!(
                     "also is \"{value}\", which is neither a folder nor one of the data of this study ({})",
